@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { allTopics, type Topic } from '@playline/contracts';
+import { allTopics, schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
 import { toClient } from './client.ts';
@@ -46,7 +45,6 @@ const { Kafka, logLevel } = kafkajs;
 
 /** Kafka's own: losing them loses commits, and the state of transactions. The brokers' settings say how they are made. */
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
-const SCHEMAS = new URL('../../packages/contracts/schemas/', import.meta.url);
 
 /**
  * Creates every topic and registers every schema that is not there yet, and sets settings that differ right. Safe to
@@ -89,10 +87,10 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   } finally {
     await admin.disconnect();
   }
-  for (const { name, schema } of topics) {
-    if (schema === null) continue;
-    const subject = `${name}-value`;
-    const text = readFileSync(new URL(schema, SCHEMAS), 'utf8');
+  for (const topic of topics) {
+    const text = schemaTextOf(topic);
+    if (text === null) continue;
+    const subject = `${topic.name}-value`;
     result.schemas.push({
       subject,
       id: await registerSchema(registry, subject, text),

@@ -94,6 +94,26 @@ function mendOfRelative(from: Place, target: string, tree: Tree): string {
   return 'adapters are named by src/main.ts of a service only: move what both need to the noun, take the port as a parameter';
 }
 
+/** A package is asked, not read: nobody names a file of another one by its path. Whole processes are started by theirs. */
+export function checkPaths({ files, tree }: Sources): Breach[] {
+  return files.flatMap((file) => {
+    const from = placeOf(file.path, tree);
+    if (from.test || ['test', 'testkit'].includes(from.zone)) return [];
+    const paths = file.nodes.flatMap(({ type, value }) =>
+      type === 'Literal' && typeof value === 'string' && value.startsWith('../') ? [value] : [],
+    );
+    const targets = paths.map((path) => posix.join(posix.dirname(file.path), path));
+    return targets
+      .filter((target) => target.startsWith('packages/') && !target.startsWith(`${from.folder}/`))
+      .map((target) => ({
+        rule: 'paths',
+        path: file.path,
+        found: `names ${target} by its path`,
+        mend: 'let that package export what is needed, and import it by name',
+      }));
+  });
+}
+
 /** A vendor package is declared by the package that imports it; vendor clients of stores stay in adapters. */
 export function checkVendors({ files, tree }: Sources): Breach[] {
   const root = declaredIn(manifestOf('', tree));

@@ -1,5 +1,7 @@
-import { checkArrows, checkEnvironment, checkRelativeImports, checkVendors } from './arrows.ts';
+import { checkArrows, checkEnvironment, checkPaths, checkRelativeImports, checkVendors } from './arrows.ts';
+import { checkCircles } from './circles.ts';
 import { checkClocks } from './clocks.ts';
+import { checkComposition } from './composition.ts';
 import { checkManifests, checkServices, checkTopLevel } from './layout.ts';
 import { checkFileNames, checkVerbs } from './names.ts';
 import { checkSizes } from './sizes.ts';
@@ -10,6 +12,9 @@ import { checkLock, checkTests, checkWords } from './words.ts';
 const RULES: readonly Rule[] = [
   checkArrows,
   checkRelativeImports,
+  checkPaths,
+  checkCircles,
+  checkComposition,
   checkVendors,
   checkEnvironment,
   checkSizes,

@@ -1,4 +1,5 @@
 import { CLOCK_LINES } from './planted-clocks.ts';
+import { SEAM_LINES } from './planted-seams.ts';
 
 /** One line at the top of one file of the sound tree, and the rule that it breaks. */
 export const PLANTED_LINES: { because: string; path: string; lines: string; rule: string }[] = [
@@ -207,6 +208,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
     rule: 'verbs',
   },
   ...CLOCK_LINES,
+  ...SEAM_LINES,
   // Words. They are put together here, so that this file does not say them.
   { because: 'text leaves work behind', path: 'README.md', lines: `TO${'DO'}: later`, rule: 'words' },
   { because: 'text names a page that is not here', path: 'README.md', lines: `deci${'ded'} points A`, rule: 'words' },

@@ -1,4 +1,4 @@
-// Specification, tables "Activity", "Page" and "details by type", and part E, on the history of activities.
+// Contract, tables "Activity", "Page" and "details by type", and chain reads, on the history of activities.
 import { ACTIVITY_TYPES, type ActivityType } from '@playline/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
@@ -28,7 +28,7 @@ const follow = (query: Record<string, string>, cursor: string) =>
 const fault = async (query: string) =>
   expectChainFault(await api.get(`/activity-history?${query}`), 400, 'VALIDATION_ERROR');
 
-/** What the specification asks of an asset. */
+/** What the contract asks of an asset. */
 const ASSET = {
   contract_type: expect.stringMatching(/^ERC(721|1155)$/),
   contract_address: expect.stringMatching(/^0x[0-9a-f]{40}$/),
@@ -45,7 +45,7 @@ const MEMBERS: Record<ActivityType, readonly string[]> = {
 };
 
 describe('an activity', () => {
-  it('has every field of the specification, and no other', async () => {
+  it('has every field of the contract, and no other', async () => {
     const { rows, query } = await put({});
     const updated = `2026-11-22T12:00:00.${String(rows[0]!.updatedAt - NOON_US).padStart(6, '0')}Z`;
     expect((await api.history(query)).result).toEqual([

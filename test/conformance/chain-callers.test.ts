@@ -1,4 +1,4 @@
-// Specification, tables "Errors" and "Limits", rule 5 of "Authentication", and parts D, E and G, on who calls chain reads.
+// Contract, error envelope, chain reads and keys, on who calls chain reads.
 import {
   createRateLimitKey,
   createRateLimitKeyText,

@@ -1,4 +1,4 @@
-// Specification, table "Token" and part E, on one token.
+// Contract, table "Token" and chain reads, on one token.
 import { VERIFICATION_STATUSES } from '@playline/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
@@ -23,7 +23,7 @@ async function answerFor(over: Parameters<typeof tokenRow>[0]): Promise<Record<s
 }
 
 describe('a token', () => {
-  it('has every field of the specification, and no other', async () => {
+  it('has every field of the contract, and no other', async () => {
     const contractAddress = addressOf(1);
     expect(await answerFor({ contractAddress })).toEqual({
       chain: CHAIN,

@@ -58,7 +58,7 @@ export function createClient(base: string, key: string): Client {
   return { base, request, post, send: (...messages) => post({ messages }) };
 }
 
-/** The error envelope of the specification, part D: every member, the trace id repeated in the header. */
+/** The error envelope of the contract: every member, the trace id repeated in the header. */
 export function expectEnvelope(answer: Answer, status: number, code: string): void {
   expect(answer.status).toBe(status);
   expect(Object.keys(answer.body).sort()).toEqual(['code', 'details', 'link', 'message', 'trace_id']);

@@ -1,4 +1,4 @@
-// Specification, part B, rows "Previous state" and "History"; part A, row "Ingest and stored consent".
+// Contract, consent, rows "Previous state" and "History"; ingest, row "Ingest and stored consent".
 // Left out of row "History": "until the identity is erased", which only an eraser could show.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Specification, part A, row "CORS", for operations with a publishable key; erase-data.test.ts has the other half.
+// Contract, ingest, row "CORS", for operations with a publishable key; erase-data.test.ts has the other half.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, MESSAGES_PATH, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-// Specification, "Erase data for an identity"; part C.
+// Contract, "Erasure".
 // Left out: "fenced" of row "Unknown identity", and row "States afterwards" (resolving, fenced, deleting, verified,
 // log-expired): only an eraser could show them.
 import { randomUUID } from 'node:crypto';

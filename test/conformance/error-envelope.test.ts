@@ -1,4 +1,4 @@
-// Specification, "Error envelope"; part D.
+// Contract, "Error envelope".
 // Left out of the table of statuses: 403 and 409, which no audience operation gives, and 500, which needs a store to fail.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Client, CONSENT_PATH, DATA_PATH, expectEnvelope, MESSAGES_PATH, track } from './client.ts';

@@ -1,4 +1,4 @@
-// Specification, table "EventContext"; part A.
+// Contract, "EventContext" and "Rules of a message".
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track, withContext } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-// Specification, table "Message", row eventTimestamp; part A: rows eventTimestamp, Time window, RFC 3339 details.
+// Contract, table "Message", row eventTimestamp; ingest: rows eventTimestamp, Time window, RFC 3339 details.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';

@@ -1,5 +1,5 @@
-// Specification, "server failure"; part A, rows "Broker cannot take some of the batch" and
-// "Overload"; part D, "No 5xx leaks an internal message" and row 500.
+// Contract, ingest, rows "Broker cannot take some of the batch" and
+// "Overload"; error envelope, "No 5xx leaks an internal message" and row 500.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOPICS } from '@playline/contracts';

@@ -1,4 +1,4 @@
-// Specification, "Ingest messages" and "Authentication"; parts A (bodies) and D.
+// Contract, "Ingest messages" and "Authentication"; ingest (bodies) and error envelope.
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';

@@ -1,4 +1,4 @@
-// Specification, settings ahead of part A, row "Missing key header" of part A, and part G, for the
+// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the
 // operations of the audience interface. services/gateway/src/keys.integration.test.ts has the bound of one second.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';

@@ -1,10 +1,10 @@
-// Specification, tables "Message" and "MessageRejection", rows messageId; part A, row "messageId".
+// Contract, tables "Message" and "MessageRejection", rows messageId; ingest, row "messageId".
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
-/** Specification, part A, "Body limits". */
+/** Contract, ingest, "Body limits". */
 const BATCH_BYTES = 1 << 20;
 
 let client: Client & ConformanceGateway;

@@ -1,4 +1,4 @@
-// Specification, table "Message"; part A.
+// Contract, table "Message"; ingest.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, expectRejected, message, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const TYPES = ['track', 'page', 'screen', 'identify', 'alias'];
-/** Written out: the contract's own list is what these tests hold to the specification. */
+/** Written out by hand: the list in the code is what these tests check. */
 const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'];
 
 describe('type', () => {

@@ -1,4 +1,4 @@
-// Specification, tables "MessagesRequest", "MessagesResponse", "MessageRejection", "RejectionError"; part A.
+// Contract, tables "MessagesRequest", "MessagesResponse", "MessageRejection", "RejectionError"; ingest.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, errorsOf, expectAccepted, expectEnvelope, message, track } from './client.ts';

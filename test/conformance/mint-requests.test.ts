@@ -1,4 +1,4 @@
-// Specification, table "Endpoints that require the secret API key", and part F, on mint requests: the log, the tables and Redis.
+// Contract, mints and metadata, on mint requests: the log, the tables and Redis.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { START_MAX_MS } from './gateway.ts';

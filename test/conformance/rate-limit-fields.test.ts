@@ -1,4 +1,4 @@
-// Specification, part A, row "Rate limit": the defaults, and the header fields on every answer.
+// Contract, ingest, row "Rate limit": the defaults, and the header fields on every answer.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Answer,

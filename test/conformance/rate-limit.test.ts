@@ -1,4 +1,4 @@
-// Specification, rule 4 of "Errors"; part A, row "Rate limit".
+// Contract, ingest, row "Rate limit".
 
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

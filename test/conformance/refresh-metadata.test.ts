@@ -1,4 +1,4 @@
-// Specification, part F: the three operations that take metadata; their statuses, limits and headers, up to the tables.
+// Contract, mints and metadata: the three operations that take metadata; their statuses, limits and headers, up to the tables.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectChainFault } from './chain-api.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 const read = (name: string) => readFileSync(resolve(import.meta.dirname, name), 'utf8');
 
-/** Rows of the table in README.md: what the specification says, the file and its titles. */
+/** Rows of the table in README.md: what the contract says, the file and its titles. */
 const rows = [...read('README.md').matchAll(/^\| (.+) \| \[.+\]\((.+)\) \| (.+) \|$/gm)].map(
   ([, row, file, titles]) => ({
     row: row as string,

@@ -1,4 +1,4 @@
-// Specification, "test" of "What the service does"; part A, rows about what is kept of a message:
+// Contract, `test` of a message, and rows of ingest about what is kept of a message:
 // unknown extra fields, null, blank optional ids, `test: true`.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Specification, "Get tracking consent" and "Update tracking consent"; part B.
+// Contract, "Consent".
 // Rows "Previous state" and "History" are in consent-changes.test.ts.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -5,11 +5,11 @@ import {
   addRejectionRow,
   createRowPlan,
   type EventTable,
-  encodeMessages,
   RowBuffer,
   RowTranscoder,
 } from '@playline/events';
 import { openEventStore } from '@playline/events/clickhouse';
+import { encodeByCodec } from '../../services/gateway/src/test/expected-records.ts';
 import type { OwnDatabase } from './own-database.ts';
 import { addPropertyColumns } from './property-columns.ts';
 import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
@@ -56,7 +56,7 @@ function addEventRows(out: RowBuffer, { copies }: World): void {
   let offset = 0;
   const add = (environmentId: string, { message, receivedAt, traceId }: World['copies'][number]) => {
     const envelope = { schemaId: 1, environmentId, receivedAt, traceId };
-    for (const { value } of encodeMessages([{ message }], envelope, createKeyOf(environmentId)))
+    for (const { value } of encodeByCodec([{ message }], envelope, createKeyOf(environmentId)))
       transcoder.add(out, plan, { value, partition: 0, offset: offset++ });
   };
   for (const copy of copies) add(ENVIRONMENT, copy);

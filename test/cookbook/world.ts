@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ConsentRecord, IdentityKind } from '@playline/contracts';
-import { identitiesOf, type KeyOf } from '@playline/events';
+import { identitiesOf, type KeyOf } from '../../services/gateway/src/test/expected-records.ts';
 import type { Identity } from '../../services/operator/src/simulate/persons.ts';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';

@@ -2,7 +2,7 @@ import { examplesOfError, examplesOfPartCode, operationsOfError } from '@playlin
 import { ENVELOPE_CODES, REJECTION_CODES } from '@playline/contracts';
 import { ERROR_CODES, REJECTIONS } from '@playline/errors';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
 
 const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { allExamples, type Example, toCommand } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
 import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
-import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { PUBLIC_URL } from './gateways.ts';
 
 const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });

@@ -1,6 +1,6 @@
 import { allExamples, findFaults } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
 import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
 

@@ -2,11 +2,11 @@ import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../services/gateway/src/docs/index.ts';
-import { parseSubject } from '../../services/gateway/src/routes/audience-data/read-subject.ts';
-import { parseWantedConsent } from '../../services/gateway/src/routes/tracking-consent/change.ts';
-import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/odd-values.ts';
-import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/sample-messages.ts';
+import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
+import { parseSubject } from '../../services/gateway/src/routes/audience-data/handler.ts';
+import { parseWantedConsent } from '../../services/gateway/src/routes/tracking-consent/handler.ts';
+import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
+import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';
 import { openGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
 

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type FuzzBody, idOf } from './bodies.ts';
 
-/** Specification, part A, "Body limits". */
+/** Contract, "Body limits". */
 const BATCH_BYTES_MAX = 1 << 20;
 
 /** An answer as it came. */

@@ -7,7 +7,7 @@ const environments = ['production', 'development'] as const;
 const forms = kinds.flatMap((kind) => environments.map((environment) => ({ kind, environment })));
 
 describe('a key text', () => {
-  it('has one of the four prefixes of the specification', () => {
+  it('has one of the four prefixes of the contract', () => {
     expect(forms.map((form) => keyPrefixOf('svcapik', form))).toEqual([
       'pk_svcapik-',
       'pk_svcapik_test-',

@@ -55,7 +55,7 @@ export interface MessageRejection {
   errors: { field: string; code: string; message: string }[];
 }
 
-/** Messages in one batch: specification, table "Limits". */
+/** Messages in one batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
 /** Browsers let 64 KiB of keepalive bodies be under way at once; the rest is for whatever else the page sends. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
@@ -63,9 +63,9 @@ export const BATCH_BYTES_MAX: number = 60 * 1024;
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
 /** The service rejects older messages. */
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
-/** Characters of eventName and of each id: specification, table "Limits". */
+/** Characters of eventName and of each id: contract, "Limits". */
 export const ID_CHARACTERS_MAX = 256;
-/** Characters of each string of `context`: specification, table "EventContext". */
+/** Characters of each string of `context`: contract, "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
 /** Characters of every other string of `context`. */
 export const CONTEXT_CHARACTERS_MAX_ELSE = 256;

@@ -11,12 +11,12 @@ import {
 } from './rejection.ts';
 import type { TimeWindow } from './timestamp.ts';
 
-/** Specification, table "MessagesRequest". */
+/** Contract, "MessagesRequest". */
 export const messagesRequestSchema = z
   .object({ messages: z.array(messageSchema).min(1).max(BATCH_MESSAGES_MAX) })
   .meta({ id: 'MessagesRequest' });
 
-/** Specification, table "MessagesResponse"; `success` by part A. */
+/** Contract, "MessagesResponse" and "Success". */
 export const messagesResponseSchema = z
   .object({
     success: z.boolean().meta({ description: 'true when at least one message was accepted' }),
@@ -100,7 +100,7 @@ interface Spelling {
   isComparable: boolean;
 }
 
-/** Specification, part A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
+/** Contract, "messageId", "No object", "Several without an id" and "Twins". */
 function spellingOf(value: unknown, source: MessageSource | undefined): Spelling {
   const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
   if (Array.isArray(value) || id == null) return { echo: '', name: '', isComparable: false };
@@ -119,20 +119,20 @@ function namesOfTwins(spellings: readonly Spelling[]): Set<string> {
   return twins;
 }
 
-/** Specification, part A, row "Same `messageId` twice in one batch". */
+/** Contract, "Twins". */
 export const DUPLICATE_ID: RejectionError = {
   field: 'messageId',
   code: 'DUPLICATE_MESSAGE_ID',
   message: 'messageId occurs more than once in the batch',
 };
-/** Specification, part A, "Body limits". */
+/** Contract, "Size of a message". */
 export const TOO_LARGE: RejectionError = {
   field: WHOLE_MESSAGE,
   code: 'INVALID_VALUE',
   message: `message is larger than ${MESSAGE_BYTES_MAX} bytes`,
 };
 
-/** Specification, part A, "`properties`, `traits` that the column store could not read back". */
+/** Contract, "Free-form objects". */
 export function tooDeepError(field: FreeFormField): RejectionError {
   const message = `${field}: is nested deeper than ${FREE_FORM_DEPTH_MAX} levels`;
   return { field, code: 'INVALID_VALUE', message };
@@ -142,7 +142,7 @@ export function tooDeepError(field: FreeFormField): RejectionError {
  * Judges a batch: each message by itself, twins together. Pure.
  * @param document the parsed JSON body
  * @returns the accepted messages with their places and the answer to the client, or why the batch is no batch.
- *   Status 200 when `response.accepted` > 0, else 400 with the same body: specification, part A, "Status".
+ *   Status 200 when `response.accepted` > 0, else 400 with the same body: contract, "Status".
  */
 export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
   const envelope = envelopeSchema.safeParse(document);

@@ -1,20 +1,20 @@
-/** Values of `type`: specification, table "Message". */
+/** Values of `type`: contract, "Message". */
 export const MESSAGE_TYPES = ['track', 'page', 'screen', 'identify', 'alias'] as const;
 export type MessageType = (typeof MESSAGE_TYPES)[number];
 
-/** Specification, table "Enumerations". */
+/** Contract, "Enumerations". */
 export const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'] as const;
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 
-/** Specification, table "Enumerations". */
+/** Contract, "Enumerations". */
 export const SURFACES = ['web', 'pixel', 'unity', 'unreal'] as const;
 export type Surface = (typeof SURFACES)[number];
 
-/** Specification, table "Enumerations". */
+/** Contract, "Enumerations". */
 export const CONSENT_STATUSES = ['not_set', 'none', 'anonymous', 'full'] as const;
 export type ConsentStatus = (typeof CONSENT_STATUSES)[number];
 
-/** Codes of a RejectionError: specification, table "RejectionError". An open set: new codes may be added. */
+/** Codes of a RejectionError: contract, "Enumerations". An open set: new codes may be added. */
 export const REJECTION_CODES = [
   'MISSING_REQUIRED_FIELD',
   'INVALID_ENUM',
@@ -32,10 +32,10 @@ export type RejectionCode = (typeof REJECTION_CODES)[number];
 export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
-/** Values of an activity's `type`: specification, table "Activity". */
+/** Values of an activity's `type`: contract, "Activity". */
 export const ACTIVITY_TYPES = ['mint', 'burn', 'transfer', 'sale', 'deposit', 'withdrawal'] as const;
 export type ActivityType = (typeof ACTIVITY_TYPES)[number];
 
-/** Values of a token's `verification_status`: specification, part E. */
+/** Values of a token's `verification_status`: contract, "verification_status". */
 export const VERIFICATION_STATUSES = ['verified', 'unverified', 'spam', 'inactive'] as const;
 export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];

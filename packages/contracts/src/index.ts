@@ -1,7 +1,8 @@
 export * from './access-records.ts';
+export * from './audience-records.ts';
 export * from './batch.ts';
+export * from './chain-records.ts';
 export * from './enumerations.ts';
-export * from './index-progress.ts';
 export * from './limits.ts';
 export * from './message.ts';
 export * from './mint-records.ts';
@@ -10,4 +11,3 @@ export * from './rejection.ts';
 export * from './schema-readers.ts';
 export * from './timestamp.ts';
 export * from './topics.ts';
-export * from './waiting-headers.ts';

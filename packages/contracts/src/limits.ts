@@ -1,10 +1,10 @@
-/** Messages in one batch: specification, table "Limits". */
+/** Messages in one batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
 
-/** Code points of anonymousId, deviceId, sessionId, userId, eventName, fromId and toId: specification, "Limits". */
+/** Code points of anonymousId, deviceId, sessionId, userId, eventName, fromId and toId: contract, "Limits". */
 export const ID_CODE_POINTS_MAX = 256;
 
-/** Code points of each string of `context`: specification, table "EventContext". */
+/** Code points of each string of `context`: contract, "EventContext". */
 export const CONTEXT_CODE_POINTS_MAX = {
   library: 256,
   libraryVersion: 256,
@@ -20,23 +20,22 @@ export const CONTEXT_CODE_POINTS_MAX = {
 } as const;
 export type ContextString = keyof typeof CONTEXT_CODE_POINTS_MAX;
 
-/** Bytes of a batch after decompression: specification, part A, "Body limits". */
+/** Bytes of a batch after decompression: contract, "Body limits". */
 export const BATCH_BYTES_MAX = 1024 * 1024;
 
-/** Bytes of one message as it stands in the body: specification, part A, "Body limits". */
+/** Bytes of one message as it stands in the body: contract, "Size of a message". */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
 /**
- * Nesting of `properties` and `traits`, themselves counted: specification, part A, "`properties`, `traits` that the column
- * store could not read back".
+ * Nesting of `properties` and `traits`, themselves counted: contract, "Free-form objects".
  */
 export const FREE_FORM_DEPTH_MAX = 64;
 
-/** Default time window around the server's clock, both bounds inclusive: specification, part A, "Time window". */
+/** Default time window around the server's clock, both bounds inclusive: contract, "Time window". */
 export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
-/** Code points of `source`: specification, table "UpdateTrackingConsentRequest". */
+/** Code points of `source`: contract, "UpdateTrackingConsentRequest". */
 export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 
 /** Bytes of a consent change after decompression: the longest id and source, each character escaped (`\ud83d\ude00`), take 5 KiB. */

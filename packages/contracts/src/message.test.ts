@@ -31,7 +31,7 @@ function acceptedOf(value: unknown) {
   return parsed.message;
 }
 
-/** A message and the errors it has: one line per row of the specification, part A. */
+/** A message and the errors it has: one line a row of the contract. */
 type Row = [title: string, value: unknown, ...errors: string[]];
 
 const rows: Row[] = [
@@ -175,7 +175,7 @@ const rows: Row[] = [
 
 describe('a message', () => {
   it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
-    'is judged by part A, row $title',
+    'is judged by the contract, row $title',
     ({ value, errors }) => {
       expect(errorsOf(value)).toEqual(errors);
     },
@@ -279,7 +279,7 @@ describe('a message', () => {
 });
 
 describe('the schema of a message', () => {
-  it('describes the table of the specification for OpenAPI', () => {
+  it('describes the message of the contract for OpenAPI', () => {
     const document = z.toJSONSchema(messageSchema, { io: 'input', reused: 'inline' });
     const { Message, EventContext } = document.$defs ?? {};
     expect(document.$ref).toBe('#/$defs/Message');

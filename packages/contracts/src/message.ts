@@ -6,7 +6,7 @@ import { parseTimestamp, type TimeWindow } from './timestamp.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** Unicode code points after JSON decoding, so 256 emoji are 256: specification, part A, "Length of a string". */
+/** Unicode code points after JSON decoding, so 256 emoji are 256: contract, "Length of a text". */
 export function hasCodePointsAtMost(text: string, max: number): boolean {
   if (text.length <= max) return true;
   if (text.length > 2 * max) return false;
@@ -45,7 +45,7 @@ const atMost = (max: number): TextRule => ({
   code: 'INVALID_VALUE',
   error: `is longer than ${max} characters`,
 });
-/** Blank counts as missing in a required field: specification, part A, second row. */
+/** Blank counts as missing in a required field: contract, "Blank in a required field". */
 const notBlank: TextRule = {
   keeps: (value) => !isBlank(value),
   code: 'MISSING_REQUIRED_FIELD',
@@ -68,7 +68,7 @@ const requiredText = (max: number) =>
     .superRefine(keepAll(atMost(max), notBlank))
     .meta({ maxLength: max });
 
-/** `null` in an optional field is absent: specification, part A. */
+/** `null` in an optional field is absent: contract, "null". */
 const name = () => text(ID_CODE_POINTS_MAX).nullish();
 /** Well-formed Unicode: two ids that differ only in half a character must not become one person. */
 const personId = () =>
@@ -96,7 +96,7 @@ const freeForm = () =>
     .meta({ type: 'object', description: FREE_FORM_WORDS })
     .nullish();
 
-/** RFC 9562 text, any version, any case: specification, part A, "messageId". */
+/** RFC 9562 text, any version, any case: contract, "messageId". */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 const uuid: TextRule = { keeps: (value) => UUID.test(value), code: 'INVALID_FORMAT', error: 'is not a UUID' };
@@ -107,7 +107,7 @@ const timestamp: TextRule = {
 };
 
 const max = CONTEXT_CODE_POINTS_MAX;
-/** Specification, table "EventContext". */
+/** Contract, "EventContext". */
 export const eventContextSchema = z
   .object({
     library: requiredText(max.library),
@@ -148,7 +148,7 @@ const messageShape = z.object({
 });
 type MessageShape = z.output<typeof messageShape>;
 
-/** Strings that a type needs beyond those every message needs: specification, part A, "Required per type". */
+/** Strings that a type needs beyond those every message needs: contract, "Required per type". */
 export const REQUIRED_BY_TYPE = [
   { type: 'track', field: 'eventName' },
   { type: 'identify', field: 'userId' },
@@ -167,7 +167,7 @@ function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape
 /** Every error of a message is wanted, so rules between fields are asked even when a field failed. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
-/** THE definition of a message: specification, table "Message", and part A; all but the time window. */
+/** THE definition of a message: contract, "Message" and "Rules of a message", all but the time window. */
 export const messageSchema = REQUIRED_BY_TYPE.reduce(
   (schema, { type, field }) =>
     schema.refine((message) => message.type !== type || !isMissing(message[field]), {
@@ -197,7 +197,7 @@ export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
 
 export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
 
-/** A blank optional id owns and links nothing: specification, part A. */
+/** A blank optional id owns and links nothing: contract, "Blank optional id". */
 const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
 
 function withoutNull<T extends object>(value: T): WithoutNull<T> {

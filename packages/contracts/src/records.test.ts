@@ -2,21 +2,17 @@ import { validMessages } from '@playline/testkit';
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { decisionWords, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
 import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './enumerations.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
   activityCodec,
-  createMessageFieldsDecoder,
-  decisionWords,
   frameRecord,
-  type IdentityDecisionRecord,
   identityDecisionCodec,
   identityLinkCodec,
-  type MessageRecord,
   messageRecordCodec,
   schemaIdOf,
   tokenCodec,
-  ZERO_KEY,
 } from './records.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
@@ -212,31 +208,6 @@ describe('an unlink beside a release that knows none', () => {
     expect(read).toMatchObject({ link: 'alias', outcome: 'linked' });
     const bytes = avro.Type.forSchema(JSON.parse(formerOf(identityDecisionCodec))).toBuffer(former);
     expect(identityDecisionCodec.decoderOf(formerOf(identityDecisionCodec))(bytes).unlink).toBeNull();
-  });
-});
-
-describe('a decoder of some fields', () => {
-  it('tells of them what the decoder of all fields tells', () => {
-    const names = [
-      'environmentId',
-      'messageId',
-      'type',
-      'userId',
-      'identityKey',
-      'toKey',
-      'screenDensity',
-      'traceId',
-    ] as const;
-    const decode = createMessageFieldsDecoder(names);
-    fc.assert(
-      fc.property(validMessages(NOW_MS), (sent) => {
-        const parsed = parseMessage(sent, WINDOW);
-        if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-        const bytes = messageRecordCodec.encode(recordOf(parsed.message));
-        const all = messageRecordCodec.decode(bytes);
-        expect({ ...decode(bytes) }).toEqual(Object.fromEntries(names.map((name) => [name, all[name]])));
-      }),
-    );
   });
 });
 

@@ -27,7 +27,7 @@ describe('toRejectionErrors', () => {
     expect(codesOf(twice, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
   });
 
-  it('gives every issue an error in the shape of the specification, whatever the value', () => {
+  it('gives every issue an error in the shape of the contract, whatever the value', () => {
     const schema = z.object({ type: z.enum(['a']), b: z.number(), c: z.object({ d: z.string() }) });
     fc.assert(
       fc.property(fc.anything(), fc.anything(), (type, d) => {

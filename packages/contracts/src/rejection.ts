@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { REJECTION_CODES, type RejectionCode } from './enumerations.ts';
 
-/** Specification, table "RejectionError". The set of codes is open, so the schema takes any text. */
+/** Contract, "RejectionError". The set of codes is open, so the schema takes any text. */
 export const rejectionErrorSchema = z
   .object({
     field: z
@@ -12,7 +12,7 @@ export const rejectionErrorSchema = z
   })
   .meta({ id: 'RejectionError' });
 
-/** Specification, table "MessageRejection". */
+/** Contract, "MessageRejection". */
 export const messageRejectionSchema = z
   .object({ messageId: z.string(), errors: z.array(rejectionErrorSchema).min(1) })
   .meta({ id: 'MessageRejection' });
@@ -31,7 +31,7 @@ export interface MessageRejection {
 /** Name of the field when the message as a whole is at fault. */
 export const WHOLE_MESSAGE = 'message';
 
-/** Codes of the error envelope: specification, "Errors", and part D. */
+/** Codes of the error envelope: contract, "Error envelope". */
 export const ENVELOPE_CODES = [
   'VALIDATION_ERROR',
   'UNAUTHORISED_REQUEST',
@@ -42,7 +42,7 @@ export const ENVELOPE_CODES = [
   'INTERNAL_SERVER_ERROR',
 ] as const;
 
-/** Specification, table "Error envelope". */
+/** Contract, "Error envelope". */
 export const errorEnvelopeSchema = z
   .object({
     message: z.string(),
@@ -98,7 +98,7 @@ function wordsOf(code: RejectionCode, field: string, issue: Issue): string {
 }
 
 /**
- * Maps zod issues of one message to errors in the specification's shape, each field and code once.
+ * Maps zod issues of one message to errors in the contract's shape, each field and code once.
  * A custom issue may carry its code as `params.code`.
  */
 export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {

@@ -4,7 +4,7 @@ export interface TimeWindow {
   toMs: number;
 }
 
-/** RFC 3339, section 5.6, with 0 to 9 fractional digits and no second 60: specification, part A, "RFC 3339 details". */
+/** RFC 3339, section 5.6, with 0 to 9 fractional digits and no second 60: contract, "RFC 3339 details". */
 const RFC_3339 =
   /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 

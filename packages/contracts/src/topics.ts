@@ -21,7 +21,7 @@ export interface Topic {
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
   readonly retentionMs: number;
-  /** Whose clock a record's time is: the producer's, or the broker's where the place in the log must also be a time. */
+  /** Whose clock stamps a record: the producer's, or the broker's where times must grow with offsets. */
   readonly timestamps: 'create' | 'log-append';
   /** Of a compacted topic: a record that another has superseded is there for so long at least. */
   readonly compactionLagMs?: number;
@@ -46,7 +46,7 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   schema,
 });
 
-/** Times are the broker's: an activity is served in the order of its place in the log, which must also be a time. */
+/** Times are the broker's, since activities are served in the order of the log, and each shows its time. */
 const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   name,
   key,
@@ -65,8 +65,8 @@ const mintTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
 });
 
 /**
- * Records of access, which carry who made them: the audit is derived from each, superseded ones included, so these stay
- * for as long as whoever derives it may be away and lose no entry.
+ * Records of access, which name who made each change. The audit is derived from every one of them, also from those that a
+ * later one replaces; so these stay for seven days, in which the writer of the audit may be away and lose nothing.
  */
 const accessTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   ...identityTopic(name, key, schema),

@@ -11,7 +11,7 @@ export interface ErrorEntry {
   readonly retry: boolean;
 }
 
-/** The codes of the error envelope and their statuses: specification, part D. */
+/** The codes of the error envelope and their statuses: contract, "Error envelope". */
 export const ERRORS = {
   VALIDATION_ERROR: {
     status: 400,

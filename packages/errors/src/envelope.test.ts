@@ -7,7 +7,7 @@ import { PublicError } from './public-error.ts';
 const context = { traceId: 'a'.repeat(32), link: (code: string) => `/errors/${code}` };
 
 describe('the catalogue', () => {
-  it('gives each code the status of the specification', () => {
+  it('gives each code the status of the contract', () => {
     const statuses = Object.fromEntries(ERROR_CODES.map((code) => [code, ERRORS[code].status]));
     expect(statuses).toEqual({
       VALIDATION_ERROR: 400,

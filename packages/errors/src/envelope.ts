@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from './catalogue.ts';
 import { type ErrorDetails, PublicError } from './public-error.ts';
 
-/** Body of every error answer but a rejection: specification, "Error envelope". */
+/** Body of every error answer but a rejection: contract, "Error envelope". */
 export interface ErrorEnvelope {
   readonly message: string;
   readonly link: string;

@@ -4,7 +4,7 @@ export interface RejectionEntry {
   readonly mend: string;
 }
 
-/** The codes of a RejectionError: specification, "RejectionError". An open set: new codes may be added. */
+/** The codes of a RejectionError: contract, "Enumerations". An open set: new codes may be added. */
 export const REJECTIONS = {
   MISSING_REQUIRED_FIELD: {
     cause:

@@ -2,11 +2,11 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import { type ErrorCode, PublicError } from '@playline/errors';
 import express from 'express';
-import { ANSWER_MAX_MS } from './bound-reading.ts';
 import { corsHeaders } from './cors.ts';
 import { Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
 import { createFindHot } from './hot-routes.ts';
 import { faultOfHead, targetOf } from './request-head.ts';
+import { ANSWER_MAX_MS } from './slow-callers.ts';
 
 /** One operation. */
 export interface Route {

@@ -89,7 +89,7 @@ interface BodyType {
 }
 
 /**
- * Only `application/json`, as the specification says; `application/*+json` names other formats, and a browser's
+ * Only `application/json`, as the contract says; `application/*+json` names other formats, and a browser's
  * `text/plain` would spare a preflight that the key header needs anyway. Parameters are allowed; JSON is UTF-8.
  */
 const JSON_BODY: BodyType = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };

@@ -1,6 +1,6 @@
 import type { HeaderList } from './exchange.ts';
 
-/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Specification, part A, "CORS". */
+/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Contract, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
 /** Cross-origin headers of the operations that take a publishable key; those with a secret key send none at all. */
@@ -19,7 +19,7 @@ export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderL
   return origin === null ? vary : [answer[0]!, origin, ...answer.slice(2), ...vary];
 }
 
-/** Any origin, no credentials: specification, part A, "CORS". */
+/** Any origin, no credentials: contract, "CORS". */
 export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeaders {
   const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
   const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');

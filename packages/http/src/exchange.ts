@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
-import { boundReading } from './bound-reading.ts';
 import { narrowOrigin } from './cors.ts';
-import { readOn } from './read-on.ts';
+import { boundReading, readOn } from './slow-callers.ts';
 import { type Trace, traceOf } from './trace.ts';
 
 /** What all exchanges of one server have in common. */
@@ -40,7 +39,7 @@ export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
-  /** Headers of whichever answer it comes to, envelopes too; asked when the answer goes out. A route sets it. */
+  /** Headers of the answer, also of an envelope. Set by a route, asked when the answer goes out. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: Frame;
@@ -64,15 +63,16 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientGone` when the caller has left in front of the end of the answer, or has ended its half of the
-   * connection: for pages, since browsers do that only when they leave. Watched from the first time it is asked for.
+   * Aborted with `ClientGone` when the caller leaves before the answer has ended, or ends its half of the connection. For
+   * pages alone: a browser ends its half only when it leaves, other clients do so behind their last request. Watched from
+   * the first time it is asked for.
    */
   get gone(): AbortSignal {
     this.#gone ??= watchGone(this.request, this.#response);
     return this.#gone;
   }
 
-  /** Says whose pages may read the answer, in the place of anybody's: those of one origin, or nobody's (null). */
+  /** Lets pages of one origin read the answer instead of all, or no page (null). */
   allowOrigin(origin: string | null): void {
     this.#headers = narrowOrigin(this.#headers, origin);
   }
@@ -103,7 +103,8 @@ export class Exchange implements Trace {
    * Begins an answer without an end, such as events for a page, which the caller writes and ends. A drain ends it: such
    * an answer would hold the process until its bound. Null when it was answered, or nobody is there any more.
    * @param type its content type
-   * @param options.isFile it has an end, in front of which nobody may take it for whole: a drain waits for it, and breaks it off
+   * @param options.isFile the answer is a file, which must not look complete before its end: a drain waits for it, and breaks
+   *   the connection when it lasts too long
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;

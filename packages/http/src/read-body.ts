@@ -32,7 +32,7 @@ export interface UseBodyOptions<T> extends ReadBodyOptions {
   /** Told how many bytes decompression made, before `use`, and also when it failed: of that body the most it can have made. */
   onDecoded?: (bytes: number) => void;
   /**
-   * Called once with the whole body. Its bytes are good until it returns: other bodies come to stand in their place. So
+   * Called once with the whole body. Its bytes are good until it returns: other bodies take their place in memory. So
    * it cannot be async.
    */
   use(body: Buffer): AtOnce<T>;

@@ -1,7 +1,7 @@
 import { PublicError } from '@playline/errors';
 
 /**
- * Waits for work until a deadline. The work goes on behind it: whoever needs to know its end listens to it itself.
+ * Waits for work until a deadline. The work goes on after it; a caller that needs its end must listen to it.
  * @throws PublicError as the work throws it; INTERNAL_SERVER_ERROR for any other fault and for the deadline
  */
 export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Promise<T> {

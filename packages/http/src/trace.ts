@@ -39,7 +39,7 @@ export function traceOf(traceparent: string | undefined): Trace {
 
 /**
  * Null when it is not valid. Of a later version the first 55 characters are read, and what is handed on is made of them
- * as version 00 says it, with no flag but whether it is sampled: so the specification wants it, and a caller must not
+ * as version 00 says it, with no flag but whether it is sampled: so W3C Trace Context wants it, and a caller must not
  * choose how many bytes stand in every record of a batch.
  */
 function readTraceparent(text: string): Trace | null {

@@ -11,7 +11,7 @@ import type { IdentityGraph } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
 import type { People } from './people.ts';
 
-/** `userId` carries no type, so it is meant in every type and untyped: specification, part C. */
+/** `userId` carries no type, so it is meant in every type and untyped: contract, "User id". */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A request as it goes to `audience.erasures.v1`. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { limitField, policyField } from './admit.ts';
 import { Bucket } from './bucket.ts';
-import { limitField, policyField } from './fields.ts';
 import type { RatePolicy } from './policy.ts';
 
 /** The plain token bucket, in exact thousandths of a unit. */

@@ -22,7 +22,7 @@ export interface Standing {
   readonly waitS: number;
 }
 
-/** Clocks and rates are fractions: what lacks a millionth of a unit or a second is there. */
+/** Clocks and rates are fractions: a unit or second that lacks less than a millionth counts as whole. */
 export const ROUNDING = 1e-6;
 
 /** The standing of a bucket that would be full after `backlogMs`. */

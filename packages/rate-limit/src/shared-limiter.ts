@@ -27,9 +27,9 @@ export interface SharedLimiter {
   close(): Promise<void>;
 }
 
-/** Half of the time worth of which may be unsettled: at its full rate a caller never waits. */
+/** Half of `UNSETTLED_MAX_S`, so that a caller at its full rate is settled before it has to wait. */
 const SETTLE_INTERVAL_MS = 50;
-/** A healthy answer takes a millisecond; whoever waits for it is a request. */
+/** A healthy answer takes a millisecond. Requests may wait for it, so it must not take long. */
 const SETTLE_MAX_MS = 250;
 /** Half a millisecond of Redis at a time; the others follow at once. */
 const BUCKETS_PER_SETTLEMENT_MAX = 500;

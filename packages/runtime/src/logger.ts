@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
 
-/** Key texts of the specification and of rate limit keys, wherever they stand in a string. */
+/** Key texts of the contract and of rate limit keys, wherever they stand in a string. */
 const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
 /** User information in an address: `redis://:password@host`. */
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;

@@ -3,13 +3,13 @@ import { TOPICS } from '@playline/contracts';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** What callers may make without a rate limit key: specification, table "Limits". */
+/** What callers may make without a rate limit key: contract, "Callers". */
 const CALLS = 1500;
 const CALLS_WINDOW_S = 300;
 /** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
 const CALLS_MAX = 1_000_000;
 const DAY_S = 86_400;
-/** What a project may mint: part F, "Mint limits per project". */
+/** What a project may mint: contract, "Mint limits". */
 const MINTS_PER_MINUTE = 200;
 const MINTS_BURST = 2_000;
 /** Of metadata, an hour. */

@@ -60,7 +60,7 @@ export const ADDRESS: Kind<string> = {
   parse: (text) => (isAddressText(text) ? text.toLowerCase() : null),
 };
 
-/** Specification, part E, "Default page size"; of the lists of part F as well. */
+/** Contract, "Parameters of a history"; of the list of mint requests as well. */
 const PAGE_SIZE_MAX = 200;
 export const PAGE_SIZE = 100;
 

@@ -48,5 +48,5 @@ await runService(logger, async (use) => {
     }),
   );
   if (chains.length === 0) logger.info('CHAIN_NODES names no chain: nothing is indexed');
-  lanes = await startLanes({ chains, createNode: createRpcNode, logs, metrics, logger, use });
+  lanes = await startLanes({ chains, createNode: (node) => createRpcNode(node), logs, metrics, logger, use });
 });

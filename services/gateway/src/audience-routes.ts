@@ -1,9 +1,17 @@
+import type { KeyVerifier } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
-import { createRequestErasure, type ErasureRequestToPublish, type IdentityKeyer } from '@playline/people';
+import {
+  type ConsentStore,
+  createRequestErasure,
+  type ErasureGuards,
+  type ErasureRequestToPublish,
+  type IdentityGraph,
+  type IdentityKeyer,
+  type People,
+} from '@playline/people';
 import type { Producer } from '@playline/stream';
-import type { AudiencePorts } from './audience-ports.ts';
 import { type Authorise, createAuthorise } from './authorise.ts';
 import type { BytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
@@ -11,10 +19,29 @@ import type { OperationCount } from './count-use.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { RateLimits } from './rate-limits/index.ts';
 import { createEraseRoute } from './routes/audience-data/handler.ts';
-import { createConsentAuthorise } from './routes/tracking-consent/authorise.ts';
-import { createReadConsentRoute } from './routes/tracking-consent/read.ts';
-import { createStoreChange } from './routes/tracking-consent/store-change.ts';
-import { createWriteConsentRoute } from './routes/tracking-consent/write.ts';
+import {
+  createConsentAuthorise,
+  createReadConsentRoute,
+  createStoreChange,
+  createWriteConsentRoute,
+} from './routes/tracking-consent/handler.ts';
+
+/** Ports of the operations on one identity: its consent and its erasure. */
+export interface AudiencePorts {
+  /** Kept level with their log. */
+  consents: Pick<ConsentStore, 'apply' | 'read'>;
+  /** The rest of what is known of people. */
+  people: AudiencePeople;
+  /** Verifies secret keys. */
+  verifySecret: KeyVerifier;
+  /** Ids of the schemas of consents and erasures; null while the registry has not told them. */
+  schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
+}
+
+export interface AudiencePeople extends Pick<People, 'readEpoch' | 'ready' | 'takesWrites'> {
+  graph: Pick<IdentityGraph, 'membersOf'>;
+  guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
+}
 
 export interface AudienceRoutesParts {
   config: Pick<Config, 'HTTP_HEADER_PREFIX' | 'TOPIC_PREFIX' | 'PUBLISH_DEADLINE_MS' | 'ERASURE_CLOCK_SKEW_MS'>;

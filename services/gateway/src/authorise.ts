@@ -7,11 +7,12 @@ import type { GuardedVerifier } from './rate-limits/failed-keys.ts';
 export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
 
 /**
- * Builds the check of one key header.
- * Missing: VALIDATION_ERROR. Malformed, unknown, refreshed away or of the other kind: UNAUTHORISED_REQUEST. A store
- * that cannot answer: the verifier's fault, hence 500, since a transient fault is no 4xx. Specification, parts A and G.
- * Whatever guards the verifier may refuse with TOO_MANY_REQUESTS_ERROR.
- * A page of an origin that a good key is not for: UNAUTHORISED_REQUEST, told to `onStranger`.
+ * Builds the check of one key header: contract, "Missing key" and "Keys".
+ * - Missing: VALIDATION_ERROR.
+ * - Malformed, unknown, refreshed away or of the other kind: UNAUTHORISED_REQUEST.
+ * - A good key on a page whose origin is not in its list: UNAUTHORISED_REQUEST, after a call of `onStranger`.
+ * - Too many wrong keys from this address: TOO_MANY_REQUESTS_ERROR, thrown by the guard around the verifier.
+ * - A store that cannot answer: the store's fault as it is, which becomes a 500. A fault that passes is never a 4xx.
  */
 export function createAuthorise(
   header: string,
@@ -41,8 +42,8 @@ export function createAuthorise(
 const NOT_FOR_ORIGIN = 'The key is not for pages of this origin.';
 
 /**
- * Whether a key with a list of origins is for this caller. Browsers say where a page is of and cannot be talked out of it;
- * servers and clients of their own say nothing, and may use any key. Whose pages may read the answer follows from it.
+ * Whether a key with a list of origins may be used by this caller. A browser always names the origin of a page that calls
+ * another site; a program names none, and may use any key. Only pages of a listed origin may read the answer.
  */
 function isForOrigin({ origins }: KeyRecord, exchange: Exchange): boolean {
   const { origin } = exchange.request.headers;

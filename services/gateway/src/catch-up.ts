@@ -3,33 +3,34 @@ import { untilNextLook } from '@playline/access-keys';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface CatchUpParts {
-  /** What Redis holds here, for the log. */
+  /** What the view holds, as log lines call it. */
   name: string;
-  /** Brings in what Redis may have lost. @returns records read; null when nothing is lacking or nothing can be said */
+  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing or nobody can tell */
   run(): Promise<number | null>;
-  /** True for the fault of a question that Redis cannot answer until then. */
+  /** True for the fault with which a view says that it may have lost something. */
   isLagging(fault: unknown): boolean;
   logger: Logger;
 }
 
-/** Keeps a view in Redis level with its log over every start of Redis, whoever notices first. */
+/** Brings a view in Redis up to date after every start of Redis, whether the timer or a question notices first. */
 export interface CatchUp extends Closable {
-  /** True once the view was looked at with success: from then on its questions are answered. */
+  /** True once the view has been compared with its log: from then on questions are answered. */
   readonly seen: boolean;
   /**
-   * Asks; a question that cannot be answered yet is asked once more behind a catch-up that began after it. Where that was
-   * in vain, as in a new deployment whose log is empty, and while the log cannot be had, nobody waits for another.
-   * @throws as the question, or as the catch-up
+   * Asks the view. If the view says that it may have lost something, the log is read, and the question asked once more.
+   * Nobody waits for that where it cannot help: while the log cannot be read, and where reading it changed nothing, as in
+   * a new deployment whose log is empty.
+   * @throws as the question, or as the reading of the log
    */
   ask<T>(question: () => Promise<T>): Promise<T>;
 }
 
-/** How soon a start of Redis is noticed that no request runs into: one command of ten microseconds each time. */
+/** How soon a start of Redis is noticed when no request meets it. Each look is one command of ten microseconds. */
 const LOOK_EVERY_MS = 250;
 /** Kafka or Redis is away, or a new deployment has no key yet: asked calmly. */
 const RETRY_MS = 1_000;
 
-/** Looks by itself as well as at the first question that Redis cannot answer; one at a time. */
+/** Looks four times a second, and at the first question that Redis cannot answer. One reading of the log at a time. */
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
   let running: Promise<void> | null = null;
   let seen = false;
@@ -103,7 +104,7 @@ function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): Catc
       try {
         return await answered(question);
       } catch (fault) {
-        // It began before the question, and may have looked before Redis lost what is asked for.
+        // That reading began before the question, perhaps before Redis lost what is asked for: read once more.
         if (!isLagging(fault)) throw fault;
       }
     }

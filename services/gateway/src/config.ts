@@ -33,17 +33,18 @@ export const configSchema = z.object({
   /** Room for sixteen of the largest batches; at least two, so that one large batch does not shut out all others. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
-   * The first 500 must come within 3 s of the brokers going away. From 100 ms on, which a healthy write never takes; a
-   * 500 that comes too soon loses nothing, the client sends the same ids again. Up to 20 s, so that a drain (25 s) has
-   * room for a request, and the end of the log that a store of consents reads again has a bound.
+   * How long a request waits for the brokers before it is answered with 500: within 3 s of the brokers going away. At
+   * least 100 ms, which a healthy write never takes; a 500 that comes too soon loses nothing, since the client sends the
+   * same ids again. At most 20 s, so that a request fits into the 25 s of a drain, and a bounded end of the log is all
+   * that consents must be read from again.
    */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
   /**
-   * How far the clocks of two gateways may lie apart: an erasure reaches this far behind its request. Clocks that NTP
-   * keeps lie up to some tens of milliseconds apart; without any room an event that a gateway took whose clock is ahead
-   * would outlive the erasure.
+   * How far the clocks of two gateways may differ. An erasure takes everything received up to its request plus this time:
+   * otherwise an event stamped by a gateway whose clock is ahead would survive it. Clocks kept by NTP differ by some tens
+   * of milliseconds.
    */
   ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
   /** Comma-separated names of client libraries that rejections tell of, as `context.library` has them. */

@@ -32,8 +32,8 @@ export interface OperationCount {
 }
 
 /**
- * Builds the count of operations that carry no messages. The route of messages counts by itself: what is remembered of each
- * request here costs more than counting it.
+ * Builds the count of operations that carry no messages. The route of messages counts by itself: remembering the key of
+ * each request, as is done here, costs more than counting it.
  */
 export function createOperationCount(usage: CountUse): OperationCount {
   const keys = new WeakMap<Exchange, KeyRecord>();

@@ -12,9 +12,9 @@ import { type OpenRecordView, openLevelRecords } from './level-records.ts';
 import type { LevelParts } from './level-stores.ts';
 
 /**
- * What an environment may send, given the setting: an administrator's cap goes ahead of it, and the project's own limit
- * lowers what they allow. Asks nobody: it goes by what this process knows, which is a second old at most while Redis answers.
- * The same object as long as nothing has changed, and the setting itself where projects say nothing.
+ * The rate of an environment. An administrator's cap replaces the setting; the project's own limit can only lower the
+ * result. Answers from memory, which is at most a second old while Redis answers. Gives the same object until something
+ * changes, and the setting itself where the project says nothing.
  */
 export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
 

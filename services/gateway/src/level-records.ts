@@ -19,12 +19,12 @@ export interface LevelRecordsParts<R extends Change> {
   level: LevelParts;
 }
 
-/** A command that died between log and Redis is mended within this time: one question to the brokers. */
+/** How long a record may be missing when its command died between log and Redis. Each look is one question to the brokers. */
 const COMPARE_EVERY_MS = 5_000;
 
 /**
- * Keeps one kind of records in Redis level with its log, for every process that reads them there: from its place on, over
- * starts of Redis and behind commands that died half-way. Closes the view.
+ * Keeps one kind of records in Redis up to date with its log, for every process that reads them from Redis: after a start
+ * of Redis that may have lost some, and after a command that died between log and Redis. Closes the view.
  */
 export function openLevelRecords<R extends Change>({ kind, view, level }: LevelRecordsParts<R>): Closable {
   const topic = level.topicPrefix + kind.topic;

@@ -11,30 +11,15 @@ import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault 
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';
-import type { Config } from './config.ts';
 import type { SchemaIdSource } from './schema-ids.ts';
 
-/** What keeps views in Redis level with their logs. */
+/** What brings views in Redis up to date with their logs. One reader of the log serves all views. */
 export interface LevelParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
   registry: SchemaIdSource & { schemaOf: SchemaSource };
   /** Put before every topic name. */
   topicPrefix: string;
   logger: Logger;
-}
-
-interface LevelSources<Kafka extends object> extends Pick<LevelParts, 'registry' | 'logger'> {
-  openLogReader: (options: Kafka & { clientId: string }) => LogReader;
-  /** How Kafka is connected to. */
-  kafka: Kafka;
-  config: Pick<Config, 'TOPIC_PREFIX'>;
-}
-
-/** Opens the reader of the log that all views share; it connects when one of them is behind. */
-export function openLevelParts<Kafka extends object>(sources: LevelSources<Kafka>): LevelParts & Closable {
-  const { openLogReader, kafka, config, ...parts } = sources;
-  const log = openLogReader({ ...kafka, clientId: 'gateway' });
-  return { ...parts, log, topicPrefix: config.TOPIC_PREFIX, close: () => log.close() };
 }
 
 type OpenKeys = KeyView & { ready(): Promise<boolean>; close(): Promise<void> };
@@ -47,21 +32,8 @@ export interface LevelKeys extends Closable {
   ready(): Promise<boolean>;
 }
 
-interface LevelKeysParts<Redis> {
-  openRedisKeyStore: (options: Redis) => Promise<OpenKeys>;
-  /** How Redis is connected to. */
-  redis: Redis;
-  level: LevelParts;
-}
-
-/** Opens the view of the keys and keeps it level with `access.keys.v1`. */
-export async function openLevelKeys<Redis>({
-  openRedisKeyStore,
-  redis,
-  level,
-}: LevelKeysParts<Redis>): Promise<LevelKeys> {
-  const { log, registry, topicPrefix, logger } = level;
-  const view = await openRedisKeyStore(redis);
+/** Keeps the view of the keys level with `access.keys.v1`. Closes the view. */
+export function openLevelKeys(view: OpenKeys, { log, registry, topicPrefix, logger }: LevelParts): LevelKeys {
   const topic = topicPrefix + TOPICS.accessKeys.name;
   const reader = createKeyLogReader({ schemaOf: registry.schemaOf, read: () => readWhole(log, topic) });
   const live = createLiveKeys(view);

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { OutgoingRecord } from '@playline/stream';
 
 /**
- * What a batch may become on the log, in bytes of record batches over bytes received (head and body, decompressed).
- * Batches of a client take less than they brought; without a bound a hundred numbers in 200 bytes took 41 times as much.
+ * A batch may take at most so many bytes on the log for each byte received (head and body, decompressed). Batches of client
+ * libraries take less than one. Without the bound a hundred numbers in 200 bytes would take 41: as errors told to the log.
  */
 export const AMPLIFICATION_MAX = 3;
 

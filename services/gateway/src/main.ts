@@ -1,57 +1,56 @@
 import { createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
 import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
+import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { openRedisBalances } from '@playline/rate-limit/redis';
-import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  parseConfig,
+  runService,
+  toKafka,
+  toRedis,
+  toRegistry,
+  type Use,
+} from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
-import { openAudiencePorts } from './audience-ports.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
+import { openHoldSweep } from './hold-sweep.ts';
 import { openLevelRecords } from './level-records.ts';
-import { openLevelKeys, openLevelParts } from './level-stores.ts';
-import { createSharingReport } from './rate-limits/report.ts';
+import { type LevelKeys, type LevelParts, openLevelConsents, openLevelKeys } from './level-stores.ts';
+import { createSharingReport } from './rate-limits/index.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
-import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
+import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
 const config = parseConfig(configSchema, process.env);
+const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+/** Shorter than the deadline of a request, so that a caller still gets its 500. */
+const COMMAND_TIMEOUT_MS = 2_000;
 
 await runService(logger, async (use) => {
-  const { topics, schemas: written } = topicNamesOf(config.TOPIC_PREFIX);
-  const producer = await use('producer', () => openProducer({ ...kafka, clientId: 'gateway', topics, logger }));
+  const { topics, schemas: written } = topicNamesOf(topicPrefix);
+  const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   // Connects while the key store is waited for.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
   const limits = { balances, onShared: createSharingReport(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-  const level = await use('log reader', () => openLevelParts({ openLogReader, kafka, registry, config, logger }));
-  const store = await use('key store', () => openLevelKeys({ openRedisKeyStore, redis, level }));
-  // Each waits a moment for a Redis that is away: at once, so that all of them wait no longer than one.
-  await Promise.all(
-    RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
-      use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),
-    ),
-  );
-  const rates = await use('projects', async () =>
-    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), level }),
-  );
+  const { level, store, ratesOf } = await openViews(use);
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
-  const rejections = await use('rejections', () =>
-    openRejections({ openProducer, kafka, registry, config, metrics, logger }),
-  );
-  const audience = await use('audience ports', () =>
-    openAudiencePorts({ openRedisPeople, redis, store, level, config, logger }),
-  );
+  const rejections = await openRejectionsOf(use);
+  const audience = await openAudience(use, { level, store });
 
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
@@ -68,11 +67,53 @@ await runService(logger, async (use) => {
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ producer, limiter, audience, metrics, logger, ratesOf: rates.ratesOf },
+    ...{ producer, limiter, audience, metrics, logger, ratesOf },
     publishRejections: rejections.publish,
-    verifyPublishable: createKeyVerifier({ store, prefix: config.ACCESS_KEY_PREFIX, kind: 'publishable' }),
+    verifyPublishable: createKeyVerifier({ store, prefix, kind: 'publishable' }),
     ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },
   });
   // Opened last, so closed first: in-flight requests are answered while the producer still runs, then it is flushed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
+
+/** What Redis holds of keys, projects and the other kinds of records, kept level with their logs from here on. */
+async function openViews(use: Use) {
+  const log = await use('log reader', () => openLogReader(kafka));
+  const level = { log, registry, topicPrefix, logger };
+  const store = await use('key store', async () => openLevelKeys(await openRedisKeyStore(redis), level));
+  // Each waits a moment for a Redis that is away: at once, so that all of them wait no longer than one.
+  await Promise.all(
+    RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
+      use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),
+    ),
+  );
+  const { ratesOf } = await use('projects', async () =>
+    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), level }),
+  );
+  return { level, store, ratesOf };
+}
+
+/** A producer of their own: a topic of rejections without a leader must not hold accepted messages up. */
+function openRejectionsOf(use: Use) {
+  const topic = topicPrefix + TOPICS.rejections.name;
+  const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger });
+  return use('rejections', async () => openRejections({ producer: await open(), topic, registry, metrics, logger }));
+}
+
+/** What the operations on one identity work with: its consent and its erasure. */
+async function openAudience(use: Use, { level, store }: { level: LevelParts; store: LevelKeys }) {
+  const consentTopic = topicPrefix + TOPICS.consents.name;
+  const own = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };
+  const people = await use('people', () => openRedisPeople({ ...redis, ...own }));
+  const consents = await use('consents', () => openLevelConsents(people.consents, level));
+  const ids = await use('schema ids of the audience', () =>
+    openSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
+  );
+  await use('sweep of holds', () => openHoldSweep(people.guards, logger));
+  return {
+    people,
+    consents,
+    schemaIds: ids.current,
+    verifySecret: createKeyVerifier({ store, prefix, kind: 'secret' }),
+  };
+}

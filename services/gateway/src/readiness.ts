@@ -1,7 +1,7 @@
 import type { ReadinessChecks } from '@playline/http';
 import type { Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
-import type { AudiencePorts } from './audience-ports.ts';
+import type { AudiencePorts } from './audience-routes.ts';
 import type { SchemaIdCache } from './schema-ids.ts';
 
 export interface ReadinessParts {

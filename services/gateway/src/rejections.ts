@@ -1,21 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
-import type { Closable, KafkaSecurity, Logger, Metrics } from '@playline/runtime';
+import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec } from '@playline/contracts';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer } from '@playline/stream';
-import type { Config } from './config.ts';
 import { BATCH_HEAD_BYTES, RECORD_FRAME_BYTES } from './log-bytes.ts';
 import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
 
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
   readonly records: readonly RejectionRecord[];
-  /** Errors beyond the bound of a batch, told of by nobody. */
+  /** How many more errors there were: beyond the bound of a batch, so nobody is told of them. */
   readonly omitted: number;
 }
 
 /**
  * Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
- * @param logBytesMax what it may take on the log: errors beyond it are told of by nobody
+ * @param logBytesMax bytes that it may take on the log; errors beyond it are dropped
  */
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
 
@@ -126,37 +125,26 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
 }
 
-/** A healthy flush takes milliseconds, and the drain's time belongs to what was accepted. */
+/** A healthy flush takes milliseconds; the rest of a drain's time belongs to accepted messages. */
 const CLOSE_MAX_MS = 1_000;
 
-/** The brokers and how they are connected to. */
-interface KafkaAddress {
-  brokers: string[];
-  security: KafkaSecurity;
-  onFault: (fault: unknown) => void;
-}
-
-/** Opens the way of rejections with a producer and a schema id of its own; the gateway is ready without either. */
-export async function openRejections(options: {
-  openProducer(options: KafkaAddress & { clientId: string; topics: string[]; logger: Logger }): Promise<Producer>;
-  kafka: KafkaAddress;
+/**
+ * Opens the way of rejections to the log. Its schema id is asked for apart from the others, and the gateway is ready
+ * without it. Closes the producer.
+ * @param options.producer of rejections alone
+ */
+export function openRejections(options: {
+  producer: Producer;
+  topic: string;
   registry: SchemaIdSource;
-  config: Pick<Config, 'TOPIC_PREFIX'>;
   metrics: Metrics;
   logger: Logger;
-}): Promise<Closable & { readonly publish: PublishRejections }> {
-  const { config, logger } = options;
-  const topic = config.TOPIC_PREFIX + TOPICS.rejections.name;
-  const producer = await options.openProducer({
-    ...options.kafka,
-    clientId: 'gateway-rejections',
-    topics: [topic],
-    logger,
-  });
-  const schema = openSchemaIds(options.registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
+}): Closable & { readonly publish: PublishRejections } {
+  const { producer, topic, registry, metrics, logger } = options;
+  const schema = openSchemaIds(registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {
-    publish: createPublishRejections({ producer, topic, schemaId, metrics: options.metrics }),
+    publish: createPublishRejections({ producer, topic, schemaId, metrics }),
     close: async () => {
       await schema.close();
       await Promise.race([producer.close(), delay(CLOSE_MAX_MS, undefined, { ref: false })]);

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { consentCodec, erasureRequestCodec, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface SchemaIds {
@@ -27,6 +27,17 @@ export function topicNamesOf(prefix: string): { topics: string[]; schemas: Recor
     identityLinks: writtenSchemaOf(identityLinks, identityLinkCodec),
   };
   return { topics: [messages, identityLinks], schemas };
+}
+
+/**
+ * The schemas of consents and of requests to erase. Asked for apart from those of messages, so that a registry which lacks
+ * one of these keeps no message out.
+ */
+export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures', WrittenSchema> {
+  return {
+    consents: writtenSchemaOf(prefix + TOPICS.consents.name, consentCodec),
+    erasures: writtenSchemaOf(prefix + TOPICS.erasures.name, erasureRequestCodec),
+  };
 }
 
 /** The registry as far as the gateway needs it. */

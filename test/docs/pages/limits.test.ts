@@ -1,6 +1,6 @@
 import { createDocuments } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../../services/gateway/src/docs/index.ts';
+import { createGatewayDocs } from '../../../services/gateway/src/docs/source.ts';
 import { PUBLIC_URL } from '../gateways.ts';
 
 const documents = createDocuments(

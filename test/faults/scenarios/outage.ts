@@ -6,7 +6,7 @@ import { type Reached, toSeconds } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** The specification of the gateway: the first refusal within this time of the brokers going away. */
+/** What the gateway promises: the first refusal within this time of the brokers going away. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const LOOK_EVERY_MS = 100;
 

@@ -1,5 +1,5 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { FIELD } from '@playline/events';
+import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
 /** A repeatable source of whole numbers from 0 to below a bound. */
 export type Random = (below: number) => number;

@@ -1,8 +1,8 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { afterEach, expect, it, vi } from 'vitest';
-import { toAnswerText } from '../../../services/gateway/src/routes/messages/answer.ts';
+import { toAnswerText } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { createBatchReader, type ReadBatch } from '../../../services/gateway/src/routes/messages/read-batch.ts';
-import { createRandom } from '../../../services/gateway/src/scan/fuzz-bodies.ts';
+import { createRandom } from '../../../services/gateway/src/scan/test/fuzz-bodies.ts';
 import { firstGenomes, mutate, toBody } from './genome.ts';
 import { honestBody } from './honest.ts';
 

@@ -10,10 +10,9 @@ import {
   partCodePath,
 } from '../source.ts';
 import { toExampleList } from './example.ts';
-import { type HtmlValue, html, type Markup } from './html.ts';
+import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toOperationLink } from './navigation.ts';
 import { toPage, toTop } from './page.ts';
-import { toCodeSpans } from './words.ts';
 
 const INDEX = '/docs/errors';
 

@@ -1,11 +1,10 @@
 import type { Operation } from '../operation.ts';
 import { articlePath, type DocsSource } from '../source.ts';
 import { toExamplePair } from './example.ts';
-import { type HtmlValue, html } from './html.ts';
+import { type HtmlValue, html, toCodeSpans } from './html.ts';
 import { toOperationLink } from './navigation.ts';
 import { toPage, toTop } from './page.ts';
 import { toTryForm } from './try-form.ts';
-import { toCodeSpans } from './words.ts';
 
 const PATH = '/docs';
 const TOP = toTop(PATH);

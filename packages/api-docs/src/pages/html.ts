@@ -27,3 +27,8 @@ function toMarkupText(value: HtmlValue): string {
   if (typeof value === 'object') return value.map(toMarkupText).join('');
   return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
+
+/** Text between backticks is code. */
+export function toCodeSpans(words: string): HtmlValue[] {
+  return words.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
+}

@@ -1,4 +1,4 @@
-import type { DocsSource } from '../source.ts';
+import { type Article, articlePath, type DocsSource } from '../source.ts';
 import { type HtmlValue, html } from './html.ts';
 import { toNavigation } from './navigation.ts';
 
@@ -52,4 +52,14 @@ ${content}
 </html>
 `;
   return page.text;
+}
+
+/** A page beside those of the interface. */
+export function createArticlePage(source: DocsSource, article: Article): string {
+  const { title, summary, content } = article;
+  return toPage(source, {
+    title,
+    path: articlePath(article),
+    content: html`<p class="lead">${summary}</p>\n${content}`,
+  });
 }

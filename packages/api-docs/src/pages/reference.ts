@@ -4,12 +4,11 @@ import { toSchema } from '../schemas.ts';
 import { allExamples, type DocsSource, keyOf } from '../source.ts';
 import { toValueWords } from '../values.ts';
 import { toExampleList } from './example.ts';
-import { type HtmlValue, html, type Markup } from './html.ts';
+import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toMethod, toOperationLink } from './navigation.ts';
 import { toPage, toTop } from './page.ts';
 import { toSchemaList, toSchemaWords } from './schema-list.ts';
 import { toTryForm } from './try-form.ts';
-import { toCodeSpans } from './words.ts';
 
 const PATH = '/docs/reference';
 const TOP = toTop(PATH);

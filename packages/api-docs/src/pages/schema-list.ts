@@ -1,8 +1,7 @@
 import type { JsonSchema } from '../operation.ts';
 import { createComponentSchemas } from '../schemas.ts';
 import type { DocsSource } from '../source.ts';
-import { type HtmlValue, html, type Markup } from './html.ts';
-import { toCodeSpans } from './words.ts';
+import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 
 /** The members of every named schema: what may stand in them, in words. */
 export function toSchemaList(source: DocsSource): Markup[] {

@@ -3,9 +3,8 @@ import { isPlaceholder } from '../placeholders.ts';
 import { toWholeSchema } from '../schemas.ts';
 import { type DocsSource, keyOf } from '../source.ts';
 import { valuesIn } from '../values.ts';
-import { type HtmlValue, html, type Markup } from './html.ts';
+import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toTop } from './page.ts';
-import { toCodeSpans } from './words.ts';
 
 /** What the scripts do with keys: a field shows what it keeps. */
 const KEY_FIELDS = {

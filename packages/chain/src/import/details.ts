@@ -43,7 +43,7 @@ const sale = z.object({
 });
 
 /**
- * Members of `details` by type: specification, part E, "`details` by type". All are required, others are left out. They
+ * Members of `details` by type: contract, "Chain reads". All are required, others are left out. They
  * stand in this order in what is stored, with addresses in lower case, so the same activity is always the same text.
  */
 export const DETAILS = {

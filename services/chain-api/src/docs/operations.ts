@@ -49,7 +49,7 @@ const NOTHING_ELSE = {
   body: null,
 } as const;
 
-/** Every operation of the chain API, as data: specification, "Endpoints". */
+/** Every operation of the chain API, as data. */
 export function createOperations(settings: DocsSettings): Operation[] {
   const chain = inPath(
     'chain_name',

@@ -7,7 +7,7 @@ export type Authorise = (exchange: Exchange) => Promise<KeyRecord>;
 
 /**
  * Builds the check of secret keys. Missing: VALIDATION_ERROR. Malformed, unknown, ended or publishable:
- * UNAUTHORISED_REQUEST. A store that cannot answer is the verifier's fault, hence 500. Specification, parts F and G.
+ * UNAUTHORISED_REQUEST. A store that cannot answer is the verifier's fault, hence 500. Contract, "Mints and metadata" and "Keys".
  */
 export function createAuthorise(header: string, verify: KeyVerifier): Authorise {
   return async (exchange) => {

@@ -36,7 +36,7 @@ export type MintingSettings = Pick<
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
-/** The six operations that take a secret key: specification, part F. */
+/** The six operations that take a secret key: contract, "Mints and metadata". */
 export function createMintingRoutes(
   settings: MintingSettings,
   parts: MintingParts,

@@ -62,7 +62,7 @@ const inQuery = (name: string, required: boolean, description: string): Paramete
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
-/** Every operation that the gateway offers to callers, as data: specification, "Endpoints". */
+/** Every operation that the gateway offers to callers, as data. */
 export function createOperations(context: ExampleContext): Operation[] {
   return [
     createIngest(context),

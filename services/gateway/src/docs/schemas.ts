@@ -7,16 +7,16 @@ import {
 } from '@playline/contracts';
 import { z } from 'zod';
 
-/** Not blank: specification, parts A and B. White space is what the pattern language calls `\s`, as for the gateway. */
+/** Not blank, as the contract says of required texts. White space is what the pattern language calls `\s`, as for the gateway. */
 const NOT_BLANK = '\\S';
 
-/** Specification, query parameters `anonymousId` and `userId`. */
+/** Query parameters `anonymousId` and `userId`: contract, "Subject". */
 export const identifierSchema = z.string().meta({ minLength: 1, maxLength: ID_CODE_POINTS_MAX, pattern: NOT_BLANK });
 
-/** Specification, table "TrackingConsent". */
+/** Contract, "TrackingConsent". */
 export const trackingConsentSchema = z.object({ status: z.enum(CONSENT_STATUSES) }).meta({ id: 'TrackingConsent' });
 
-/** Specification, table "UpdateTrackingConsentRequest". */
+/** Contract, "UpdateTrackingConsentRequest". */
 export const updateTrackingConsentSchema = z
   .object({
     anonymousId: identifierSchema,
@@ -41,7 +41,7 @@ function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema 
   return { ...schema, properties };
 }
 
-/** What a type needs beyond what every message needs: specification, part A, "Required per type". */
+/** What a type needs beyond what every message needs: contract, "Required per type". */
 function createRulesByType(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },

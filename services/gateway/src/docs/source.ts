@@ -1,9 +1,15 @@
-import type { DocsSource, KeySpec, PartCodes } from '@playline/api-docs';
+import {
+  type DocsSource,
+  type Example,
+  envelope,
+  html,
+  type KeySpec,
+  type Operation,
+  type PartCodes,
+} from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { createCookbook } from './cookbook.ts';
 import { type DocsSettings, type ExampleContext, keyHeadersOf } from './examples/context.ts';
-import { createNowhereExamples } from './examples/nowhere.ts';
-import { createFirstPage } from './first-page.ts';
 import { createOperations } from './operations.ts';
 import { refineSchemas } from './schemas.ts';
 
@@ -28,6 +34,49 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     nowhere: createNowhereExamples(context),
     articles: [createCookbook()],
   };
+}
+
+/** What the first page says around the form that sends a first event. */
+function createFirstPage([ingest]: readonly Operation[]): DocsSource['first'] {
+  return {
+    title: 'Playline',
+    lead: 'Playline takes the events of your game over HTTP, stores each of them exactly once, and lets you query them a second later, under the person they belong to.',
+    heading: 'Send your first event',
+    anchor: 'first-event',
+    before: html`<p>You need one thing: the publishable key of an environment. Take <code>development</code> for a try. On your own machine, <code>npm start</code> prints it; else ask whoever runs this service, who makes one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
+    after: html`<p>A 200 means that the event is on the log, on all replicas. A second later it is in ClickHouse:</p>
+<div class="block"><p class="label" id="query">Query</p>
+<pre tabindex="0" role="region" aria-labelledby="query">SELECT received_at, event_name, properties
+FROM events_exact
+WHERE anonymous_id = '${anonymousIdOf(ingest?.examples[0]?.request.body ?? '')}'
+ORDER BY received_at DESC LIMIT 5</pre></div>`,
+    command: 'The same event as a command',
+  };
+}
+
+/** Whose event an example is. */
+function anonymousIdOf(body: string): string {
+  return /"anonymousId": "([^"]*)"/.exec(body)?.[1] ?? '';
+}
+
+/** Requests that reach no operation. */
+function createNowhereExamples(context: ExampleContext): Example[] {
+  const message = 'There is no such path, or not with this method.';
+  const answer = envelope(context, 'RESOURCE_NOT_FOUND', { message });
+  return [
+    {
+      name: 'unknown-path',
+      title: 'A path with a letter too few',
+      request: { method: 'POST', target: '/v1/audience/message', headers: {}, body: null },
+      answer,
+    },
+    {
+      name: 'wrong-method',
+      title: 'A method that the path does not have',
+      request: { method: 'GET', target: '/v1/audience/messages', headers: {}, body: null },
+      answer,
+    },
+  ];
 }
 
 function createNotes(settings: DocsSettings): string[] {

@@ -20,9 +20,9 @@ export interface FailedKeyParts {
 }
 
 /**
- * Builds the limit. It bounds how often a caller is told that a key is wrong, and nothing else: whoever shares an address
- * with a guesser, or with clients that still have the key of yesterday, is served under a good key. A wrong key is
- * known for one without a look-up in the store (`@playline/access-keys`), so it needs no bound ahead of it.
+ * Builds the limit. It bounds only how often a caller is told that a key is wrong. A good key is always served, also from
+ * an address that somebody else guesses from, or that still has clients with the key of yesterday. No bound is needed
+ * before the check: a wrong key is recognised without a look-up in the store (`@playline/access-keys`).
  */
 export function createFailedKeyLimit({ limiter, addressOf, onRefused }: FailedKeyParts): FailedKeyLimit {
   const bucketOf = (exchange: Exchange) => limiter.bucket(addressOf(exchange.request));

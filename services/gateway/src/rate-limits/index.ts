@@ -1,14 +1,20 @@
-import { createClientAddress } from '@playline/http';
-import { createLocalLimiter, type SharedLimiter } from '@playline/rate-limit';
-import type { Metrics } from '@playline/runtime';
+import { type ClientAddressOf, createClientAddress, type Route } from '@playline/http';
+import {
+  admitRequest,
+  createLocalLimiter,
+  type LocalLimiter,
+  type OnRefused,
+  type SharedLimiter,
+  type SharedLimiterOptions,
+} from '@playline/rate-limit';
+import type { Logger, Metrics } from '@playline/runtime';
 import type { EnvironmentRates } from '../environment-rates.ts';
-import { createConsentLimit, type LimitRoute } from './consent-limit.ts';
 import { createFailedKeyLimit, type FailedKeyLimit } from './failed-keys.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';
 import type { RateLimitSettings } from './settings.ts';
 
-export { unitsOf } from './charge.ts';
-export type { Allowance, LimitMessages } from './message-limit.ts';
+/** Puts a limit in front of a route. */
+export type LimitRoute = (route: Route) => Route;
 
 /** Every limit on callers that the gateway has. */
 export interface RateLimits {
@@ -49,5 +55,36 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
     messages: createMessageLimit({ settings, ratesOf, limiter, onRefused }),
     failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused }),
     consents: createConsentLimit({ limiter: consents, addressOf, onRefused }),
+  };
+}
+
+interface ConsentLimitParts {
+  limiter: LocalLimiter;
+  addressOf: ClientAddressOf;
+  onRefused: OnRefused;
+}
+
+/** Builds the limit of the consent operations: requests, a client address, in the memory of one process alone. */
+function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts): LimitRoute {
+  return (route) => ({
+    ...route,
+    handle: (exchange, params) => {
+      admitRequest(exchange, limiter.bucket(addressOf(exchange.request)), onRefused);
+      return route.handle(exchange, params);
+    },
+  });
+}
+
+/** Builds what tells operators whether the limits are held together or by each process alone. */
+export function createSharingReport(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
+  const gauge = metrics.gauge(
+    'gateway_rate_limit_shared',
+    '1 while the limit of a key holds on all processes together',
+  );
+  gauge.set(1);
+  return (shared, fault) => {
+    gauge.set(shared ? 1 : 0);
+    if (shared) logger.info('rate limits are shared again');
+    else logger.warn({ error: fault }, 'rate limits are held by this process alone');
   };
 }

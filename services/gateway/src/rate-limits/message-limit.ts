@@ -11,6 +11,22 @@ import {
 import type { EnvironmentRates } from '../environment-rates.ts';
 import type { RateLimitSettings } from './settings.ts';
 
+/**
+ * Bytes that count as one message: a usual message of 940 bytes in a body of its own is one unit, and so is each of a
+ * batch of them. A mebibyte of anything counts as a thousand, for it is as much work.
+ */
+const UNIT_BYTES = 1024;
+
+/**
+ * What a body costs under the limit of its key: as many units as it has messages, rejected ones too, or as it has KiB,
+ * whichever is more; and one at least.
+ * @param messages 0 for a body that is no batch
+ * @param bytes of the body as sent or after decompression, whichever is more
+ */
+export function unitsOf(messages: number, bytes: number): number {
+  return Math.max(1, messages, Math.ceil(bytes / UNIT_BYTES));
+}
+
 /** A request's account with the limit of its key. */
 export interface Allowance {
   /** Takes units of what the request turned out to be, accepted or not (`unitsOf`); a negative number gives some back. */
@@ -31,7 +47,7 @@ export interface MessageLimitParts {
   onRefused: OnRefused;
 }
 
-/** Builds the limit of the specification, part A, "Rate limit": messages under one publishable key, on all processes together. */
+/** Builds the limit of the contract, "Rate limit": messages under one publishable key, on all processes together. */
 export function createMessageLimit({ settings, ratesOf, limiter, onRefused }: MessageLimitParts): LimitMessages {
   const policyOf = createPolicies(settings);
   return (exchange, { keyId, environmentId }) => {
@@ -53,8 +69,8 @@ export function createMessageLimit({ settings, ratesOf, limiter, onRefused }: Me
 const NAME = 'messages';
 
 /**
- * A bucket keeps the policy that it was made with, and its debt is a time, which under another rate is another number of
- * messages: a key whose rate was changed has another bucket, which is full.
+ * A bucket keeps its debt as a time, which is another number of messages under another rate. So a key whose rate has
+ * changed gets a new bucket, which starts full.
  */
 function idUnder(keyId: string, { perSecond, burst }: MessageRate): string {
   return `${keyId} ${perSecond}/${burst}`;

@@ -1,7 +1,7 @@
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Specification, part A, "Rate limit": messages a second under one key. */
+/** Contract, "Rate limit": messages a second under one key. */
 const MESSAGES_PER_S = 5000;
 /** Two seconds' worth: a client that was offline sends what it kept. */
 const MESSAGES_BURST = 10_000;

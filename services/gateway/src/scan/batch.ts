@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX, type TimeWindow } from '@playline/contracts';
-import { createScannedBatch } from '@playline/events';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -18,6 +17,7 @@ import {
 } from './json.ts';
 import { clearRow, scanMessage } from './message.ts';
 import { NameTable, UNKNOWN } from './names.ts';
+import { createScannedBatch } from './ranges.ts';
 import { DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './state.ts';
 
 /** What is wrong with a body as a whole. */

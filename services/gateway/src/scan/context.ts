@@ -1,5 +1,4 @@
 import { CONTEXT_CODE_POINTS_MAX, type ContextString } from '@playline/contracts';
-import { FIELD, ROW_SHIFT } from '@playline/events';
 import {
   CLOSE_BRACE,
   COMMA,
@@ -19,6 +18,7 @@ import {
   skipSpace,
 } from './json.ts';
 import { NameTable, UNKNOWN } from './names.ts';
+import { FIELD, ROW_SHIFT } from './ranges.ts';
 import type { ScanState } from './state.ts';
 import { isVisibleAt } from './text.ts';
 

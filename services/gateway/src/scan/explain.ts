@@ -13,10 +13,10 @@ import {
   parseTimestamp,
   SURFACES,
 } from '@playline/contracts';
-import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from '@playline/events';
 import { FAULT, type Fault, faultsOf, faultsOfStranger, KIND, type Kind } from './faults.ts';
 import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
 import { readMessageId } from './message-id.ts';
+import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from './ranges.ts';
 import { makeReadable } from './readable.ts';
 import { NO_OBJECT, type ScanState } from './state.ts';
 import { isVisibleAt } from './text.ts';
@@ -89,7 +89,7 @@ function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
   return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
 }
 
-/** A blank optional id is absent: specification, part A. */
+/** A blank optional id is absent: contract, "Blank optional id". */
 function dropBlankIds({ batch }: ScanState, message: number): void {
   for (const field of OPTIONAL_IDS) {
     const slot = (message << ROW_SHIFT) + field;

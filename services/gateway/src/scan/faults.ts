@@ -10,7 +10,7 @@ import {
   TOO_LARGE,
   tooDeepError,
 } from '@playline/contracts';
-import { FIELD, type Field, type FieldName } from '@playline/events';
+import { FIELD, type Field, type FieldName } from './ranges.ts';
 
 /** An error of the contract, made once and shared by all messages that have it. */
 export interface Fault {

@@ -1,9 +1,9 @@
 import { isBlank } from '@playline/contracts';
-import { FIELD, ROW_SHIFT, textOf } from '@playline/events';
 import { explain } from './explain.ts';
 import { FAULT, type Fault } from './faults.ts';
 import { QUOTE } from './json.ts';
 import { findTwins } from './message-id.ts';
+import { FIELD, ROW_SHIFT, textOf } from './ranges.ts';
 import { NO_OBJECT, type ScanState, SOUND } from './state.ts';
 
 /** A message that is not accepted, by its place. */
@@ -105,7 +105,7 @@ interface Spelling {
 
 const NO_ID: Spelling = { echo: '', name: '', isComparable: false };
 
-/** Specification, part A, rows "messageId", "Message is not an object", "Absent or non-string ids" and "Same messageId". */
+/** Contract, "messageId", "No object", "Several without an id" and "Twins". */
 class Spellings {
   readonly #state: ScanState;
   readonly #known: (Spelling | undefined)[] = [];

@@ -1,5 +1,5 @@
-import { UUID_BYTES } from '@playline/events';
 import { HEX_VALUES, NOT_HEX } from './json.ts';
+import { UUID_BYTES } from './ranges.ts';
 import type { ScanState } from './state.ts';
 
 const UUID_TEXT_BYTES = 36;

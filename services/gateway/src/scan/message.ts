@@ -1,5 +1,4 @@
 import { CONSENT_STATUSES, ID_CODE_POINTS_MAX, IDENTITY_TYPES, MESSAGE_TYPES, SURFACES } from '@playline/contracts';
-import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from '@playline/events';
 import { clearContext, scanContext } from './context.ts';
 import {
   CLOSE_BRACE,
@@ -21,6 +20,7 @@ import {
 } from './json.ts';
 import { readMessageId } from './message-id.ts';
 import { NameTable, UNKNOWN } from './names.ts';
+import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from './ranges.ts';
 import type { ScanState } from './state.ts';
 import { endsVisible, isVisibleAt } from './text.ts';
 import { timestampOf } from './timestamp.ts';

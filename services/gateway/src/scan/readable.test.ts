@@ -1,9 +1,9 @@
-import { FIELD, textOf } from '@playline/events';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createScanner } from './batch.ts';
-import { toReadableJson } from './document.ts';
 import { judgeScanned } from './judge.ts';
+import { FIELD, textOf } from './ranges.ts';
+import { toReadableJson } from './test/document.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00Z');
 const scanner = createScanner();

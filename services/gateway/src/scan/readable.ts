@@ -1,5 +1,5 @@
-import { FIELD, type Field, ROW_SHIFT } from '@playline/events';
 import { BACKSLASH, DIGIT_0, DIGIT_9, HEX_VALUES, LETTER_E, LETTER_U, LOWER_CASE, MINUS, QUOTE } from './json.ts';
+import { FIELD, type Field, ROW_SHIFT } from './ranges.ts';
 import type { ScanState } from './state.ts';
 
 /** What ClickHouse holds an integer in: signed or unsigned 64 bits. */
@@ -22,7 +22,7 @@ const ESCAPE_BYTES = 6;
 /**
  * Rewrites the free-form objects of a message that hold what ClickHouse refuses, which makes it read the whole object as
  * empty and fail every query that casts it to `JSON`: half a surrogate pair becomes U+FFFD, an integer beyond 64 bits or
- * a number beyond a double becomes a string of the same characters. What is rewritten comes to stand behind the body.
+ * a number beyond a double becomes a string of the same characters. The rewritten text is put behind the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
   for (const field of [FIELD.properties, FIELD.traits])

@@ -1,13 +1,13 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, MESSAGE_BYTES_MAX, parseTimestamp } from '@playline/contracts';
-import { FIELD, textOf } from '@playline/events';
 import { validMessages } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compare, runFuzz } from './fuzz.ts';
-import { BODY_FAULT, createScanner } from './index.ts';
-import { ODD_PLACES, ODD_VALUES, oddMessage } from './odd-values.ts';
-import { SAMPLE_KINDS, sampleBody, sampleMessage } from './sample-messages.ts';
+import { BODY_FAULT, createScanner } from './batch.ts';
+import { FIELD, textOf } from './ranges.ts';
 import { SOUND } from './state.ts';
+import { compare, runFuzz } from './test/fuzz.ts';
+import { ODD_PLACES, ODD_VALUES, oddMessage } from './test/odd-values.ts';
+import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
 import { timestampOf } from './timestamp.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);

@@ -1,4 +1,4 @@
-import type { ScannedBatch } from '@playline/events';
+import type { ScannedBatch } from './ranges.ts';
 
 /** What the scan says of a message: every rule is kept; some rule may not be; it is no object. */
 export const SOUND = 0;

@@ -1,6 +1,6 @@
 import { createKeyVerifier, type KeyStore } from '@playline/access-keys';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
-import type { AudiencePorts } from '../audience-ports.ts';
+import type { AudiencePorts } from '../audience-routes.ts';
 
 /** What consent and erasure of one test gateway work with, all in memory. */
 export interface AudienceWorld {

@@ -17,7 +17,7 @@ import type { OutgoingRecord, RecordPlace } from '@playline/stream';
 import { afterEach, expect } from 'vitest';
 import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
-import type { AudiencePorts } from '../audience-ports.ts';
+import type { AudiencePorts } from '../audience-routes.ts';
 import type { EnvironmentRates } from '../environment-rates.ts';
 import { rateLimitSettings } from '../rate-limits/settings.ts';
 import { createPublishRejections } from '../rejections.ts';

@@ -10,7 +10,7 @@ import {
 } from '@playline/contracts';
 import type { Message } from './messages.ts';
 
-/** One way to break a message, and exactly what the answer must say of it (specification, part A). */
+/** One way to break a message, and exactly what the answer must say of it (contract, "Rules of a message"). */
 export interface Breakage {
   readonly name: string;
   /** Type of the sound message that is broken. */
@@ -225,7 +225,7 @@ const others: readonly Breakage[] = [
   element('an array', '[]'),
 ];
 
-/** Every way of part A that breaks one message. */
+/** Every way to break one message. */
 export const BREAKAGES: readonly Breakage[] = [
   ...missing,
   ...lengths,

@@ -23,7 +23,7 @@ export interface DeliveryOptions {
 }
 
 /**
- * Delivers by the contract of the client libraries (specification, part A): the same bytes again after a
+ * Delivers by the contract of the client libraries (contract, "Brokers"): the same bytes again after a
  * 5xx, a 429, a time-out or a network fault; every other answer is final.
  */
 export function createDelivery(

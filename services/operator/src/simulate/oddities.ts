@@ -2,7 +2,7 @@ import { CONTEXT_CODE_POINTS_MAX, ID_CODE_POINTS_MAX } from '@playline/contracts
 import type { Message } from './messages.ts';
 import type { Random } from './random.ts';
 
-/** A message that looks strange and must be accepted all the same (specification, part A). */
+/** A message that looks strange and must be accepted all the same (contract, "Rules of a message"). */
 export interface Oddity {
   readonly name: string;
   /** Changes the message, never who owns it and what it links. */

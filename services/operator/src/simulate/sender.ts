@@ -134,7 +134,7 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
   };
 }
 
-/** `code` of an error envelope that has all its members (specification, "Error envelope"); else what is wrong. */
+/** `code` of an error envelope that has all its members (contract, "Error envelope"); else what is wrong. */
 function codeOf(text: string): string {
   try {
     const body = JSON.parse(text) as Record<string, unknown>;

@@ -22,7 +22,7 @@ export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace 
 
 const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
 
-/** Under both names the bounds are of `indexed_at`: specification, part E, "activity-history parameter names". */
+/** Under both names the bounds are of `indexed_at`: contract, "Parameters of a history". */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
 const TO = ['to_updated_at', 'to_indexed_at'] as const;
 

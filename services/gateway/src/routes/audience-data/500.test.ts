@@ -21,7 +21,7 @@ describe('500', () => {
     expect(cutoffOf(gateway)).toBeNull();
   });
 
-  it('answers at the deadline; a request that comes to stand later keeps its hold', async () => {
+  it('answers at the deadline; a request that reaches the log later keeps its hold', async () => {
     const inner = await openGateway();
     const { people } = inner.audience;
     let confirmed = false;

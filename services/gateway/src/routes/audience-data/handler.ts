@@ -1,7 +1,9 @@
-import { type Route, settleWithin } from '@playline/http';
-import type { IdentityKeyer, RequestErasure } from '@playline/people';
+import { ID_CODE_POINTS_MAX, type IdentityKind } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import { parseQuery, type Route, settleWithin, singleValueOf } from '@playline/http';
+import { type IdentityKeyer, type RequestErasure, USER_KINDS } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
-import { parseSubject } from './read-subject.ts';
+import { requireText } from '../../text-field.ts';
 
 export interface EraseRouteParts {
   /** Takes secret keys alone. */
@@ -12,7 +14,7 @@ export interface EraseRouteParts {
 }
 
 /**
- * DELETE /v1/audience/data: specification, "Erase data for an identity"; part C. It takes a secret key, so
+ * DELETE /v1/audience/data: contract, "Erasure". It takes a secret key, so
  * it has no CORS headers: no browser may call it.
  */
 export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs }: EraseRouteParts): Route {
@@ -24,10 +26,39 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
       const { id, kinds } = parseSubject(exchange.request.url ?? '');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
-      // Behind the deadline it goes on: a request that comes to stand on the topic needs its hold confirmed.
+      // The work goes on after the deadline: a request that did reach the topic still needs its hold confirmed.
       const wanted = { environmentId, subjectKeys, traceId, traceparent };
       const erasureId = await settleWithin(deadlineMs, requestErasure(wanted));
       exchange.answerEmpty(202, ['x-erasure-id', erasureId]);
     },
   };
+}
+
+/** Whom an erasure is about: one id, and every kind it may have been sent under. */
+export interface Subject {
+  readonly id: string;
+  readonly kinds: readonly IdentityKind[];
+}
+
+/**
+ * Reads the subject of an erasure off the request target.
+ * @throws PublicError VALIDATION_ERROR when not exactly one of the two identifiers is given, or it is blank, too long
+ *   or given twice: contract, "Subject"
+ */
+export function parseSubject(target: string): Subject {
+  const query = parseQuery(target);
+  const anonymousId = singleValueOf(query, 'anonymousId');
+  const userId = singleValueOf(query, 'userId');
+  if (anonymousId !== undefined && userId !== undefined) throw invalid('Give either anonymousId or userId, not both.');
+  if (anonymousId !== undefined) return { id: requireId(anonymousId, 'anonymousId'), kinds: ['anonymous'] };
+  if (userId !== undefined) return { id: requireId(userId, 'userId'), kinds: USER_KINDS };
+  throw invalid('Give either anonymousId or userId.');
+}
+
+function requireId(value: string, field: string): string {
+  return requireText(value, { field, codePointsMax: ID_CODE_POINTS_MAX });
+}
+
+function invalid(message: string): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message });
 }

@@ -1,7 +1,7 @@
 import { createDocuments } from '@playline/api-docs';
 import { createHttpApp, openHttpServer } from '@playline/http';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../docs/index.ts';
+import { createGatewayDocs } from '../../docs/source.ts';
 import { KEY_HEADER, openGateway, type TestGateway } from '../../test/open-gateway.ts';
 import { createDocsRoutes } from './handler.ts';
 

@@ -9,10 +9,10 @@ import { ALL_REJECTED, type CountUse, countFault } from '../../count-use.ts';
 import { bytesOf, roomOnLog } from '../../log-bytes.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
-import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/index.ts';
+import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/message-limit.ts';
 import type { PublishRejections } from '../../rejections.ts';
+import type { RejectionEntry } from '../../scan/judge.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
-import { toAnswerText } from './answer.ts';
 import { toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
@@ -40,7 +40,7 @@ const COMPRESSION_GUESS = 8;
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: specification, "Ingest messages". In this order: key, limit of the key, headers of
+ * POST /v1/audience/messages: contract, "Ingest". In this order: key, limit of the key, headers of
  * the body, room for its bytes, body, messages, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
@@ -90,14 +90,14 @@ interface Reception {
 }
 
 /**
- * Every body costs as much at least. It is charged ahead: requests that come at once are all let in before the first of
- * their bodies is read, and each must count for those behind it.
+ * The least that a body costs. It is charged before the body is read: of many requests that arrive together each must count
+ * when the next is let in.
  */
 const LET_IN_UNITS = 1;
 
 /**
- * Builds the way from body to records. Whatever goes wrong on it, the room is given back: nothing is published yet. The
- * allowance is charged for what was read, also when it was refused: whoever sends nonsense pays for it like for events.
+ * Builds the way from body to records. When it fails, its room is given back, since nothing is published yet. A body that
+ * was read is charged even when it is refused: nonsense costs its sender as much as events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
@@ -133,7 +133,7 @@ function createReceive(parts: MessagesRouteParts) {
   };
 }
 
-/** @param units what the request costs in all; what was charged ahead of that is given back where it costs nothing */
+/** @param units what the request costs in all; for 0 what was charged ahead is given back */
 function chargeRest(allowance: Allowance, units: number): void {
   if (units !== LET_IN_UNITS) allowance.charge(units - LET_IN_UNITS);
 }
@@ -171,4 +171,20 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
   for (const { faults } of entries)
     for (const { error } of faults) counts.set(error.code, (counts.get(error.code) ?? 0) + 1);
   for (const [code, count] of counts) metrics.onRejected(code, count);
+}
+
+/**
+ * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". Errors are
+ * put together from texts that were made once: a batch may have thousands.
+ */
+export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
+  let rejections = '';
+  for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
+  return `{"success":${accepted > 0},"accepted":${accepted},"rejected":${rejected},"rejections":[${rejections}]}`;
+}
+
+function toEntryText({ messageId, faults }: RejectionEntry): string {
+  let errors = '';
+  for (const { text } of faults) errors += (errors === '' ? '' : ',') + text;
+  return `{"messageId":${JSON.stringify(messageId)},"errors":[${errors}]}`;
 }

@@ -1,6 +1,4 @@
-import { createMessageFieldsDecoder, FRAME_BYTES, frameRecord, identityLinkCodec } from '@playline/contracts';
-import type { EncodedRecord } from '@playline/events';
-import { toLinkFact } from '@playline/people';
+import { frameRecord, identityLinkCodec } from '@playline/contracts';
 import type { OutgoingRecord } from '@playline/stream';
 import type { ReadBatch } from './read-batch.ts';
 
@@ -18,9 +16,9 @@ export interface OutgoingContext {
 }
 
 /**
- * From this size of a value on a message carries `traceparent` as a header: its 69 bytes are at most a quarter of the
- * value then. Every value has the trace id, and a batch of nothing but the shortest identifies would otherwise become
- * more than three times what was received.
+ * Values of at least this size carry `traceparent` as a header; its 69 bytes are then at most a quarter of the value. On
+ * shorter ones it would break the bound of `log-bytes.ts`: a batch of the shortest identifies would become more than three
+ * times what was received. Every value has the trace id anyway.
  */
 const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
@@ -35,22 +33,9 @@ export function toOutgoing(batch: ReadBatch, context: OutgoingContext): Outgoing
   const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
     return { topic, key, value, headers: value.length < TRACED_VALUE_BYTES_MIN ? NO_HEADERS : headers };
   });
-  for (const place of batch.linking) {
-    const value = linkValue(batch.records[place]!, context.linkSchemaId);
-    if (value === null) continue;
+  for (const link of batch.links) {
+    const value = frameRecord(context.linkSchemaId, identityLinkCodec.encode(link));
     outgoing.push({ topic: context.topics.links, key: Buffer.from(context.environmentId), value, headers: NO_HEADERS });
   }
   return outgoing;
-}
-
-/** What a link fact is made of. */
-const decodeLinkSource = createMessageFieldsDecoder([
-  ...(['environmentId', 'messageId', 'type', 'eventTime', 'receivedAt', 'traceId'] as const),
-  ...(['anonymousId', 'userId', 'identityType', 'fromId', 'fromType', 'toId', 'toType'] as const),
-]);
-
-/** Reads the link fact off the record itself, so that both ways of reading a batch give the same fact. */
-function linkValue(record: EncodedRecord, schemaId: number): Buffer | null {
-  const fact = toLinkFact(decodeLinkSource(record.value.subarray(FRAME_BYTES)));
-  return fact === null ? null : frameRecord(schemaId, identityLinkCodec.encode(fact));
 }

@@ -1,23 +1,19 @@
-import { judgeBatch, type TimeWindow } from '@playline/contracts';
+import { type IdentityLinkRecord, judgeBatch, type TimeWindow } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import {
-  createScannedEncoder,
-  type EncodedRecord,
-  FIELD,
-  type KeyOfBytes,
-  type RecordEnvelope,
-  type ScannedBatch,
-  textOf,
-} from '@playline/events';
+import { toLinkFact } from '@playline/people';
+import { createBatchEncoder } from '../../record/encode-batch.ts';
+import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from '../../record/envelope.ts';
 import type { BatchRejections } from '../../rejections.ts';
-import { BODY_FAULT, createScanner, judgeScanned, type RejectionEntry } from '../../scan/index.ts';
+import { BODY_FAULT, createScanner } from '../../scan/batch.ts';
+import { judgeScanned, type RejectionEntry } from '../../scan/judge.ts';
+import { FIELD, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
 import { NO_REJECTIONS, toBatchRejections } from './rejected.ts';
 
 /** A body turned into records and the answer to give once they are stored. */
 export interface ReadBatch {
   readonly records: EncodedRecord[];
-  /** Places in `records` of messages that may link two identities. */
-  readonly linking: number[];
+  /** One for each accepted identify and alias that links two identities. */
+  readonly links: readonly IdentityLinkRecord[];
   readonly accepted: number;
   readonly rejected: number;
   /** What the answer says of rejected messages. */
@@ -42,15 +38,15 @@ export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
-  const encodeScanned = createScannedEncoder();
+  const encodeBatch = createBatchEncoder();
   return (body, { window, envelope, keyOf }) => {
     const count = scanner.scan(body, window);
     if (count < 0) throw toError(count);
     const { state } = scanner;
     const { rejected, entries } = judgeScanned(state);
     return {
-      records: encodeScanned(state.batch, envelope, keyOf),
-      linking: linkingOf(state.batch),
+      records: encodeBatch(state.batch, envelope, keyOf),
+      links: linksOf(state.batch, envelope),
       accepted: count - rejected.length,
       rejected: rejected.length,
       entries,
@@ -60,16 +56,39 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   };
 }
 
-function linkingOf(batch: ScannedBatch): number[] {
-  const linking: number[] = [];
-  let place = 0;
+/** What the accepted messages of a batch say about who is who. */
+function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
+  const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
     if (batch.accepted[message] === 0) continue;
     const type = textOf(batch, message, FIELD.type);
-    if (type === 'identify' || type === 'alias') linking.push(place);
-    place++;
+    if (type !== 'identify' && type !== 'alias') continue;
+    const link = linkOf(batch, message, { type, envelope });
+    if (link !== null) links.push(link);
   }
-  return linking;
+  return links;
+}
+
+function linkOf(
+  batch: ScannedBatch,
+  message: number,
+  { type, envelope }: { type: string; envelope: RecordEnvelope },
+): IdentityLinkRecord | null {
+  const { environmentId, receivedAt, traceId } = envelope;
+  const id = message * UUID_BYTES;
+  return toLinkFact({
+    ...{ environmentId, receivedAt, traceId, type },
+    // A copy: the memory of the scan is filled anew by the next request.
+    messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
+    eventTime: batch.eventTimes[message]!,
+    anonymousId: textOf(batch, message, FIELD.anonymousId),
+    userId: textOf(batch, message, FIELD.userId),
+    identityType: textOf(batch, message, FIELD.identityType),
+    fromId: textOf(batch, message, FIELD.fromId),
+    fromType: textOf(batch, message, FIELD.fromType),
+    toId: textOf(batch, message, FIELD.toId),
+    toType: textOf(batch, message, FIELD.toType),
+  });
 }
 
 /** A document with each fault that a batch as a whole may have: the contract has the words for it. */

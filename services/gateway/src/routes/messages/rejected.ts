@@ -1,11 +1,12 @@
 import { type RejectionRecord, SURFACES } from '@playline/contracts';
-import { FIELD, type Field, type RecordEnvelope, ROW_SHIFT, type ScannedBatch, textOf } from '@playline/events';
+import type { RecordEnvelope } from '../../record/envelope.ts';
 import type { BatchRejections } from '../../rejections.ts';
-import type { Rejected } from '../../scan/index.ts';
+import type { Rejected } from '../../scan/judge.ts';
+import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf } from '../../scan/ranges.ts';
 
 export const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
-/** One a message of a full batch: whoever sends worse learns nothing more from the rest. */
+/** One for each message of a full batch: more errors than that would tell the sender nothing new. */
 const BATCH_ERRORS_MAX = 100;
 /**
  * Fewer of a small body: telling of an error costs more than judging it, and a hundred empty messages take 300 bytes.

@@ -17,7 +17,7 @@ describe('500', () => {
     expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
   });
 
-  it('answers at the deadline; a change that comes to stand on the log later is in the store all the same', async () => {
+  it('answers at the deadline; a change that reaches the log later is in the store all the same', async () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
     gateway.producer.mode = 'hold';
     expect((await putConsent(gateway, wanted())).status).toBe(500);

@@ -1,12 +1,7 @@
 import { expect, it } from 'vitest';
-import {
-  createScannedBatch,
-  createScannedEncoder,
-  type EncodedRecord,
-  FIELD,
-  ROW_SHIFT,
-  type ScannedBatch,
-} from './index.ts';
+import { createScannedBatch, FIELD, ROW_SHIFT, type ScannedBatch } from '../scan/ranges.ts';
+import { createBatchEncoder } from './encode-batch.ts';
+import type { EncodedRecord } from './envelope.ts';
 
 const MIB = 1024 * 1024;
 const SLAB_BYTES = MIB / 2;
@@ -44,7 +39,7 @@ it.each([
   ['messages of escapes, which are a sixth as long when stored', '\\u0041'.repeat(1_000), 100],
   ['messages that fill them', 'x'.repeat(10_000), 100],
 ])('records of large bodies of %s hold little more memory than their own bytes', (_, title, count) => {
-  const encode = createScannedEncoder();
+  const encode = createBatchEncoder();
   const records = Array.from({ length: 20 }, () =>
     encode(pagesWith(title, count), ENVELOPE, () => Buffer.alloc(16)),
   ).flat();

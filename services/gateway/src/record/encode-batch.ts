@@ -1,15 +1,26 @@
 import { ZERO_KEY } from '@playline/contracts';
-import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from './envelope.ts';
+import {
+  createScannedBatch,
+  FIELD,
+  type Field,
+  ROW_SHIFT,
+  type ScannedBatch,
+  textOf,
+  UUID_BYTES,
+} from '../scan/ranges.ts';
+import { putAll, putLong, putText } from './avro.ts';
+import { EncodedEnvelope, type EncodedRecord, KEY_BYTES, type KeyOfBytes, type RecordEnvelope } from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
-import { KEY_BYTES } from './layout.ts';
-import { createScannedBatch, FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from './ranges.ts';
-import { RecordMemory, SLAB_BYTES } from './record-memory.ts';
-import { ScannedEnvelope } from './scanned-envelope.ts';
 
 /** First byte of `true`. */
 const LETTER_T = 0x74;
 /** Up to this many bytes a loop beats the call into Buffer.copy (measured: 45 ns both). */
 const LOOP_COPY_BYTES_MAX = 40;
+/**
+ * Several batches stand in one buffer: each buffer of its own would be one more thing outside the heap to collect.
+ * Smaller than what is in flight on a busy gateway, so that little is held beside what is waited for.
+ */
+const SLAB_BYTES = 512 * 1024;
 /** Room for as much may be left at the end of a slab: an eighth of it. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
 /** Lengths below this take one byte. */
@@ -51,20 +62,20 @@ const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE
 
 /**
  * Encodes the accepted messages of a scanned batch straight from its bytes. Strings are copied, not decoded, unless
- * they hold escapes. Writes the same bytes as `encodeMessages` does for the same messages.
+ * they hold escapes. Writes the bytes that the schema's own codec would write, which would need an object for each message.
  */
-export type EncodeScanned = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
+export type EncodeBatch = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
 /** Builds an encoder: synchronous, not reentrant, and the owner of the memory that its records stand in. */
-export function createScannedEncoder(): EncodeScanned {
-  const encoder = new ScannedEncoder();
+export function createBatchEncoder(): EncodeBatch {
+  const encoder = new BatchEncoder();
   return (batch, envelope, keyOf) => encoder.encode(batch, envelope, keyOf);
 }
 
-class ScannedEncoder {
+class BatchEncoder {
   #batch: ScannedBatch = createScannedBatch();
   readonly #memory = new RecordMemory();
-  readonly #envelope = new ScannedEnvelope();
+  readonly #envelope = new EncodedEnvelope();
   readonly #anonymous = new IdentityKeys(IDENTITY_FIELDS.anonymous);
   readonly #user = new IdentityKeys(IDENTITY_FIELDS.user);
   readonly #from = new IdentityKeys(IDENTITY_FIELDS.from);
@@ -135,7 +146,7 @@ class ScannedEncoder {
       const end = ends[row + field]!;
       const length = end - start;
       if ((escaped & (1 << field)) !== 0) {
-        at = putEscaped(target, at, textOf(this.#batch, message, field as Field));
+        at = putText(target, at, textOf(this.#batch, message, field as Field));
         continue;
       }
       if (length < SHORT_TEXT_BYTES) target[at++] = length << 1;
@@ -176,6 +187,31 @@ class ScannedEncoder {
   }
 }
 
+/** Where encoded records stand until nobody refers to them: one behind the other. */
+class RecordMemory {
+  bytes = Buffer.alloc(0);
+  /** The next free byte of `bytes`. */
+  at = 0;
+
+  hasRoom(bytes: number): boolean {
+    return this.at + bytes <= this.bytes.length;
+  }
+
+  /** Makes room for this many bytes. What stands already stays where it is. */
+  reserve(bytesMax: number): void {
+    if (this.hasRoom(bytesMax)) return;
+    this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
+    this.at = 0;
+  }
+
+  /** Everything from `at` to before `end`, which is taken then. */
+  take(end: number): Buffer {
+    const taken = this.bytes.subarray(this.at, end);
+    this.at = end;
+    return taken;
+  }
+}
+
 /** UTF-8 bytes of all strings that the records of a batch will hold. */
 function textBytesOf(batch: ScannedBatch): number {
   const { count, starts, ends } = batch;
@@ -193,36 +229,7 @@ function textBytesOf(batch: ScannedBatch): number {
   return bytes;
 }
 
-/** Avro string of a decoded text. */
-function putEscaped(target: Buffer, place: number, text: string): number {
-  const at = putLong(target, place, Buffer.byteLength(text));
-  return at + target.write(text, at);
-}
-
-/** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */
-function putLong(target: Buffer, place: number, value: number): number {
-  let at = place;
-  let rest = value >= 0 ? value * 2 : -value * 2 - 1;
-  while (rest > 0xffffffff) {
-    target[at++] = (rest % 128) | 128;
-    rest = Math.floor(rest / 128);
-  }
-  while (rest > 127) {
-    target[at++] = (rest & 127) | 128;
-    rest >>>= 7;
-  }
-  target[at++] = rest;
-  return at;
-}
-
 function putKey(target: Buffer, at: number, key: Buffer): number {
   for (let i = 0; i < KEY_BYTES; i++) target[at + i] = key[i]!;
   return at + KEY_BYTES;
-}
-
-/** Bytes as they are, few of them. */
-function putAll(target: Buffer, at: number, source: Buffer): number {
-  const { length } = source;
-  for (let i = 0; i < length; i++) target[at + i] = source[i]!;
-  return at + length;
 }

@@ -1,11 +1,16 @@
-import { type Message, type MessageRecord, messageRecordCodec, parseMessage, schemaIdOf } from '@playline/contracts';
+import { type IdentityKind, type MessageRecord, messageRecordCodec, schemaIdOf } from '@playline/contracts';
 import { validMessages } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeMessages, type KeyOf, type RecordEnvelope } from './index.ts';
+import { createScanner } from '../scan/batch.ts';
+import { judgeScanned } from '../scan/judge.ts';
+import { toReadableJson } from '../scan/test/document.ts';
+import { createBatchEncoder } from './encode-batch.ts';
+import type { EncodedRecord, RecordEnvelope } from './envelope.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
-const WINDOW = { fromMs: 0, toMs: NOW_MS * 2 };
+/** Any time that the grammar of timestamps can say. */
+const WINDOW = { fromMs: -1e15, toMs: 1e15 };
 const ENVELOPE: RecordEnvelope = {
   schemaId: 300,
   environmentId: 'größe-test',
@@ -20,26 +25,33 @@ const PAGE = {
 const ZERO = Buffer.alloc(16);
 
 /** Kind and id as bytes, cut to 16, so that a test can read who a key stands for. */
-const keyOf: KeyOf = (kind, id) => Buffer.alloc(16).fill(Buffer.from(`${kind}:${id};`));
+const keyOf = (kind: IdentityKind, id: string) => Buffer.alloc(16).fill(Buffer.from(`${kind}:${id};`));
 
-function messageOf(value: unknown): Message {
-  const parsed = parseMessage(value, WINDOW);
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-  return parsed.message;
+const scanner = createScanner();
+const encodeBatch = createBatchEncoder();
+
+/** @param messages values, or JSON texts as they shall stand in the body */
+function encodeAll(messages: readonly unknown[]): EncodedRecord[] {
+  const texts = messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message)));
+  const count = scanner.scan(Buffer.from(`{"messages":[${texts.join()}]}`), WINDOW);
+  const { rejected } = judgeScanned(scanner.state);
+  if (count !== messages.length || rejected.length > 0) throw new Error(JSON.stringify({ count, rejected, texts }));
+  return encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => keyOf(kind, Buffer.from(id).toString()));
 }
 
-function encode(value: unknown) {
-  const record = encodeMessages([{ message: messageOf(value) }], ENVELOPE, keyOf)[0]!;
+function encode(message: unknown) {
+  const record = encodeAll([message])[0]!;
   return { ...record, decoded: messageRecordCodec.decode(record.value.subarray(5)) };
 }
 
 const isNamed = (id: unknown): id is string => typeof id === 'string' && id.trim() !== '';
 const storedId = (id: unknown) => (isNamed(id) ? id : '');
 const keyFor = (id: unknown, kind: unknown): Buffer =>
-  isNamed(id) ? keyOf((kind ?? 'untyped') as Parameters<KeyOf>[0], id.trim()) : ZERO;
+  isNamed(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
 
 /** What a record must hold, worked out from the JSON of the message alone. */
-function expectedOf(sent: Record<string, unknown>): Record<string, unknown> {
+function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
+  const sent = JSON.parse(JSON.stringify(message));
   const context = (sent.context ?? {}) as Record<string, unknown>;
   const texts = ['library', 'libraryVersion', 'userAgent', 'locale', 'timezone', 'screen'];
   const pageTexts = ['pageUrl', 'pagePath', 'pageReferrer', 'pageTitle', 'browserLanguage'];
@@ -63,8 +75,8 @@ function expectedOf(sent: Record<string, unknown>): Record<string, unknown> {
     ...Object.fromEntries([...texts, ...pageTexts].map((name) => [name, context[name] ?? ''])),
     screenDensity: context.screenDensity ?? null,
     test: sent.test ?? false,
-    properties: sent.properties == null ? '' : JSON.stringify(sent.properties),
-    traits: sent.traits == null ? '' : JSON.stringify(sent.traits),
+    properties: sent.properties == null ? '' : toReadableJson(JSON.stringify(sent.properties)),
+    traits: sent.traits == null ? '' : toReadableJson(JSON.stringify(sent.traits)),
   };
 }
 
@@ -78,7 +90,7 @@ describe('an encoded message', () => {
     );
   });
 
-  it('has the very bytes that avsc writes', () => {
+  it('has the very bytes that the codec of its schema writes', () => {
     fc.assert(
       fc.property(validMessages(NOW_MS), (sent) => {
         const { value } = encode(sent);
@@ -91,13 +103,14 @@ describe('an encoded message', () => {
   });
 
   it('keeps its bytes when others are encoded behind it in one call', () => {
+    const batches = fc.uniqueArray(validMessages(NOW_MS), {
+      minLength: 1,
+      maxLength: 20,
+      selector: ({ messageId }) => String(messageId).toLowerCase(),
+    });
     fc.assert(
-      fc.property(fc.array(validMessages(NOW_MS), { minLength: 1, maxLength: 20 }), (batch) => {
-        const records = encodeMessages(
-          batch.map((sent) => ({ message: messageOf(sent) })),
-          ENVELOPE,
-          keyOf,
-        );
+      fc.property(batches, (batch) => {
+        const records = encodeAll(batch);
         for (const [index, sent] of batch.entries()) expect(records[index]!.value).toEqual(encode(sent).value);
       }),
       { numRuns: 50 },
@@ -105,17 +118,15 @@ describe('an encoded message', () => {
   });
 
   it('holds properties and traits as they stood in the body', () => {
-    const message = messageOf({ ...PAGE, properties: { a: 1 }, traits: {} });
-    const texts = { propertiesText: '{ "a" : 1.0 }', traitsText: '{\n}' };
-    const [record] = encodeMessages([{ message, ...texts }], ENVELOPE, keyOf);
-    const decoded = messageRecordCodec.decode(record!.value.subarray(5));
+    const texts = '"properties":{ "a" : 1.0 },"traits":{\n}}';
+    const { decoded } = encode(JSON.stringify({ ...PAGE }).replace(/\}$/, `,${texts}`));
     expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
   });
 
   it('holds times before 1970 and far ahead', () => {
     for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
-      const [record] = encodeMessages([{ message: { ...messageOf(PAGE), eventTime } }], ENVELOPE, keyOf);
-      expect(messageRecordCodec.decode(record!.value.subarray(5)).eventTime).toBe(eventTime);
+      const eventTimestamp = new Date(eventTime).toISOString();
+      expect(encode({ ...PAGE, eventTimestamp }).decoded.eventTime).toBe(eventTime);
     }
   });
 });

@@ -1,6 +1,14 @@
 import { IDENTITY_TYPES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
+import {
+  createScannedBatch,
+  FIELD,
+  type Field,
+  isEscaped,
+  ROW_SHIFT,
+  type ScannedBatch,
+  textOf,
+} from '../scan/ranges.ts';
 import type { KeyOfBytes } from './envelope.ts';
-import { createScannedBatch, FIELD, type Field, isEscaped, ROW_SHIFT, type ScannedBatch, textOf } from './ranges.ts';
 
 /** The two fields that name an identity; an anonymous id has no type field. */
 interface IdentityFields {

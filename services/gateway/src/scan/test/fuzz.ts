@@ -1,13 +1,15 @@
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
-import { createScannedEncoder, type EncodedRecord, encodeMessages, type KeyOf } from '@playline/events';
-import { BODY_FAULT, createScanner } from './batch.ts';
+import { createBatchEncoder } from '../../record/encode-batch.ts';
+import type { EncodedRecord } from '../../record/envelope.ts';
+import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
+import { BODY_FAULT, createScanner } from '../batch.ts';
+import type { Fault } from '../faults.ts';
+import { judgeScanned } from '../judge.ts';
+import { SOUND } from '../state.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
-import type { Fault } from './faults.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
-import { judgeScanned } from './judge.ts';
-import { SOUND } from './state.ts';
 
 /**
  * Differential fuzz of the scan against the contract: of every body both say the same, of the body as a whole and of
@@ -26,7 +28,7 @@ export interface FuzzCounts {
 }
 
 const scanner = createScanner();
-const encodeScanned = createScannedEncoder();
+const encodeBatch = createBatchEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** A key that shows kind and id, so that a mix-up shows in the bytes. */
@@ -73,7 +75,7 @@ function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
   });
   return {
     fault: null,
-    records: encodeMessages(messages, ENVELOPE, legibleKeyOf),
+    records: encodeByCodec(messages, ENVELOPE, legibleKeyOf),
     rejections: verdict.response.rejections,
     rejected: verdict.rejected,
   };
@@ -96,7 +98,7 @@ function judgeByScan(body: Buffer, window: TimeWindow): Judged {
   const { rejected, entries } = judgeScanned(scanner.state);
   return {
     fault: null,
-    records: encodeScanned(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
+    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
     rejections: entries.map(({ messageId, faults }) => ({ messageId, errors: errorsOf(faults) })),
     rejected: rejected.map(({ message, faults }) => ({ index: message, errors: errorsOf(faults) })),
   };

@@ -10,8 +10,8 @@ import {
   QUOTE,
   skipColon,
   skipSpace,
-} from './json.ts';
-import { NameTable } from './names.ts';
+} from '../json.ts';
+import { NameTable } from '../names.ts';
 
 /** How one element of `messages` stands in the body. */
 export interface BodySource extends MessageSource {

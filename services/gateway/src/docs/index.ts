@@ -1,2 +1,0 @@
-export type { DocsSettings } from './examples/context.ts';
-export { createGatewayDocs } from './source.ts';

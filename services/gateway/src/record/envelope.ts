@@ -1,0 +1,84 @@
+import { FRAME_BYTES, frameRecord, type IdentityKind } from '@playline/contracts';
+import { putText } from './avro.ts';
+
+/** What the gateway adds to every message of a request. */
+export interface RecordEnvelope {
+  /** Id of the message schema in the registry. */
+  schemaId: number;
+  environmentId: string;
+  /** Epoch milliseconds. */
+  receivedAt: number;
+  /** 32 lower-case hex characters. */
+  traceId: string;
+}
+
+/**
+ * Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. Nobody writes into the key later.
+ */
+export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
+
+/** One record for `audience.messages.v1`. */
+export interface EncodedRecord {
+  /** Bytes of the environment id, then the 16 bytes of the owner's key; null when nobody owns the message. */
+  key: Buffer | null;
+  /** Confluent frame and Avro body. */
+  value: Buffer;
+}
+
+/** Bytes of one identity key. */
+export const KEY_BYTES = 16;
+
+/**
+ * What a record holds beside its strings, at most: frame 5, two longs of 10, six fixed of 16, a boolean, an optional
+ * double of 9, and a length of at most 5 bytes for each of 30 strings.
+ */
+const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
+/** Bytes that the length of an Avro string takes, at most. */
+const LENGTH_BYTES_MAX = 5;
+
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * The parts of records that are the same for every message of a request, encoded. Most requests differ in time and
+ * trace only: a batch of one message should not pay for encoding the rest again.
+ */
+export class EncodedEnvelope {
+  /** Frame and environmentId. */
+  head: Buffer = NO_BYTES;
+  /** The environment id, raw. */
+  environment: Buffer = NO_BYTES;
+  /** Epoch milliseconds. */
+  receivedAt = 0;
+  /** traceId, encoded. */
+  tail: Buffer = NO_BYTES;
+  /** Bytes of a record and of its key beside the strings of its message, at most. */
+  bytesMax = 0;
+  #schemaId = -1;
+  #environmentId: string | null = null;
+  #traceBytes = -1;
+
+  turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
+    this.receivedAt = receivedAt;
+    const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
+    if (isSame && this.#rewriteTrace(traceId)) return;
+    this.environment = Buffer.from(environmentId);
+    this.head = frameRecord(schemaId, toAvro(environmentId));
+    this.tail = toAvro(traceId);
+    this.#schemaId = schemaId;
+    this.#environmentId = environmentId;
+    this.#traceBytes = Buffer.byteLength(traceId);
+    this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + KEY_BYTES;
+  }
+
+  /** A trace of as many bytes takes the place of the one before. @returns false when it has another length */
+  #rewriteTrace(traceId: string): boolean {
+    if (Buffer.byteLength(traceId) !== this.#traceBytes) return false;
+    this.tail.write(traceId, this.tail.length - this.#traceBytes);
+    return true;
+  }
+}
+
+function toAvro(text: string): Buffer {
+  const bytes = Buffer.alloc(LENGTH_BYTES_MAX + Buffer.byteLength(text));
+  return bytes.subarray(0, putText(bytes, 0, text));
+}

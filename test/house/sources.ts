@@ -1,0 +1,117 @@
+import { posix } from 'node:path';
+import { isNode, nameOf, nodesIn, parseSources } from '../architecture/syntax.ts';
+import { type Node, readTree, type SourceFile, type Tree } from '../architecture/tree.ts';
+import { manifestOf } from '../architecture/zones.ts';
+
+/** What a service runs: code of packages, services and infra without tests and what only tests use. */
+const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
+const OF_TESTS = /\.test\.ts$|(^|\/)test\/|^packages\/testkit\//;
+
+/** One name that a file takes from another. `name`: `*` for all of them, or for what is run on import. */
+export interface Taken {
+  readonly from: SourceFile;
+  readonly name: string;
+  readonly local: string;
+  readonly isType: boolean;
+}
+
+export interface House {
+  readonly files: readonly SourceFile[];
+  readonly byPath: ReadonlyMap<string, SourceFile>;
+  /** The product files that a product file names in an import or an `export … from`. */
+  taken(file: SourceFile): readonly Taken[];
+  /** The file that declares a name which another exports, through any number of `export … from`. */
+  declaring(file: SourceFile, name: string): SourceFile;
+}
+
+export function readHouse(root: string): House {
+  const tree = readTree(root);
+  const product = new Map([...tree].filter(([path]) => PRODUCT.test(path) && !OF_TESTS.test(path)));
+  const { files } = parseSources(product);
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const known = new Map<SourceFile, readonly Taken[]>();
+  const taken = (file: SourceFile): readonly Taken[] => {
+    const found = known.get(file) ?? file.nodes.flatMap((node) => takenBy(node, { file, tree, byPath }));
+    known.set(file, found);
+    return found;
+  };
+  return { files, byPath, taken, declaring: createDeclaring(taken) };
+}
+
+interface Around {
+  file: SourceFile;
+  tree: Tree;
+  byPath: ReadonlyMap<string, SourceFile>;
+}
+
+function takenBy(node: Node, { file, tree, byPath }: Around): Taken[] {
+  if (!/^(Import|ExportNamed|ExportAll)Declaration$/.test(node.type) || !isNode(node.source)) return [];
+  const from = byPath.get(resolve(file.path, String(node.source.value), tree));
+  if (from === undefined) return [];
+  const isTypes = node.importKind === 'type' || node.exportKind === 'type';
+  const parts = nodesIn(node.specifiers);
+  if (parts.length === 0) return [{ from, name: '*', local: '*', isType: isTypes }];
+  return parts.map((part) => {
+    const isType = isTypes || part.importKind === 'type' || part.exportKind === 'type';
+    const [given, local] =
+      node.type === 'ImportDeclaration' ? [part.imported, part.local] : [part.local, part.exported];
+    return { from, name: nameOf(given) || '*', local: nameOf(local), isType };
+  });
+}
+
+function resolve(path: string, target: string, tree: Tree): string {
+  if (target.startsWith('.')) return posix.join(posix.dirname(path), target);
+  const [, name = '', rest = ''] = /^@playline\/([^/]+)(\/.*)?$/.exec(target) ?? [];
+  const folder = ['packages', 'services'].map((top) => `${top}/${name}`).find((at) => tree.has(`${at}/package.json`));
+  const home = folder ?? (name === 'infra' ? 'infra' : '');
+  const found = home === '' ? undefined : manifestOf(home, tree).exports?.[`.${rest}`];
+  return typeof found === 'string' ? posix.join(home, found) : '';
+}
+
+const isExport = (file: SourceFile, { from, local }: Taken) =>
+  file.nodes.some(
+    (node) =>
+      /^Export(Named|All)Declaration$/.test(node.type) &&
+      isNode(node.source) &&
+      posix.basename(String(node.source.value)) === posix.basename(from.path) &&
+      (node.type === 'ExportAllDeclaration' ||
+        nodesIn(node.specifiers).some((part) => nameOf(part.exported) === local)),
+  );
+
+function declaresName({ nodes }: SourceFile, name: string): boolean {
+  return nodes.some(
+    (node) =>
+      node.type === 'ExportNamedDeclaration' &&
+      isNode(node.declaration) &&
+      (nameOf(node.declaration.id) === name ||
+        nodesIn(node.declaration.declarations).some((one) => nameOf(one.id) === name)),
+  );
+}
+
+function createDeclaring(taken: House['taken']): House['declaring'] {
+  const known = new Map<string, SourceFile | null>();
+  const find = (file: SourceFile, name: string): SourceFile | null => {
+    const key = `${file.path} ${name}`;
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    known.set(key, null);
+    const passed = () =>
+      taken(file)
+        .filter((one) => (one.local === name || one.local === '*') && isExport(file, one))
+        .map((one) => find(one.from, one.name === '*' ? name : one.name))
+        .find((found) => found !== null);
+    const found = declaresName(file, name) ? file : (passed() ?? null);
+    known.set(key, found);
+    return found;
+  };
+  return (file, name) => find(file, name) ?? file;
+}
+
+/** Every file that a reader comes to who follows all names but those of types from one file to where they are declared. */
+export function closureOf(house: House, start: SourceFile): SourceFile[] {
+  const entered = new Set([start]);
+  for (const file of entered)
+    for (const { from, name, isType } of house.taken(file))
+      if (!isType) entered.add(name === '*' ? from : house.declaring(from, name));
+  return [...entered];
+}
