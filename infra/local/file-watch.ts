@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 
 /** A command that changed a key waits for the stack file to follow: often enough to seem at once, and next to no work. */
-const POLL_MS = 100;
+const POLL_MS = 250;
 
 export interface FileWatch {
   close(): void;

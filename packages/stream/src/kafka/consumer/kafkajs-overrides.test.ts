@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect, it, vi } from 'vitest';
+import { FetchOver } from './fetch-pace.ts';
 import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
@@ -169,12 +170,18 @@ it('has no other way to a commit of its own than that one', () => {
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
-it('tells of every fetched batch before it is handed over', async () => {
+it('tells of every fetched batch before it is handed over, asks how long each fetch waits, and ends with none', async () => {
   const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+  let isOver = false;
+  const waits: number[] = [];
   const cluster = {
     refreshMetadataIfNecessary: async () => {},
     findBroker: async () => ({
-      fetch: async () => ({ responses: [{ topicName: 'topic', partitions: [{ partition: 0, messages: [] }] }] }),
+      fetch: async ({ maxWaitTime }: { maxWaitTime: number }) => {
+        waits.push(maxWaitTime);
+        if (isOver) throw new FetchOver();
+        return { responses: [{ topicName: 'topic', partitions: [{ partition: 0, messages: [] }] }] };
+      },
     }),
   };
   const told: string[] = [];
@@ -192,10 +199,14 @@ it('tells of every fetched batch before it is handed over', async () => {
     joined: async () => {},
     cancelled: () => false,
     ...unused,
+    fetchWaitMs: () => 77 + waits.length,
     fetched: (batches) => {
       for (const { topic, partition, rawMessages } of batches) told.push(`${topic}/${partition} ${rawMessages.length}`);
     },
   });
   expect(await group.fetch(1)).toHaveLength(1);
   expect(told).toEqual(['topic/0 0']);
+  isOver = true;
+  expect(await group.fetch(1)).toEqual([]);
+  expect(waits).toEqual([77, 78]);
 });
