@@ -1,0 +1,25 @@
+import type { Bench } from '../figure.ts';
+import { CURSOR_KEYS } from '../feed/cases.ts';
+import { findFreePort } from '../free-port.ts';
+import type { Server } from '../gateway-servers.ts';
+import { openService, waitUntilReady } from '../processes.ts';
+
+/** The most that the settings allow: what is measured is the chain API, limits and all, not where they end. */
+const UNLIMITED = {
+  ...{ RATE_LIMIT_CALLS: '1000000', RATE_LIMIT_WINDOW_S: '1' },
+  ...{ MINTS_PER_MINUTE: '1000000', MINTS_BURST: '10000000' },
+};
+
+/** The chain API as it is deployed, without limits. */
+export async function openChainApiOf(
+  bench: Bench,
+  chains: readonly { readonly name: string; readonly id: string }[],
+): Promise<Server> {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  const server = openService('chain-api', {
+    ...{ ...bench.serviceEnvironment, ...UNLIMITED, CURSOR_KEYS, CHAINS: JSON.stringify(chains) },
+    ...{ HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) },
+  });
+  await waitUntilReady(server, adminPort);
+  return { ...server, port };
+}
