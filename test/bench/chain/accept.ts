@@ -4,11 +4,11 @@ import { type Bench, type Row, toRow } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import type { Server } from '../gateway-servers.ts';
 import { openLoadClient } from '../load-client.ts';
+import { readSchemaId } from '../prepared-records.ts';
 import { cpuSecondsOf, memoryPeakMibOf, openProcess, pidListeningOn, waitFor } from '../processes.ts';
 import { medianOf } from '../quantile.ts';
-import { readSchemaId } from '../prepared-records.ts';
 import { createAssetBody, mintHeadersOf } from './mint-orders.ts';
-import { mintChainOf, type MintScene } from './mint-scene.ts';
+import { type MintScene, mintChainOf } from './mint-scene.ts';
 
 /** Assets of a request, requests of one window and before the first, and connections. */
 interface OrderSize {

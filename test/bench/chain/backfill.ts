@@ -79,7 +79,8 @@ function toRows(blocks: number, { ours, read, parsed }: Seen): Row[] {
     { beside: 'floor: and their answers parsed', floor: parsed },
   ];
   const also = `${ours.seconds.toFixed(1)} s, ${ours.cpuSeconds.toFixed(1)} CPU-s, ${ours.nodeCpuSeconds.toFixed(1)} of the node; peak ${ours.memoryPeakMib} MiB; answers of ${Math.round(read.events / 1_000_000)} MB`;
-  const ofFloor = (floor: FloorFigure) => `floor: ${secondsOf(floor).toFixed(1)} s, ${floor.cpuSeconds.toFixed(1)} CPU-s`;
+  const ofFloor = (floor: FloorFigure) =>
+    `floor: ${secondsOf(floor).toFixed(1)} s, ${floor.cpuSeconds.toFixed(1)} CPU-s`;
   return [
     toRow({
       ...{ figure, case: name, unit: 'blocks per second', ours: blocks / ours.seconds, also },

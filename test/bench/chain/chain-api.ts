@@ -1,5 +1,5 @@
-import type { Bench } from '../figure.ts';
 import { CURSOR_KEYS } from '../feed/cases.ts';
+import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import type { Server } from '../gateway-servers.ts';
 import { openService, waitUntilReady } from '../processes.ts';

@@ -22,7 +22,10 @@ export function openHistoryReader(api: Server, chain: string, logsABlock: number
   const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
   const ended = new AbortController();
   const readPage = async (cursor: string | null): Promise<HistoryPage> => {
-    const query = new URLSearchParams({ page_size: String(PAGE_SIZE), ...(cursor !== null && { page_cursor: cursor }) });
+    const query = new URLSearchParams({
+      page_size: String(PAGE_SIZE),
+      ...(cursor !== null && { page_cursor: cursor }),
+    });
     const answer = await fetch(`http://127.0.0.1:${api.port}/v1/chains/${chain}/activity-history?${query}`);
     if (!answer.ok) throw new Error(`a page was answered with ${answer.status}: ${await answer.text()}`);
     return (await answer.json()) as HistoryPage;

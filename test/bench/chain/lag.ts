@@ -74,7 +74,10 @@ function toRows(ours: readonly number[], floor: readonly number[]): Row[] {
   return [0.5, 0.99].map((q) =>
     toRow({
       ...{ ...names, unit: `ms, p${q * 100}`, ours: quantileOf(ours, q), theirs: quantileOf(floor, q) },
-      also: q === 0.5 ? `of it waits by its settings: up to ${POLL_MS} ms until it looks, and 1 s the age of a block of rows` : most,
+      also:
+        q === 0.5
+          ? `of it waits by its settings: up to ${POLL_MS} ms until it looks, and 1 s the age of a block of rows`
+          : most,
     }),
   );
 }

@@ -56,10 +56,7 @@ export async function sendOrder(
 const ACCEPTED_MAX_MS = 60_000;
 
 /** Sends one asset until it is accepted: nothing is until the writer has brought in what the logs have. */
-export async function sendFirstOrder(
-  bench: Bench,
-  servers: { api: Server; scene: MintScene },
-): Promise<MintOrderSent> {
+export async function sendFirstOrder(bench: Bench, servers: { api: Server; scene: MintScene }): Promise<MintOrderSent> {
   const sent: MintOrderSent[] = [];
   const isAccepted = async () => sent.push(await sendOrder(bench, servers, 1)) > 0;
   await waitFor('an order is accepted', isAccepted, { measured: servers.api, maxMs: ACCEPTED_MAX_MS });
