@@ -19,9 +19,9 @@ interface OrderSize {
 }
 const SIZES: readonly OrderSize[] = [
   { assets: 1, requests: 4_000, warmUp: 6_000, connections: 32 },
-  { assets: 100, requests: 150, warmUp: 200, connections: 8 },
+  { assets: 100, requests: 150, warmUp: 200, connections: 4 },
 ];
-const REQUESTS_MIN = 50;
+const REQUESTS_MIN = 20;
 const WINDOWS = 3;
 const ACCEPTED = 202;
 

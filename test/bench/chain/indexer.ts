@@ -21,7 +21,10 @@ export async function openIndexer(
     ADMIN_PORT: String(port),
     CHAINS_INDEXED: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_NUMBER}`, rpc: [node.url] }]),
   });
-  await waitUntilReady(indexer, port);
+  await waitUntilReady(indexer, port).catch(async (fault) => {
+    await indexer.close();
+    throw fault;
+  });
   return { ...indexer, countPublished: () => countPublished(port) };
 }
 

@@ -8,42 +8,50 @@ import { CANNED_CHAIN_NUMBER } from '../chain/open-replayer.ts';
 import { openConsumerService } from '../consumer-process.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 
-/** Minting, and what an indexer makes of a chain: rates beside the bare clients, and how far the history is behind. */
+/** Minting, and what an indexer makes of a chain: rates beside bare clients, and how far the history is behind finality. */
 export const chain: Figure = {
   name: 'chain',
   optional: true,
   async measure(bench) {
     const served = await measureServed(bench);
     // Last, and without a writer: what it publishes is a hundred times what comes in otherwise.
-    return [...served, ...(await measureBackfill(bench))];
+    return [...served, ...(await take('backfill', () => measureBackfill(bench)))];
   },
 };
 
+/** Each part takes minutes: what it saw is told at once, in case the next one fails. */
+async function take(name: string, measure: () => Promise<Row[]>): Promise<Row[]> {
+  console.error(`${name} …`);
+  const rows = await measure();
+  for (const row of rows)
+    console.error(
+      `  ${row.case}: ${row.ours} ${row.unit}, ${row.beside} ${row.theirs}, ratio ${row.ratio}; ${row.also}`,
+    );
+  return rows;
+}
+
 /** What needs the chain API and the activity writer. */
 async function measureServed(bench: Bench): Promise<Row[]> {
-  const scene = await openMintScene(bench);
+  const opened: { close(): Promise<void> }[] = [];
+  const keep = <T extends { close(): Promise<void> }>(part: T): T => {
+    opened.push(part);
+    return part;
+  };
   try {
-    const api = await openChainApiOf(bench, [
+    const scene = keep(await openMintScene(bench));
+    // Before the chain API, which is not ready until a writer has told how far the history reaches.
+    const writer = keep(await openConsumerService(bench, 'activity-writer'));
+    const chains = [
       { name: mintChainOf(bench), id: `eip155:${scene.chain.id}` },
       { name: lagChainOf(bench), id: `eip155:${CANNED_CHAIN_NUMBER}` },
-    ]);
-    try {
-      const writer = await openConsumerService(bench, 'activity-writer');
-      try {
-        console.error('history behind finality …');
-        const lag = await measureLag(bench, api);
-        console.error('mints …');
-        const mints = await measureMints(bench, { scene, api, writer });
-        console.error('accepted requests …');
-        // Behind the mints, and with no minter left: what is accepted here is never minted.
-        return [...(await measureAccepted(bench, { api, scene })), ...mints, ...lag];
-      } finally {
-        await writer.close();
-      }
-    } finally {
-      await api.close();
-    }
+    ];
+    const api = keep(await openChainApiOf(bench, chains));
+    const lag = await take('history behind finality', () => measureLag(bench, api));
+    const mints = await take('mints', () => measureMints(bench, { scene, api, writer }));
+    // Behind the mints, and with no minter left: what is accepted here is never minted.
+    const accepted = await take('accepted requests', () => measureAccepted(bench, { api, scene }));
+    return [...accepted, ...mints, ...lag];
   } finally {
-    await scene.close();
+    for (const part of opened.reverse()) await part.close();
   }
 }
