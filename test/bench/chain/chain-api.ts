@@ -2,7 +2,7 @@ import { CURSOR_KEYS } from '../feed/cases.ts';
 import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import type { Server } from '../gateway-servers.ts';
-import { openService, waitUntilReady } from '../processes.ts';
+import { openReady } from './open-ready.ts';
 
 /** The most that the settings allow: what is measured is the chain API, limits and all, not where they end. */
 const UNLIMITED = {
@@ -17,14 +17,10 @@ export async function openChainApiOf(
   bench: Bench,
   chains: readonly { readonly name: string; readonly id: string }[],
 ): Promise<Server> {
-  const [port, adminPort] = [await findFreePort(), await findFreePort()];
-  const server = openService('chain-api', {
-    ...{ ...bench.serviceEnvironment, ...UNLIMITED, CURSOR_KEYS, CHAINS: JSON.stringify(chains) },
-    ...{ HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) },
-  });
-  await waitUntilReady(server, adminPort).catch(async (fault) => {
-    await server.close();
-    throw fault;
+  const port = await findFreePort();
+  const server = await openReady(bench, 'chain-api', {
+    ...{ ...UNLIMITED, CURSOR_KEYS, CHAINS: JSON.stringify(chains) },
+    ...{ HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port) },
   });
   return { ...server, port };
 }

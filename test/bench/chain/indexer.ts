@@ -1,6 +1,6 @@
 import type { Bench } from '../figure.ts';
-import { findFreePort } from '../free-port.ts';
-import { type Measured, openService, waitUntilReady } from '../processes.ts';
+import type { Measured } from '../processes.ts';
+import { openReady } from './open-ready.ts';
 import { CANNED_CHAIN_NUMBER, type Replayer } from './open-replayer.ts';
 
 /** An indexer of one chain, as it is deployed. */
@@ -15,17 +15,10 @@ export async function openIndexer(
   node: Replayer,
   chain: { name: string; pollMs?: number },
 ): Promise<MeasuredIndexer> {
-  const port = await findFreePort();
-  const indexer = openService('chain-indexer', {
-    ...bench.serviceEnvironment,
-    ADMIN_PORT: String(port),
+  const indexer = await openReady(bench, 'chain-indexer', {
     CHAINS_INDEXED: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_NUMBER}`, rpc: [node.url] }]),
   });
-  await waitUntilReady(indexer, port).catch(async (fault) => {
-    await indexer.close();
-    throw fault;
-  });
-  return { ...indexer, countPublished: () => countPublished(port) };
+  return { ...indexer, countPublished: () => countPublished(indexer.adminPort) };
 }
 
 const COUNT = /^chain_indexer_activities_total\{[^}]*\} (\d+)/gm;

@@ -14,9 +14,9 @@ import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { parseSignerKeys } from '@playline/access-keys/signer';
 import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
-import { openConsumerService } from '../consumer-process.ts';
 import type { Bench } from '../figure.ts';
 import type { Measured } from '../processes.ts';
+import { openReady } from './open-ready.ts';
 
 /** As the chain of a local stack has them. */
 export const BLOCK_MS = 1_000;
@@ -56,7 +56,7 @@ export async function openMintScene(bench: Bench): Promise<MintScene> {
       ...{ chain, contract, path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests` },
       countTokens: async () => Number(await chain.client.readContract(supply)),
       openMinter: (openNoncesMax) =>
-        openConsumerService(bench, 'minter', {
+        openReady(bench, 'minter', {
           CHAIN_NODES: JSON.stringify([{ ...node, openNoncesMax }]),
           SIGNER_KEYS: signerKeys,
         }),

@@ -4,8 +4,8 @@ import { openChainApiOf } from '../chain/chain-api.ts';
 import { lagChainOf, measureLag } from '../chain/lag.ts';
 import { mintChainOf, openMintScene } from '../chain/mint-scene.ts';
 import { measureMints } from '../chain/mints.ts';
+import { openReady } from '../chain/open-ready.ts';
 import { CANNED_CHAIN_NUMBER } from '../chain/open-replayer.ts';
-import { openConsumerService } from '../consumer-process.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 
 /** Minting, and what an indexer makes of a chain: rates beside bare clients, and how far the history is behind finality. */
@@ -40,7 +40,7 @@ async function measureServed(bench: Bench): Promise<Row[]> {
   try {
     const scene = keep(await openMintScene(bench));
     // Before the chain API, which is not ready until a writer has told how far the history reaches.
-    const writer = keep(await openConsumerService(bench, 'activity-writer'));
+    const writer = keep(await openReady(bench, 'activity-writer'));
     const chains = [
       { name: mintChainOf(bench), id: `eip155:${scene.chain.id}` },
       { name: lagChainOf(bench), id: `eip155:${CANNED_CHAIN_NUMBER}` },
