@@ -33,7 +33,7 @@ async function runBeside(stack: object | null, ...words: string[]) {
       chainApi: () => (stack === null ? null : API),
     },
     mint: {
-      indexedChains: () => [{ name: 'demo-chain', rpc: [] as readonly string[] } as IndexedChain],
+      indexedChains: () => [{ name: 'demo-chain', urls: [] as readonly string[] } as IndexedChain],
       ...{ createNode: opened, createAskNode: opened },
       clickhouse: () => ({ url: 'http://127.0.0.1:1', user: '', password: '', database: '' }),
     },

@@ -78,7 +78,7 @@ function toStack(context: SimulateMintContext) {
   const { erc721, erc1155 } = contracts;
   return {
     ...{ url: api.url, chain, contracts, clickhouse: context.clickhouse() },
-    nodes: chain.rpc.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url })),
+    nodes: chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url })),
     role: createMinterRole({ ask: createAskNode({ url: rpc }), signer, contracts: [erc721, erc1155] }),
     keyHeader: `${headerPrefix}-api-key`,
     secretKey: keys.development.secret,
