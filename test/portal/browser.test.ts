@@ -54,7 +54,6 @@ describe('every page', () => {
       await page.goto(at(path));
       for (const look of LOOKS) {
         await lookAt(page, look);
-        await takePicture(page, path, look);
         await page.evaluate(UNFOLD);
         const words = `${path} ${look.width} ${look.scheme}`;
         expect.soft(await page.evaluate(TOO_WIDE), `${words}: wider than the screen`).toEqual([]);

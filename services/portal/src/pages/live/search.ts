@@ -95,12 +95,12 @@ function toQuestion(query: URLSearchParams): StoredQuestion {
 function toForm(path: string, { id, name, since, until, who }: StoredQuestion): HtmlValue {
   const person = who === '' ? '' : hidden('who', who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
-${field({ name: FIND_FIELD, label: 'Message id (UUID)', value: id, charactersMax: 36 })}
+${field({ name: FIND_FIELD, label: 'Message id', value: id, charactersMax: 36 })}
 ${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
 <button>Search</button>
-<p class="hint">Times as 2026-11-01 10:00. Without them it is the last day.</p></form>`;
+<p class="hint">The id is a UUID. Times as 2026-11-01 10:00; without them it is the last day.</p></form>`;
 }
 
 async function toFound(searchMessages: SearchMessages, environmentId: string, id: string): Promise<HtmlValue> {
