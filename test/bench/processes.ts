@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
 
 /** Ticks a second in /proc: USER_HZ, 100 on every Linux that Node runs on. */
@@ -82,7 +83,8 @@ export interface ProcessOptions {
 /** Starts a TypeScript file of the repository under this Node. */
 export function openProcess(file: string, { environment, nodeOptions = [] }: ProcessOptions): Measured {
   const root = fileURLToPath(new URL('../../', import.meta.url));
-  const env = { PATH: process.env.PATH ?? '', ...environment };
+  // As a stack starts its services: with the folder in which Node keeps what it compiled.
+  const env = { ...bareEnvironment(), ...environment };
   const child = spawn(process.execPath, [...nodeOptions, file], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   const keep = (chunk: Buffer) => {

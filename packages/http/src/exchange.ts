@@ -125,7 +125,15 @@ export class Exchange implements Trace {
     if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
     this.#frame.streams.add(response);
-    response.once('close', () => this.#frame.streams.delete(response));
+    // A reader that has ended its side is gone; else only writing would tell, of which the second fails.
+    const { socket } = this.request;
+    const leave = () => void response.destroy();
+    if (socket.readableEnded) leave();
+    socket.once('end', leave);
+    response.once('close', () => {
+      socket.off('end', leave);
+      this.#frame.streams.delete(response);
+    });
     return response;
   }
 
@@ -195,6 +203,7 @@ function watchGone(request: IncomingMessage, response: ServerResponse): AbortSig
   };
   if (response.destroyed || socket.readableEnded) leave();
   else {
+    if (socket.readableEnded) leave();
     socket.once('end', leave);
     response.once('close', close);
   }

@@ -120,3 +120,23 @@ it('ends answers without an end when it closes, and has sent what was written of
   await server.close();
   expect((await reader.read()).done).toBe(true);
 }, 5000);
+
+it.each(['before', 'after'])(
+  'ends an answer without an end when its reader ends its side %s it begins, though nothing is written',
+  async (when) => {
+    const { server, inFlight } = await open();
+    const reader = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    reader.write('GET /held HTTP/1.1\r\nhost: x\r\n\r\n');
+    await until('the request is in flight', () => inFlight.length === 1);
+    const { socket } = inFlight[0]!.request;
+    const begin = () => inFlight[0]!.openStream('text/event-stream');
+    const early = when === 'after' ? begin() : null;
+    reader.end();
+    await until('the end is seen', () => socket.readableEnded);
+    const stream = early ?? begin();
+    await until('the answer is over', () => stream?.destroyed);
+    reader.destroy();
+    await server.close();
+  },
+  5000,
+);

@@ -1,5 +1,5 @@
 import { openMemoryWatermarks } from '@playline/chain/memory';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createHorizons } from './horizons.ts';
 
 /** Watermarks that can be away, silent or emptied. */
@@ -14,6 +14,8 @@ function setUp() {
   const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++, readMaxMs: 20 });
   return { world, horizons };
 }
+
+afterEach(() => vi.useRealTimers());
 
 describe('the horizon of a partition', () => {
   it('is right behind its own watermark, read anew for each page', async () => {
@@ -66,19 +68,39 @@ describe('the horizon of a partition', () => {
     expect(await last).toBe(3001);
   });
 
-  it('is read once for all who have company and ask in the same moment, behind all of them', async () => {
+  it('is that of a moment ago for who has company, and of no moment ago for who has none', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
     const world = { published: 1000, readings: 0 };
     const read = async () => {
       world.readings++;
       return world.published;
     };
     const horizons = createHorizons({ watermarks: { read }, onFault: () => {} });
-    const first = horizons.of(1, true);
+    expect(await horizons.of(1, true)).toBe(1001);
     world.published = 2000;
-    expect(await Promise.all([first, horizons.of(1, true), horizons.of(1)])).toEqual([2001, 2001, 2001]);
+    vi.advanceTimersByTime(49);
+    expect(await Promise.all([horizons.of(1, true), horizons.of(1, true)])).toEqual([1001, 1001]);
     expect(world.readings).toBe(1);
+    vi.advanceTimersByTime(1);
+    expect(await horizons.of(1, true)).toBe(2001);
     world.published = 3000;
     expect(await horizons.of(1)).toBe(3001);
+    expect(world.readings).toBe(3);
+  });
+
+  it('is asked for again behind a reading that failed, by who has company too', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { world, horizons } = setUp();
+    await world.stored.publish(1, 1000);
+    await horizons.of(1, true);
+    world.mode = 'away';
+    vi.advanceTimersByTime(50);
+    expect(await horizons.of(1, true)).toBe(1001);
+    world.mode = 'open';
+    await world.stored.publish(1, 2000);
+    vi.advanceTimersByTime(50);
+    expect(await horizons.of(1, true)).toBe(2001);
+    expect(world.faults).toBe(1);
   });
 
   it('of one partition does not wait for that of another', async () => {

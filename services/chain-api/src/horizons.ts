@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
 /**
  * The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said.
- * @param hasCompany pages of others are under way: then those who ask in the next moment share a reading
+ * @param hasCompany pages of others are under way: then a reading of a moment ago will do
  */
 export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
 
@@ -24,10 +23,10 @@ export interface Horizons {
 /** A healthy answer takes a millisecond, and whoever waits for it is a request. */
 const READ_MAX_MS = 250;
 /**
- * Pages that one statement has answered bring their readers back together, and the next statement waits for longer than
- * this. To ask Redis was one eighth of what a page costs the process.
+ * A page that others are read beside takes a watermark that is up to so old: writers publish a few a second, and to ask
+ * Redis was one eighth of what a page costs the process. A lone reader gets what was published before it asked.
  */
-const GATHER_MS = 1;
+const COMPANY_AGE_MAX_MS = 50;
 
 /**
  * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
@@ -59,25 +58,36 @@ export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }:
 
 type ReadShared = (partition: number, hasCompany: boolean) => Promise<number | null>;
 
+interface Reading {
+  readonly begunAtMs: number;
+  readonly watermark: Promise<number | null>;
+}
+
 /**
  * Reads a watermark for all who ask for it before the reading begins: while it is read for somebody else theirs is the
- * next one, and who has company waits for others. So each page knows all that was published before it was asked for.
+ * next one. So their pages know all that was published before they were asked for; those of readers with company what was
+ * published a moment before.
  */
 function createSharedReads(read: Watermarks['read']): ReadShared {
+  const lastOf = new Map<number, Reading>();
   const underWay = new Map<number, Promise<unknown>>();
   const next = new Map<number, Promise<number | null>>();
   const begin = (partition: number) => {
-    const reading = read(partition);
-    const ended = reading.catch(() => {}).then(() => underWay.delete(partition));
+    const watermark = read(partition);
+    lastOf.set(partition, { begunAtMs: performance.now(), watermark });
+    const ended = watermark.catch(() => {}).then(() => underWay.delete(partition));
     underWay.set(partition, ended);
-    return reading;
+    return watermark;
   };
   return (partition, hasCompany) => {
+    const last = lastOf.get(partition);
+    if (hasCompany && last !== undefined && performance.now() - last.begunAtMs < COMPANY_AGE_MAX_MS)
+      return last.watermark;
     const known = next.get(partition);
     if (known !== undefined) return known;
     const before = underWay.get(partition);
-    if (before === undefined && !hasCompany) return begin(partition);
-    const reading = (before ?? delay(GATHER_MS)).then(() => {
+    if (before === undefined) return begin(partition);
+    const reading = before.then(() => {
       next.delete(partition);
       return begin(partition);
     });

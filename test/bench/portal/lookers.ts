@@ -1,4 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
+import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import type { Scene } from './scene.ts';
 
 /** Somebody who looks at live messages. */
@@ -11,7 +12,10 @@ export interface Looker {
 }
 
 /** Opens a stream, and waits until it says that it watches. @throws Error for an answer other than 200 */
-export async function openLooker({ origin, browser, projectId, environment }: Scene): Promise<Looker> {
+export async function openLooker(
+  { origin, projectId, environment }: Scene,
+  browser: Pick<TestBrowser, 'cookie'>,
+): Promise<Looker> {
   const url = `${origin}/projects/${projectId}/environments/${environment}/live/events`;
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
@@ -38,6 +42,7 @@ export async function openLooker({ origin, browser, projectId, environment }: Sc
 
 export async function openLookers(scene: Scene, count: number): Promise<Looker[]> {
   const lookers: Looker[] = [];
-  for (let at = 0; at < count; at++) lookers.push(await openLooker(scene));
+  for (let at = 0; at < count; at++)
+    lookers.push(await openLooker(scene, scene.lookers[at % scene.lookers.length] ?? scene.browser));
   return lookers;
 }

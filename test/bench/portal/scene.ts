@@ -6,7 +6,7 @@ import { groupOf } from '../consumer-process.ts';
 import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import { openGateway, type Server } from '../gateway-servers.ts';
-import { type Measured, openService, waitUntilReady } from '../processes.ts';
+import { type Measured, openService, waitFor, waitUntilReady } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
 
 /** The portal as it is deployed, with somebody who has signed in, and what brings messages in and stores them. */
@@ -16,6 +16,8 @@ export interface Scene {
   readonly writer: Measured;
   /** Of an administrator. */
   readonly browser: TestBrowser;
+  /** Of further people who may look at the environment; one person may look at eight pages at a time. */
+  readonly lookers: readonly TestBrowser[];
   readonly origin: string;
   readonly projectId: string;
   /** Name of the bench's environment in the project. */
@@ -53,15 +55,32 @@ async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & {
   return { ...portal, port, origin: `http://localhost:${port}` };
 }
 
-/** By the link that makes the first administrator. */
-async function signIn(bench: Bench, origin: string): Promise<TestBrowser> {
-  const { link } = JSON.parse(await operate(bench, ['accounts', 'link', '--json', '--origin', origin]));
+/** By the link that a command of accounts prints. */
+async function signIn(bench: Bench, origin: string, { name, args }: { name: string; args: readonly string[] }) {
+  const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
-  const person = { login: 'bench@example.com', name: 'Bench', password: PASSWORD, repeated: PASSWORD };
+  // The portal hears of what a command did a moment later.
+  await waitFor('the link leads in', async () => (await browser.get(pathname + search)).status === 200, {
+    maxMs: LINK_WAIT_MAX_MS,
+  });
+  const person = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
   const { status, text } = await browser.submit(pathname + search, 'accept', person);
-  if (status !== 303) throw new Error(`the first administrator was answered with ${status}: ${text.slice(0, 500)}`);
+  if (status !== 303) throw new Error(`${name} was answered with ${status}: ${text.slice(0, 500)}`);
   return browser;
+}
+
+const LOOKING_ACCOUNTS = 7;
+const LINK_WAIT_MAX_MS = 10_000;
+
+async function signInLookers(bench: Bench, origin: string, projectId: string): Promise<TestBrowser[]> {
+  const lookers: TestBrowser[] = [];
+  for (let at = 0; at < LOOKING_ACCOUNTS; at++) {
+    const name = `looker-${at}`;
+    const args = ['invite', '--name', name, '--project', projectId, '--role', 'analyst'];
+    lookers.push(await signIn(bench, origin, { name, args }));
+  }
+  return lookers;
 }
 
 /** @throws Error when a part does not come up */
@@ -78,8 +97,10 @@ export async function openScene(bench: Bench): Promise<Scene> {
     opened.push(gateway);
     const portal = await openPortal(bench, gateway.port);
     opened.push(portal);
-    const browser = await signIn(bench, portal.origin);
-    return { ...names, portal, gateway, writer, browser, origin: portal.origin, close };
+    const { origin } = portal;
+    const browser = await signIn(bench, origin, { name: 'bench', args: ['link'] });
+    const lookers = await signInLookers(bench, origin, names.projectId);
+    return { ...names, portal, gateway, writer, browser, lookers, origin, close };
   } catch (error) {
     await close();
     throw error;

@@ -16,6 +16,8 @@ const SECOND_US = 1_000_000;
  */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
+/** A window of more is not read at all: with what a page has read before it, this is all that a page ever reads. */
+const WINDOW_ROWS_MAX = 30_000;
 /** Of a range: so many rows in the first look, which is mostly all; and so long a one where nothing is known of the feed. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
@@ -196,4 +198,4 @@ const toPiece = (
 });
 
 /** Whatever a range is, and in whatever order rows came. */
-const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: 60_000 };
+const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };

@@ -51,6 +51,8 @@ export interface LiveEntry {
   reason: string;
   /** Null of a rejection, and of a message whose people are erased. */
   message: MessageContent | null;
+  /** What lookers have had of it, by their seats; each looker reads and writes its own place. */
+  readonly marks: number[];
 }
 
 /** Objects, strings and their places in lists. */
@@ -94,7 +96,17 @@ function toEntry(
   { environmentId, receivedAt, traceId }: { environmentId: string; receivedAt: number; traceId: string },
 ) {
   const place = toPlace(kind, partition, offset);
-  return { environmentId, place, partition, offset, receivedAt, traceId, fate: 'accepted' as Fate, reason: '' };
+  return {
+    environmentId,
+    place,
+    partition,
+    offset,
+    receivedAt,
+    traceId,
+    fate: 'accepted' as Fate,
+    reason: '',
+    marks: [],
+  };
 }
 
 export function toPlace(kind: 'm' | 'r', partition: number, offset: number): string {

@@ -16,6 +16,17 @@ export function toEventText(event: LiveEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
+/** Of events that many are told: fifty lookers would make fifty texts of each. */
+const bytesOf = new WeakMap<LiveEvent, Buffer>();
+
+function toEventBytes(event: LiveEvent): Buffer {
+  const known = bytesOf.get(event);
+  if (known !== undefined) return known;
+  const bytes = Buffer.from(toEventText(event));
+  if (event.kind === 'message' || event.kind === 'rejection') bytesOf.set(event, bytes);
+  return bytes;
+}
+
 /**
  * Tells a looker's events until one of both ends: the looker, behind its last event, or the stream, be it that the reader has
  * gone or that the server drains. While the reader does not read, nothing is written, and the looker drops what is oldest.
@@ -30,7 +41,7 @@ export async function tellEvents(looker: Looker, stream: Writable, heartbeatMs: 
     while (!isOver()) {
       const event = await looker.next(heartbeatMs);
       if (event === null || isOver()) break;
-      const isTaken = stream.write(event === 'nothing' ? HEARTBEAT : toEventText(event));
+      const isTaken = stream.write(event === 'nothing' ? HEARTBEAT : toEventBytes(event));
       if (!isTaken && !isOver()) await drained(stream);
     }
   } finally {

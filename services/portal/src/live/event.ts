@@ -32,8 +32,28 @@ export interface LiveStatus {
   readonly trouble: string;
 }
 
-/** The entry as it may be shown now. @param masks whether the looker sees no raw ids */
+/** What an entry was shown as, and what it was like then. */
+interface Shown extends Pick<LiveEntry, 'fate' | 'reason' | 'message'> {
+  readonly event: LiveEvent;
+}
+
+const shownOf = { raw: new WeakMap<LiveEntry, Shown>(), masked: new WeakMap<LiveEntry, Shown>() };
+
+/**
+ * The entry as it may be shown now: the same event for all who look at it, so that its text is made once.
+ * @param masks whether the looker sees no raw ids
+ */
 export function toEntryEvent(entry: LiveEntry, masks: boolean): LiveEvent {
+  const known = shownOf[masks ? 'masked' : 'raw'];
+  const { fate, reason, message } = entry;
+  const last = known.get(entry);
+  if (last !== undefined && last.fate === fate && last.reason === reason && last.message === message) return last.event;
+  const event = makeEvent(entry, masks);
+  known.set(entry, { fate, reason, message, event });
+  return event;
+}
+
+function makeEvent(entry: LiveEntry, masks: boolean): LiveEvent {
   const { place, fate, receivedAt, traceId, reason, message, rejection } = entry;
   if (rejection !== null) return { kind: 'rejection', place, fate, receivedAt, traceId, reason, ...rejection };
   // Of somebody who is erased nothing is told but that it came: not the trace either, which leads to log lines.

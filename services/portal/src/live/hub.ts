@@ -8,7 +8,7 @@ import type { EndReason } from './event.ts';
 import { withdrawErased } from './fences.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
-import { type HeldLooker, type Looker, openLooker } from './looker.ts';
+import { type HeldLooker, type Looker, openLooker, type Seat } from './looker.ts';
 import { watchPermission } from './permission.ts';
 import { createReadFinding, type Finding, type LiveTopics, type ReadFinding } from './read-entries.ts';
 import { openWatch, type Watch } from './watch.ts';
@@ -59,6 +59,7 @@ class SharedHub implements LiveHub {
   readonly #parts: LiveParts;
   readonly #limits: LiveLimits;
   readonly #lookers = createLookers();
+  readonly #seats = createSeats();
   readonly #buffer: LiveBuffer;
   readonly #readFinding: ReadFinding;
   readonly #fences: EnvironmentFences;
@@ -87,12 +88,14 @@ class SharedHub implements LiveHub {
     const { lookersMax, queueEventsMax, permissionMs } = this.#limits;
     if (this.#isClosed || this.#lookers.count >= lookersMax)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: BUSY, retryAfterS: RETRY_AFTER_S });
+    const seat = this.#seats.take();
     const onClose = () => {
       stopAsking();
+      this.#seats.free(seat);
       this.#leave(looker);
     };
     const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
-    const looker = openLooker({ environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const looker = openLooker({ seat, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
     const onEnd = (reason: EndReason) => looker.end(reason);
     const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
     this.#fences.enter(environmentId);
@@ -169,6 +172,21 @@ class SharedHub implements LiveHub {
     for (const looker of this.#lookers.all()) looker.end('closed');
     await this.#ended;
   }
+}
+
+/** The lowest that is free: marks of entries are as long as there are lookers at a time. */
+function createSeats() {
+  const taken = new Set<number>();
+  let looks = 0;
+  return {
+    take(): Seat {
+      let index = 0;
+      while (taken.has(index)) index++;
+      taken.add(index);
+      return { index, look: looks++ };
+    },
+    free: ({ index }: Seat): void => void taken.delete(index),
+  };
 }
 
 /** Lookers by environment, compared whole. */

@@ -4,7 +4,7 @@ export interface LiveLimits {
   readonly pollMs: number;
   /** Of dead letters, of which a healthy pipeline has none: a message becomes one after the writer's tries, not at once. */
   readonly lettersPollMs: number;
-  /** A thousand a second: more than anybody reads, a hundredth of a core. What comes beyond it is sampled. */
+  /** Five hundred a second: more than anybody reads. What comes beyond it is sampled. */
   readonly recordsPerPollMax: number;
   /** Eight mebibytes a second from brokers that move hundreds. Counted as records come, so one answer more is possible. */
   readonly bytesPerPollMax: number;
@@ -28,7 +28,7 @@ export interface LiveLimits {
 export const LIVE_LIMITS: LiveLimits = {
   pollMs: 500,
   lettersPollMs: 1_000,
-  recordsPerPollMax: 500,
+  recordsPerPollMax: 250,
   bytesPerPollMax: 4 * 1024 * 1024,
   bufferEntriesMax: 2_000,
   bufferBytesMax: 8 * 1024 * 1024,

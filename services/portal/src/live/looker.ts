@@ -28,7 +28,16 @@ export interface HeldLooker extends Looker {
   end(reason: EndReason): void;
 }
 
+/** The place of a looker in the marks of entries. */
+export interface Seat {
+  /** From 0 on; taken again by somebody else once it is free. */
+  readonly index: number;
+  /** Which look this is, of all: a mark of whoever sat here before is not ours. */
+  readonly look: number;
+}
+
 export interface LookerParts {
+  readonly seat: Seat;
   readonly environmentId: string;
   readonly filter: LiveFilter;
   /** Whether it sees no raw ids. */
@@ -38,6 +47,12 @@ export interface LookerParts {
   readonly withdraw: (entry: LiveEntry) => void;
   readonly onClose: () => void;
 }
+
+/** What the filter let through, told or dropped: it comes once. */
+const TAKEN = 0;
+/** Told. */
+const SHOWN = 1;
+type Mark = typeof TAKEN | typeof SHOWN;
 
 export function openLooker(parts: LookerParts): HeldLooker {
   return new QueuedLooker(parts);
@@ -50,9 +65,6 @@ class QueuedLooker implements HeldLooker {
   #entries: LiveEntry[] = [];
   /** Of those that were told, what has changed since: not more than the buffer holds, and none is dropped. */
   #changed = new Set<LiveEntry>();
-  /** What the filter let through, told or dropped: it comes once. */
-  readonly #taken = new WeakSet<LiveEntry>();
-  readonly #shown = new WeakSet<LiveEntry>();
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
   #state: WatchState | null = null;
   #began: Pick<WatchState, 'read' | 'skipped'> | null = null;
@@ -80,8 +92,9 @@ class QueuedLooker implements HeldLooker {
   changed(entry: LiveEntry): void {
     if (this.isEnded) return;
     // A filter for a fate may want it from now on.
-    if (!this.#taken.has(entry)) this.#take(entry);
-    else if (this.#shown.has(entry)) {
+    const mark = this.#markOf(entry);
+    if (mark === null) this.#take(entry);
+    else if (mark === SHOWN) {
       this.#changed.add(entry);
       this.#wake?.();
     }
@@ -89,13 +102,25 @@ class QueuedLooker implements HeldLooker {
 
   #take(entry: LiveEntry): void {
     if (this.isEnded || !isWanted(this.#parts.filter, entry)) return;
-    this.#taken.add(entry);
+    this.#mark(entry, TAKEN);
     this.#entries.push(entry);
     if (this.#entries.length > this.#parts.queueEventsMax) {
       this.#entries.shift();
       this.#counts.lost++;
     }
     this.#wake?.();
+  }
+
+  #mark(entry: LiveEntry, mark: Mark): void {
+    const { index, look } = this.#parts.seat;
+    entry.marks[index] = 2 * look + mark;
+  }
+
+  /** Null for an entry that the filter has not let through yet. */
+  #markOf(entry: LiveEntry): Mark | null {
+    const { index, look } = this.#parts.seat;
+    const mark = (entry.marks[index] ?? -1) - 2 * look;
+    return mark === TAKEN || mark === SHOWN ? mark : null;
   }
 
   drop(): void {
@@ -177,7 +202,7 @@ class QueuedLooker implements HeldLooker {
     if (entry === undefined) return undefined;
     this.#parts.withdraw(entry);
     this.#counts.shown++;
-    this.#shown.add(entry);
+    this.#mark(entry, SHOWN);
     return toEntryEvent(entry, this.#parts.masks);
   }
 

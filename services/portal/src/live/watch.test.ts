@@ -75,11 +75,15 @@ describe('the tap', () => {
     expect(asked.records.length).toBeLessThan(60);
   });
 
-  it('goes on by itself when brokers were away, and says while they are', async () => {
-    const { send, look, brokers, faults } = createLiveWorld();
+  it('goes on by itself when brokers were away, says so all the while, and tells of the outage once', async () => {
+    const { send, look, brokers, faults, asked } = createLiveWorld();
     const looker = await look();
     brokers.isAway = true;
     await until('it says so', () => looker.status()?.trouble.includes('log cannot be read') === true);
+    const told = looker.events.length;
+    const askedFor = asked.requests;
+    await until('it has tried some times', () => asked.requests > askedFor + 5);
+    expect(looker.events.slice(told)).toEqual([]);
     await send();
     brokers.isAway = false;
     await until('it is told', () => looker.of('message').length === 1);

@@ -90,14 +90,17 @@ class LogWatch implements Watch {
     while (!this.#stop.signal.aborted) {
       const begunMs = performance.now();
       try {
-        if (!this.#isWatching) await tap.begin([...busy, ...letters]);
-        this.#setState(true, '');
+        if (!this.#isWatching) {
+          await tap.begin([...busy, ...letters]);
+          this.#setState(true, '');
+        }
         if (this.#parts.areFencesLoaded()) {
           const isLettersTurn = begunMs - lettersMs >= limits.lettersPollMs;
           if (isLettersTurn) lettersMs = begunMs;
           await this.#draw(() => tap.draw(isLettersTurn ? [...busy, ...letters] : busy));
           await this.#settle();
         }
+        this.#setState(true, '');
       } catch (fault) {
         if (this.#stop.signal.aborted) break;
         if (this.#trouble !== NO_LOG) onFault(fault);

@@ -22,11 +22,11 @@ export interface HistoryParts {
 
 /** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  let underWay = 0;
+  const company = createCompany();
   const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
     // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
     // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
-    const known = await horizonOf(chain.partition, underWay > 1);
+    const known = await horizonOf(chain.partition, company.isThere());
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
       throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
@@ -44,8 +44,8 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.place : null;
       });
-      underWay++;
-      const reading = readPage({ ...query, chain: chain.name }, chain).finally(() => underWay--);
+      company.came();
+      const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
       const page = await settleWithin(deadlineMs, reading);
       // The same one again: cursors remember what they have made of it.
       scope ??= { chain: chain.name, filters: query.filters };
@@ -56,6 +56,23 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       });
       exchange.answerBytes(200, toPageBody(page.rows, shownChain, cursorsOf), CACHE_HEADERS);
     },
+  };
+}
+
+/** Readers whom one statement has answered together are all gone for a moment, and then all back. */
+const COMPANY_LASTS_MS = 50;
+
+/** Knows whether pages are read beside each other now, or were a moment ago. */
+function createCompany() {
+  let underWay = 0;
+  let lastAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    came: (): void => {
+      underWay++;
+      if (underWay > 1) lastAtMs = performance.now();
+    },
+    left: (): void => void underWay--,
+    isThere: (): boolean => performance.now() - lastAtMs < COMPANY_LASTS_MS,
   };
 }
 
