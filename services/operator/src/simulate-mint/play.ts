@@ -171,7 +171,7 @@ async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Pr
     return collection === 'erc721' && isChosen ? [{ ...book.find(referenceId)!.asset, tokenId }] : [];
   });
   const mended = failed.slice(0, Math.ceil(count / 2)).map(({ asset }) => assets.mended(asset));
-  const taken = ids.slice(0, Math.ceil(count / 2)).map((asset) => assets.taken(asset));
+  const taken = ids.slice(0, count - mended.length).map((asset) => assets.taken(asset));
   const again = new Set(mended.map(({ referenceId }) => referenceId));
   deeds.again += again.size;
   await burst(stage, [...mended, ...taken]);

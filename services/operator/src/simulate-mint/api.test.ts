@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openMintApi } from './api.ts';
+
+/** An interface that answers with these, one after the other; 0 breaks the connection. */
+async function openApi(...statuses: number[]) {
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers['x-key'] as string | undefined);
+    const status = statuses.shift() ?? 202;
+    if (status === 0) return void request.socket.destroy();
+    response.writeHead(status, status === 429 ? { 'retry-after': '1' } : {}).end('{"said":true}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const said: string[] = [];
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const api = openMintApi({ url, headers: { 'x-key': 'secret' }, onWait: (why) => void said.push(why) });
+  onTestFinished(async () => {
+    api.close();
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  });
+  return { api, said, seen };
+}
+
+describe('a call of the interface', () => {
+  it('waits as long as a 429 says, counts it, and does not take it for a try that may have been taken', async () => {
+    const { api, said } = await openApi(429, 202);
+    const answer = await api.call({ method: 'POST', path: '/', body: {} });
+    expect(answer).toMatchObject({ status: 202, isDoubtful: false, json: { said: true } });
+    expect(api.tally).toMatchObject({ calls: 2, refused: 1 });
+    expect(api.tally.waitedMs).toBeGreaterThanOrEqual(1_000);
+    expect(said).toEqual([expect.stringContaining('429')]);
+  });
+
+  it.each([0, 500])('that meets %s is made again, and may have been taken before', async (status) => {
+    const { api } = await openApi(status, 202);
+    expect(await api.call({ path: '/' })).toMatchObject({ status: 202, isDoubtful: true });
+    expect(api.tally).toMatchObject({ calls: 2, refused: 0 });
+  });
+
+  it('is made once where the answer is final, with its own headers in the place of those of all', async () => {
+    const { api, seen } = await openApi(409, 401, 401);
+    expect(await api.call({ path: '/' })).toMatchObject({ status: 409, isDoubtful: false });
+    await api.call({ path: '/', headers: { 'x-key': 'hello' } });
+    await api.call({ path: '/', headers: { 'x-key': null } });
+    expect(seen).toEqual(['secret', 'hello', undefined]);
+  });
+});
