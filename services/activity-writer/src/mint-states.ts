@@ -48,17 +48,13 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const closed = new AbortController();
   let isWoken = false;
-  const isWhole = async () => {
-    const { run, completeIn } = await view.standing();
-    return completeIn === run;
-  };
   /** Until there may be something to bring in: a look asks brokers for the ends of every partition, this only Redis. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
     do await delay(lookMs, undefined, { signal: closed.signal }).catch(() => {});
     while (
       !(closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs) &&
-      (await isWhole().catch(() => false))
+      (await isWhole(view).catch(() => false))
     );
     isWoken = false;
   };
@@ -82,4 +78,9 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
       await watching;
     },
   };
+}
+
+async function isWhole(view: MintView): Promise<boolean> {
+  const { run, completeIn } = await view.standing();
+  return completeIn === run;
 }

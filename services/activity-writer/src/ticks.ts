@@ -50,7 +50,9 @@ function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition:
   const known = new Map<number, number>();
   return async (partition) => {
     const before = known.get(partition);
-    const now = await readWatermark(partition);
+    const now = await readWatermark(partition).catch(() => undefined);
+    // While nobody can say, a tick would not help.
+    if (now === undefined) return false;
     if (now !== null) known.set(partition, now);
     return before !== undefined && (now === null || now < before);
   };
@@ -102,11 +104,7 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     const kept = work.finally(() => underWay.delete(kept));
     underWay.add(kept);
   };
-  const current = () => {
-    const prefix = `${topic}/`;
-    const idle = [...lag()].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
-    return idle.map(([name]) => Number(name.slice(prefix.length)));
-  };
+  const current = () => currentOf(topic, lag());
   const look = () => {
     for (const partition of idle.due(current(), performance.now())) {
       idle.ticked(partition, performance.now());
@@ -114,14 +112,7 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     }
   };
   const lookForLost = () => {
-    // While nobody can say, a tick would not help.
-    for (const partition of current())
-      keep(
-        isLost(partition).then(
-          (lost) => (lost ? idle.forget(partition) : undefined),
-          () => {},
-        ),
-      );
+    for (const partition of current()) keep(isLost(partition).then((lost) => void (lost && idle.forget(partition))));
   };
   const timers = [setInterval(look, LOOK_MS), setInterval(lookForLost, LOST_LOOK_MS)];
   return {
@@ -135,4 +126,11 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
       await Promise.all(underWay);
     },
   };
+}
+
+/** Partitions of a topic that have nothing left to read or write. */
+function currentOf(topic: string, lag: ReadonlyMap<string, number>): number[] {
+  const prefix = `${topic}/`;
+  const current = [...lag].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
+  return current.map(([name]) => Number(name.slice(prefix.length)));
 }
