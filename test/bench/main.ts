@@ -5,6 +5,7 @@ import { runMeasure } from '../measure.ts';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Bench, Figure, Row } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
+import { chain } from './figures/chain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
@@ -26,14 +27,14 @@ import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries, portal],
+  ...[start, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
 ];
 const HELP = `usage: npm run bench -- [figure …] [options]
 
 Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
 
   --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure, feed, replicate, queries or portal is tried, such as 0.01
+  --scale   share of its rows and requests with which erasure, feed, replicate, queries, portal or chain is tried, such as 0.01
   --rows    rows that queries fills instead of 20 million, such as 100000000
 
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;

@@ -1,0 +1,63 @@
+/**
+ * Floor of minting: viem and a key of its own mint BATCHES times ASSETS tokens with the same function at the same contract, at
+ * most OPEN transactions at a time that are not final. It looks as often as the minter does. Nothing is logged, nothing
+ * simulated but what viem asks by itself, and a reorganisation would lose or double what it sent.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
+import { CONTRACT_ABIS } from '@playline/testkit/chain';
+import { createPublicClient, createWalletClient, defineChain, type Hash, http } from 'viem';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+
+const { NODE_URL = '' } = process.env;
+const [batches, assets, open, pollMs, chainId] = ['BATCHES', 'ASSETS', 'OPEN', 'POLL_MS', 'CHAIN_ID'].map((name) =>
+  Number(process.env[name]),
+) as [number, number, number, number, number];
+
+const chain = defineChain({
+  id: chainId,
+  name: 'bench',
+  nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+  rpcUrls: { default: { http: [NODE_URL] } },
+});
+const account = privateKeyToAccount(generatePrivateKey());
+const wallet = createWalletClient({ account, chain, transport: http(NODE_URL) });
+const reader = createPublicClient({ chain, transport: http(NODE_URL), cacheTime: 0 });
+const contracts: DemoAddresses = await deployDemo(NODE_URL);
+await admitSigner(NODE_URL, account.address, contracts);
+
+let nonce = 0;
+function send(): Promise<Hash> {
+  const owner = (at: number) => `0x${(nonce * assets + at + 1).toString(16).padStart(40, '0')}` as const;
+  const mints = Array.from({ length: assets }, (_, at) => ({ to: owner(at), quantity: 1n }));
+  return wallet.writeContract({
+    address: contracts.erc721,
+    abi: CONTRACT_ABIS['demo-erc721'],
+    functionName: 'mintBatchByQuantity',
+    args: [mints],
+    nonce: nonce++,
+  });
+}
+
+async function isFinal(hash: Hash, horizon: bigint): Promise<boolean> {
+  const receipt = await reader.getTransactionReceipt({ hash }).catch(() => null);
+  if (receipt?.status === 'reverted') throw new Error(`${hash} was reverted`);
+  return receipt !== null && receipt.blockNumber <= horizon;
+}
+
+const before = process.cpuUsage();
+const startMs = performance.now();
+let sent: Hash[] = [];
+for (let done = 0; done < batches; ) {
+  while (sent.length < open && done + sent.length < batches) sent.push(await send());
+  await delay(pollMs);
+  const { number: horizon } = await reader.getBlock({ blockTag: 'finalized' });
+  const left: Hash[] = [];
+  for (const hash of sent) if (!(await isFinal(hash, horizon))) left.push(hash);
+  done += sent.length - left.length;
+  sent = left;
+}
+const seconds = (performance.now() - startMs) / 1_000;
+const { user, system } = process.cpuUsage(before);
+process.send?.({ events: batches * assets, cpuSeconds: (user + system) / 1e6, seconds });
+process.disconnect?.();

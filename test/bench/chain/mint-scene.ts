@@ -1,0 +1,125 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Change,
+  COLLECTIONS,
+  createRecordStore,
+  createSignableKey,
+  linkCollection,
+  type RecordKind,
+  type RecordStore,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
+import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { parseSignerKeys } from '@playline/access-keys/signer';
+import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
+import type { Bench } from '../figure.ts';
+import type { Measured } from '../processes.ts';
+import { openReady } from './open-ready.ts';
+
+/** As the chain of a local stack has them. */
+export const BLOCK_MS = 1_000;
+const EPOCH_BLOCKS = 2;
+/** Between two looks at the chain, as a local stack sets it. */
+export const POLL_MS = 500;
+/** Of the secret key of a bench. */
+const PROJECT = 'test-bench';
+
+/** A chain with a block a second, a collection on it, and the key that mints. */
+export interface MintScene {
+  readonly chain: TestChain;
+  readonly contract: `0x${string}`;
+  /** Below the chain API: where mint requests of the collection are. */
+  readonly path: string;
+  /** Tokens that the contract has. */
+  countTokens(): Promise<number>;
+  /** A minter, as it is deployed. @param openNoncesMax transactions that are not final at a time */
+  openMinter(openNoncesMax: number): Promise<Measured>;
+  close(): Promise<void>;
+}
+
+/** Name of the chain that is minted on, in the topics of a bench. */
+export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
+
+/** Starts a chain, and makes a collection and a signable key in the bench's environment. */
+export async function openMintScene(bench: Bench): Promise<MintScene> {
+  const chain = await openTestChain({ mining: 'asked', epochBlocks: EPOCH_BLOCKS });
+  try {
+    const signerKeys = makeSignerKeys();
+    const { contract } = await makeRecords(bench, chain, signerKeys);
+    const name = mintChainOf(bench);
+    const node = { name, id: `eip155:${chain.id}`, urls: [chain.rpc], pollMs: POLL_MS };
+    const blocks = openBlocks(chain);
+    const supply = { address: contract, abi: CONTRACT_ABIS['demo-erc721'], functionName: 'totalSupply' } as const;
+    return {
+      ...{ chain, contract, path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests` },
+      countTokens: async () => Number(await chain.client.readContract(supply)),
+      openMinter: (openNoncesMax) =>
+        openReady(bench, 'minter', {
+          CHAIN_NODES: JSON.stringify([{ ...node, openNoncesMax }]),
+          SIGNER_KEYS: signerKeys,
+        }),
+      close: async () => {
+        await blocks.close();
+        await chain.close();
+      },
+    };
+  } catch (error) {
+    await chain.close();
+    throw error;
+  }
+}
+
+function makeSignerKeys(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return JSON.stringify([privateKey.export({ format: 'jwk' })]);
+}
+
+/** Where services look them up; their log is in this process. */
+async function makeRecords(bench: Bench, chain: TestChain, signerKeys: string): Promise<{ contract: `0x${string}` }> {
+  const { environmentId } = bench;
+  const owner = { projectId: PROJECT, environmentId };
+  const signerKey = parseSignerKeys(signerKeys)[0]!.publicKey;
+  const { address } = await withRecords(bench, SIGNABLE_KEYS, (store) =>
+    createSignableKey({ store, signerKey }, { ...owner, name: 'Bench' }),
+  );
+  const { erc721: contract } = await chain.deployDemo(address as `0x${string}`);
+  const collection = { ...owner, chain: mintChainOf(bench), contractAddress: contract, name: 'Bench' };
+  await withRecords(bench, COLLECTIONS, (store) => linkCollection({ store }, collection));
+  return { contract };
+}
+
+async function withRecords<R extends Change, T>(
+  { environment }: Bench,
+  kind: RecordKind<R>,
+  work: (store: RecordStore<R>) => Promise<T>,
+): Promise<T> {
+  const view = await openRedisRecords(kind, { url: environment.REDIS_URL ?? '' });
+  try {
+    const pair = { view, log: createMemoryRecordLog<R>() };
+    return await work(createRecordStore(kind, pair, { changedBy: 'bench', requestId: 'bench' }));
+  } finally {
+    await view.close();
+  }
+}
+
+/** Blocks at a steady pace, whether there is something for them or not. */
+function openBlocks(chain: TestChain): { close(): Promise<void> } {
+  const ended = new AbortController();
+  const run = async () => {
+    for (let nextMs = performance.now() + BLOCK_MS; !ended.signal.aborted; nextMs += BLOCK_MS) {
+      await delay(Math.max(0, nextMs - performance.now()), undefined, { signal: ended.signal }).catch(() => {});
+      if (!ended.signal.aborted) await chain.mine();
+    }
+  };
+  const running = run();
+  // Told when it is closed.
+  running.catch(() => {});
+  return {
+    close: () => {
+      ended.abort();
+      return running;
+    },
+  };
+}

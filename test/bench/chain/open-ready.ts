@@ -1,0 +1,34 @@
+import type { ServiceName } from '../../../infra/local/services.ts';
+import { groupOf } from '../consumer-process.ts';
+import type { Bench } from '../figure.ts';
+import { findFreePort } from '../free-port.ts';
+import { type Measured, openService, waitFor } from '../processes.ts';
+
+/** Four services come up one after the other here, also on a machine that does much else. */
+const READY_MAX_MS = 180_000;
+
+/** A service as it is deployed, with the port of its own listener. */
+export interface ReadyService extends Measured {
+  readonly adminPort: number;
+}
+
+/** Starts a service and waits until it is ready. @throws Error when it is not in time; then it was ended */
+export async function openReady(
+  bench: Bench,
+  name: ServiceName,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ReadyService> {
+  const adminPort = await findFreePort();
+  const service = openService(name, {
+    ...{ ...bench.serviceEnvironment, CONSUMER_GROUP: groupOf(bench, name), ADMIN_PORT: String(adminPort) },
+    ...settings,
+  });
+  const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
+  try {
+    await waitFor(`${name} is ready`, isReady, { measured: service, maxMs: READY_MAX_MS });
+    return { ...service, adminPort };
+  } catch (fault) {
+    await service.close();
+    throw fault;
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * A node that answers from a chain that is made up: only what an indexer asks, and as fast as it can. `bench_setHead` says
+ * which block is the latest; as many behind it as FINAL_DEPTH are not final.
+ */
+import { createServer } from 'node:http';
+import { type CannedBlock, createCannedBlock } from './canned-chain.ts';
+
+interface RpcQuestion {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+const depth = Number(process.env.FINAL_DEPTH);
+const shape = { logsABlock: Number(process.env.LOGS_A_BLOCK) };
+const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
+let head = Number(process.env.HEAD);
+
+/** A block is asked for, and then its logs. */
+const KEPT_BLOCKS = 2_500;
+const kept = new Map<number, CannedBlock>();
+const numbers = new Map<string, number>();
+
+function blockAt(number: number): CannedBlock {
+  const known = kept.get(number);
+  if (known !== undefined) return known;
+  const made = createCannedBlock(number, shape);
+  kept.set(number, made);
+  numbers.set(made.hash, number);
+  if (kept.size > KEPT_BLOCKS) {
+    const [first] = kept.keys();
+    numbers.delete(kept.get(first!)!.hash);
+    kept.delete(first!);
+  }
+  return made;
+}
+
+function readBlock(tag: string): string {
+  const number = tag === 'latest' ? head : tag === 'finalized' ? head - depth : Number(tag);
+  return number < 0 || number > head ? 'null' : blockAt(number).block;
+}
+
+function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): string {
+  if (blockHash !== undefined) {
+    const number = numbers.get(blockHash);
+    return number === undefined ? '[]' : `[${blockAt(number).logs}]`;
+  }
+  const logs: string[] = [];
+  for (let number = Number(fromBlock); number <= Math.min(Number(toBlock), head); number++)
+    if (shape.logsABlock > 0) logs.push(blockAt(number).logs);
+  return `[${logs.join(',')}]`;
+}
+
+/** Every contract answers the same to whatever it is called with: a word that early contracts would give as their name. */
+const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
+
+function answer({ method, params }: RpcQuestion): string {
+  if (method === 'eth_getBlockByNumber') return readBlock(params[0] as string);
+  if (method === 'eth_getLogs') return readLogs(params[0] as Record<string, string>);
+  if (method === 'eth_call') return WORD;
+  if (method === 'bench_setHead') head = Number(params[0]);
+  return `"${chainId}"`;
+}
+
+const one = (question: RpcQuestion) => `{"jsonrpc":"2.0","id":${question.id},"result":${answer(question)}}`;
+
+createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as RpcQuestion | RpcQuestion[];
+    const text = Array.isArray(body) ? `[${body.map(one).join(',')}]` : one(body);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+  });
+}).listen(Number(process.env.HTTP_PORT), '127.0.0.1');
