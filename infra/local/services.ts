@@ -39,6 +39,12 @@ export interface ServiceEntry {
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
 /**
+ * Of the portal, which nobody waits for in microseconds. With it, without pretenuring, and with marks instead of sets of
+ * what lookers have had: peak with fifty lookers 252 -> 199 MiB, 96 -> 66 CPU-seconds for a million messages.
+ */
+const SMALLEST_YOUNG_GENERATION = '--max-semi-space-size=4';
+
+/**
  * When 85 % of the objects that one expression of the code made were alive at a collection, V8 allocates them in the old
  * generation from then on. A request that waits for the brokers looks like that. Each such object, although dead, keeps
  * its whole request alive until the next full collection: a fifth of all that was allocated was copied twice, and a full
@@ -123,7 +129,7 @@ export const SERVICES = [
     name: 'portal',
     address: 'portal',
     account: 'portal',
-    nodeOptions: [SMALL_YOUNG_GENERATION, EARLY_FULL_COLLECTIONS],
+    nodeOptions: [SMALLEST_YOUNG_GENERATION, NO_PRETENURING, EARLY_FULL_COLLECTIONS],
     environment: FRUGAL_ALLOCATOR,
   },
 ] as const satisfies readonly ServiceEntry[];
