@@ -1,6 +1,6 @@
 export * from './level.ts';
-export * from './look-pace.ts';
 export * from './log-bytes.ts';
+export * from './look-pace.ts';
 export * from './pass-over.ts';
 export * from './record-copy.ts';
 export * from './record-log.ts';
