@@ -32,6 +32,7 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   const requests = metrics.counter('minter_requests_total', 'Requests by what became of them', ['result']);
   const logged = metrics.counter('minter_transactions_total', 'Signed transactions that stand in the log', ['kind']);
   const settled = metrics.counter('minter_settled_total', 'Assets that are settled', ['status']);
+  const untold = metrics.counter('minter_untold_total', 'Assets that succeeded, and no event tells of their token');
   const heard = new Map<string, Heard>();
   watchHeads(metrics, heard, clock);
   watchLanes(parts);
@@ -50,7 +51,10 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
           await writer.append(change);
           for (const { kind, variant } of change.transactions)
             if (kind !== 'high_water') logged.inc({ kind: kind === 'mint' && variant > 0 ? 'raise' : kind });
-          for (const { status } of change.states) if (status !== 'pending') settled.inc({ status });
+          for (const { status, activityId } of change.states) {
+            if (status !== 'pending') settled.inc({ status });
+            if (status === 'succeeded' && activityId === null) untold.inc();
+          }
         };
         return { standing: writer.standing, append, close: () => writer.close() };
       },

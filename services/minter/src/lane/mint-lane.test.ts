@@ -165,6 +165,22 @@ describe('a lane', () => {
     expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
   });
 
+  it('that cannot tell which token it is calls a final success a success, and never gives the reference id back', async () => {
+    const { node, takeOver, request, mine, last } = createWorld();
+    const lane = await takeOver();
+    const { receiptOf } = node;
+    node.receiptOf = async (hash) => {
+      const receipt = await receiptOf(hash);
+      return receipt === null ? null : { ...receipt, logs: [] };
+    };
+    await lane.take([request('a')]);
+    await lane.turn();
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect(last()).toMatchObject({ status: 'succeeded', tokenId: null, activityId: null, error: null });
+    expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
+  });
+
   it('spends the nonce of bytes that a node refuses for good by a no-op that is logged, and mints behind it', async () => {
     const { node, takeOver, request, mine, last, log, tokens } = createWorld();
     const lane = await takeOver();

@@ -96,10 +96,10 @@ function toSuccess(
   { hash }: MintTransactionRecord,
   token: MintedToken | null,
 ): StateChange {
-  const done = { stage: 'settled', reason: null, transactionHash: hash } as const;
-  const error = 'The transaction succeeded, and the contract tells of no token for this reference.';
-  if (token === null) return { ...done, status: 'failed', error };
+  const done = { status: 'succeeded', stage: 'settled', reason: null, transactionHash: hash } as const;
+  // The token is there, and which one it is the contract does not say. A failure would give the reference id back, and
+  // whoever asked again would have two.
+  if (token === null) return done;
   const { tokenId, logIndex, item } = token;
-  const activityId = activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item });
-  return { ...done, status: 'succeeded', tokenId, activityId };
+  return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item }) };
 }
