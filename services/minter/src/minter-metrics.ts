@@ -21,10 +21,12 @@ interface Heard {
 
 const WEI_PER_ETHER = 1e18;
 
+type Measured = Pick<LaneWorker, 'lane' | 'standing' | 'takeOvers'>;
+
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
   readonly clock: LaneClock;
-  readonly workers: () => Iterable<LaneWorker>;
+  readonly workers: () => Iterable<Measured>;
 }
 
 export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
@@ -105,7 +107,7 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: Read
 }
 
 function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
-  const gauge = (name: string, help: string, measure: (worker: LaneWorker) => number | null) =>
+  const gauge = (name: string, help: string, measure: (worker: Measured) => number | null) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain', 'signer'],
       collect: (gauge) => {
@@ -117,7 +119,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         }
       },
     });
-  const pendingOf = (worker: LaneWorker) => worker.standing?.ledger.pending ?? [];
+  const pendingOf = (worker: Measured) => worker.standing?.ledger.pending ?? [];
   gauge('minter_pending', 'Assets that are not settled', (worker) => pendingOf(worker).length);
   gauge(
     'minter_waiting',
