@@ -21,7 +21,7 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
 /** A node that stumbles once is nobody's reason to wait. */
 const FAULT_TOLD_AFTER_MS = 5_000;
-const FAULT_WORDS = 'The chain cannot be worked with now: ';
+const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
 const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
 
 /** The node is of another chain: nothing that it says means anything. */
@@ -105,6 +105,7 @@ export class MintLane {
    * @throws LaneOver; anything else is of the last node that was asked, and the next turn begins anew
    */
   async turn(): Promise<void> {
+    this.#faults = [];
     await this.#forget();
     const nowMs = this.#parts.clock.monotonicMs();
     this.#pendingSinceMs = this.ledger.isIdle ? null : (this.#pendingSinceMs ?? nowMs);
