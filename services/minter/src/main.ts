@@ -32,6 +32,7 @@ import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
 
 const SERVICE = 'minter';
+const NODE_TIMEOUT_MS = 10_000;
 const config = parseConfig(configSchema.extend({ SIGNER_KEYS: settings.parsed(parseSignerKeys) }), process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
@@ -42,7 +43,9 @@ const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, assetsMax } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
-  const nodes = urls.map((url) => createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), finality }));
+  const nodes = urls.map((url) =>
+    createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url, timeoutMs: NODE_TIMEOUT_MS })), finality }),
+  );
   const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, assetsMax, ...waits };
   return [name, { nodes, pollMs, rules }] as const;
 };

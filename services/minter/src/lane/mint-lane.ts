@@ -121,7 +121,7 @@ export class MintLane {
         if (fault instanceof LaneOver) throw fault;
         nodes.passOver(node);
         if (left > 1) continue;
-        return this.#tell(fault);
+        return this.#tell(fault, nowMs);
       }
     }
   }
@@ -160,11 +160,11 @@ export class MintLane {
   }
 
   /** A fault that lasts stands in the states: nothing waits without a reason. @throws the fault, unless that says it all */
-  async #tell(fault: unknown): Promise<void> {
+  async #tell(fault: unknown, begunAtMs: number): Promise<void> {
     if (fault instanceof ChainMistake) return this.wait(fault.message);
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#faultySinceMs ??= nowMs;
-    if (nowMs - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS) await this.#say(`${FAULT_WORDS}${toFaultWords(fault)}.`);
+    this.#faultySinceMs ??= begunAtMs;
+    if (this.#parts.clock.monotonicMs() - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS)
+      await this.#say(`${FAULT_WORDS}${toFaultWords(fault)}.`);
     throw fault;
   }
 
