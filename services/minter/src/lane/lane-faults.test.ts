@@ -244,6 +244,21 @@ describe('a lane that waits says why, also of what is logged', () => {
     expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('would replace it') });
   });
 
+  it.each(['funds', 'refused', 'spent'] as const)(
+    'and raises no fees where "%s" is said, nor says it twice',
+    async (kind) => {
+      const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
+      const lane = await world.takeOver();
+      await lane.take([world.request('a')]);
+      await pass(world, lane, 5);
+      expect(world.last()).toMatchObject({ stage: 'waiting', nonce: 0 });
+      const { states, transactions } = world.log;
+      const before = [states.length, transactions.length];
+      await pass(world, lane, 30);
+      expect([states.length, transactions.length]).toEqual(before);
+    },
+  );
+
   it('when no node answers for some seconds, and takes it back when one does', async () => {
     const world = createWorld(undefined, { openNoncesMax: 1 });
     const { node, time, last } = world;

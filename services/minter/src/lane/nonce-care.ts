@@ -13,6 +13,9 @@ export interface NonceCareParts {
 /** Nodes say these for a moment as well: they count when they are said again. */
 const SAID_ONCE = new Set<SendAnswer['kind']>(['spent', 'later']);
 
+/** Higher fees help nothing that was answered so. */
+const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
+
 /** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
 export class NonceCare {
   readonly #parts: NonceCareParts;
@@ -136,8 +139,7 @@ export class NonceCare {
   }
 
   #isStuck(turn: LaneTurn, nonce: number): boolean {
-    // Higher fees help no nonce that is spent.
-    if (!this.#isSent(turn, nonce) || this.#refusals.get(nonce) === 'spent') return false;
+    if (!this.#isSent(turn, nonce) || NO_HELP.has(this.#refusals.get(nonce) ?? 'taken')) return false;
     return turn.clock.monotonicMs() - this.#sent.get(nonce)!.atMs >= turn.rules.stuckAfterMs;
   }
 
