@@ -96,7 +96,7 @@ describe('a lane whose nodes do not agree', () => {
     expect(await pass(world, lane, 3)).toHaveLength(3);
     expect(last('b')).toMatchObject({
       stage: 'waiting',
-      reason: expect.stringContaining('the node ends with block 1'),
+      reason: expect.stringContaining('the node ends before block'),
     });
     expect(lane.pendingSinceMs).not.toBeNull();
     old.isHeard = false;
@@ -258,6 +258,18 @@ describe('a lane that waits says why, also of what is logged', () => {
       expect([states.length, transactions.length]).toEqual(before);
     },
   );
+
+  it('once a minute at most, however many faults its nodes have', async () => {
+    let count = 0;
+    const world = createWorld((node) => [
+      withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
+    ]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    const { length } = world.log.states;
+    await pass(world, lane, 18);
+    expect(world.log.states.length - length).toBe(3);
+  });
 
   it('when no node answers for some seconds, and takes it back when one does', async () => {
     const world = createWorld(undefined, { openNoncesMax: 1 });

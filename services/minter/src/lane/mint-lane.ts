@@ -21,6 +21,8 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
 /** A node that stumbles once is nobody's reason to wait. */
 const FAULT_TOLD_AFTER_MS = 5_000;
+/** Nodes in trouble say something else with every question, and it is written for each asset that waits. */
+const FAULT_TOLD_EVERY_MS = 60_000;
 const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
 const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
 
@@ -43,6 +45,7 @@ export class MintLane {
   #funds: bigint | null = null;
   #faults: readonly unknown[] = [];
   #faultySinceMs: number | null = null;
+  #faultToldAtMs = Number.NEGATIVE_INFINITY;
   #pendingSinceMs: number | null = null;
   #writing: Promise<void> = Promise.resolve();
 
@@ -115,7 +118,7 @@ export class MintLane {
       const node = nodes.current;
       try {
         await this.#turnWith(node);
-        this.#faultySinceMs = null;
+        [this.#faultySinceMs, this.#faultToldAtMs] = [null, Number.NEGATIVE_INFINITY];
         return await this.#unsay();
       } catch (fault) {
         if (fault instanceof LaneOver) throw fault;
@@ -150,7 +153,7 @@ export class MintLane {
     if (known !== null) {
       // It is lagging, or was put back to an older copy: nothing that it says of absence means anything.
       if (head.number < known.number)
-        throw new NodeFault('behind', `the node ends with block ${head.number}, and block ${known.number} was final`);
+        throw new NodeFault('behind', `the node ends before block ${known.number}, which was final`);
       await checkHorizon(node, known);
     }
     if (known === null || head.finalized > known.number)
@@ -163,8 +166,12 @@ export class MintLane {
   async #tell(fault: unknown, begunAtMs: number): Promise<void> {
     if (fault instanceof ChainMistake) return this.wait(fault.message);
     this.#faultySinceMs ??= begunAtMs;
-    if (this.#parts.clock.monotonicMs() - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS)
+    const nowMs = this.#parts.clock.monotonicMs();
+    const isDue = nowMs - this.#faultToldAtMs >= FAULT_TOLD_EVERY_MS;
+    if (isDue && nowMs - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS) {
+      this.#faultToldAtMs = nowMs;
       await this.#say(`${FAULT_WORDS}${toFaultWords(fault)}.`);
+    }
     throw fault;
   }
 
