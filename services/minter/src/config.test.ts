@@ -20,3 +20,9 @@ it('a mistake in a chain is told by its place, and quotes no address', () => {
   );
   expect(() => parseConfig(configSchema, stores)).toThrow('CHAIN_NODES');
 });
+
+it('one chain may not be told by two names: both would give out the nonces of a signer', () => {
+  const other = { ...chain, name: 'other-chain' };
+  expect(() => parse([chain, other])).toThrow(/^(?!.*a-secret-of-ours).*CHAIN_NODES: expected each id once/s);
+  expect(parse([chain, { ...other, id: 'eip155:1' }]).CHAIN_NODES).toHaveLength(2);
+});

@@ -2,6 +2,7 @@ import { openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
+import { createRpcQuestions } from '@playline/chain/rpc';
 import { mintStateCodec, mintTransactionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
@@ -31,6 +32,7 @@ import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
 
 const SERVICE = 'minter';
+const NODE_TIMEOUT_MS = 10_000;
 const config = parseConfig(configSchema.extend({ SIGNER_KEYS: settings.parsed(parseSignerKeys) }), process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
@@ -39,11 +41,13 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
 /** The addresses of nodes may hold secrets: none is ever told of, a chain is named by its name. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
-  const ask = createJsonRpc({ urls });
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, assetsMax } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
+  const nodes = urls.map((url) =>
+    createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url, timeoutMs: NODE_TIMEOUT_MS })), finality }),
+  );
   const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, assetsMax, ...waits };
-  return [name, { node: createRpcNode({ ask, finality }), pollMs, rules }] as const;
+  return [name, { nodes, pollMs, rules }] as const;
 };
 
 await runService(logger, async (use) => {

@@ -15,16 +15,18 @@ export interface MinterMetrics {
 
 interface Heard {
   readonly head: ChainHead;
-  readonly atMs: number;
+  /** When it last rose, by the clock that only goes forward. */
+  readonly roseAtMs: number;
 }
 
 const WEI_PER_ETHER = 1e18;
 
+type Measured = Pick<LaneWorker, 'lane' | 'standing' | 'takeOvers'>;
+
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
   readonly clock: LaneClock;
-  readonly workers: () => Iterable<LaneWorker>;
-  readonly nodeOf: (chain: string) => ChainNode | undefined;
+  readonly workers: () => Iterable<Measured>;
 }
 
 export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
@@ -32,8 +34,9 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   const requests = metrics.counter('minter_requests_total', 'Requests by what became of them', ['result']);
   const logged = metrics.counter('minter_transactions_total', 'Signed transactions that stand in the log', ['kind']);
   const settled = metrics.counter('minter_settled_total', 'Assets that are settled', ['status']);
+  const untold = metrics.counter('minter_untold_total', 'Assets that succeeded, and no event tells of their token');
   const heard = new Map<string, Heard>();
-  watchHeads(metrics, heard, clock);
+  watchHeads(parts, heard);
   watchLanes(parts);
   return {
     accepted: ({ states, dropped, known }) => {
@@ -50,7 +53,10 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
           await writer.append(change);
           for (const { kind, variant } of change.transactions)
             if (kind !== 'high_water') logged.inc({ kind: kind === 'mint' && variant > 0 ? 'raise' : kind });
-          for (const { status } of change.states) if (status !== 'pending') settled.inc({ status });
+          for (const { status, activityId } of change.states) {
+            if (status !== 'pending') settled.inc({ status });
+            if (status === 'succeeded' && activityId === null) untold.inc();
+          }
         };
         return { standing: writer.standing, append, close: () => writer.close() };
       },
@@ -59,14 +65,16 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
       ...node,
       head: async () => {
         const head = await node.head();
-        heard.set(chain, { head, atMs: clock.monotonicMs() });
+        const before = heard.get(chain);
+        if (before === undefined || head.number > before.head.number)
+          heard.set(chain, { head, roseAtMs: clock.monotonicMs() });
         return head;
       },
     }),
   };
 }
 
-function watchHeads(metrics: Metrics, heard: ReadonlyMap<string, Heard>, clock: LaneClock): void {
+function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: ReadonlyMap<string, Heard>): void {
   const gauge = (name: string, help: string, measure: (heard: Heard) => number) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain'],
@@ -80,31 +88,42 @@ function watchHeads(metrics: Metrics, heard: ReadonlyMap<string, Heard>, clock: 
     'Blocks behind the head that are not final',
     ({ head }) => head.number - head.finalized,
   );
-  gauge(
-    'minter_head_silent_seconds',
-    'Since a node has last told of its head; asked only while something is pending',
-    ({ atMs }) => (clock.monotonicMs() - atMs) / 1000,
-  );
+  metrics.collectedGauge('minter_head_silent_seconds', 'Since the head last rose while something was pending', {
+    labelNames: ['chain'],
+    collect: (gauge) => {
+      gauge.reset();
+      const since = new Map<string, number>();
+      for (const { lane, standing } of workers()) {
+        const sinceMs = standing?.pendingSinceMs ?? null;
+        if (sinceMs !== null) since.set(lane.chain, Math.min(sinceMs, since.get(lane.chain) ?? sinceMs));
+        else if (!since.has(lane.chain) && heard.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
+      }
+      for (const [chain, sinceMs] of since) {
+        const fromMs = Math.max(sinceMs, heard.get(chain)?.roseAtMs ?? sinceMs);
+        gauge.set({ chain }, (clock.monotonicMs() - fromMs) / 1000);
+      }
+    },
+  });
 }
 
-function watchLanes({ metrics, clock, workers, nodeOf }: MinterMetricsParts): void {
-  const gauge = (name: string, help: string, measure: (worker: LaneWorker) => Promise<number | null> | number | null) =>
+function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
+  const gauge = (name: string, help: string, measure: (worker: Measured) => number | null) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain', 'signer'],
-      collect: async (gauge) => {
+      collect: (gauge) => {
         gauge.reset();
         for (const worker of workers()) {
-          const value = await measure(worker);
+          const value = measure(worker);
           const { chain, signer } = worker.lane;
           if (value !== null) gauge.set({ chain, signer: toHex(signer) }, value);
         }
       },
     });
-  const pendingOf = (worker: LaneWorker) => worker.standing?.ledger.pending ?? [];
+  const pendingOf = (worker: Measured) => worker.standing?.ledger.pending ?? [];
   gauge('minter_pending', 'Assets that are not settled', (worker) => pendingOf(worker).length);
   gauge(
     'minter_waiting',
-    'Assets that wait for a role, funds, a key or lower fees',
+    'Assets that wait for something that their state names',
     (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
   );
   gauge('minter_oldest_pending_seconds', 'Age of the oldest asset that is not settled; 0 without one', (worker) => {
@@ -120,10 +139,7 @@ function watchLanes({ metrics, clock, workers, nodeOf }: MinterMetricsParts): vo
     (worker) => worker.standing?.ledger.openNonces.length ?? 0,
   );
   gauge('minter_take_overs', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
-  gauge('minter_funds_ether', 'What a signer has, asked for with every scrape', async ({ lane }) => {
-    const balance = await nodeOf(lane.chain)
-      ?.balanceOf(toHex(lane.signer))
-      .catch(() => null);
-    return balance == null ? null : Number(balance) / WEI_PER_ETHER;
-  });
+  gauge('minter_funds_ether', 'What a signer had when the chain was last looked at', ({ standing }) =>
+    standing?.funds == null ? null : Number(standing.funds) / WEI_PER_ETHER,
+  );
 }

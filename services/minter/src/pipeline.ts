@@ -10,6 +10,7 @@ import {
   RetryableFault,
   sendDeadLetters,
 } from '@playline/stream';
+import { createNodeChoice } from './chain/node-choice.ts';
 import { LaneWorker } from './lane/lane-worker.ts';
 import { MintLane } from './lane/mint-lane.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
@@ -18,7 +19,8 @@ import { createDecodeRequests } from './steps/decode-requests.ts';
 
 /** A chain that is minted on. */
 export interface MintedChain {
-  readonly node: ChainNode;
+  /** The preferred one first. */
+  readonly nodes: readonly ChainNode[];
   readonly rules: ChainRules;
   readonly pollMs: number;
 }
@@ -54,8 +56,7 @@ type Workers = Map<string, { readonly worker: LaneWorker; readonly partition: nu
 export async function openMinter(parts: MinterParts): Promise<Minter> {
   const workers: Workers = new Map();
   const each = () => [...workers.values()].map(({ worker }) => worker);
-  const nodeOf = (chain: string) => parts.chains.get(chain)?.node;
-  const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: each, nodeOf });
+  const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: each });
   const openWorker = createOpenWorker(parts, metrics);
   const workerOf = (lane: SignerLane, partition: number) => {
     const key = toSignerKey(lane);
@@ -137,16 +138,19 @@ async function findLanes(
 function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: SignerLane) => LaneWorker {
   const { chains, signerOf, clock, logger } = parts;
   const log = metrics.watchLog(parts.log);
-  const watched = new Map([...chains].map(([name, { node }]) => [name, metrics.watchNode(name, node)]));
+  const choices = new Map(
+    [...chains].map(([name, { nodes }]) => {
+      return [name, createNodeChoice(nodes.map((node) => metrics.watchNode(name, node)))];
+    }),
+  );
   return (lane) => {
     const chain = chains.get(lane.chain);
-    const node = watched.get(lane.chain) ?? NO_NODE;
+    const nodes = choices.get(lane.chain) ?? createNodeChoice([]);
     const rules = chain?.rules ?? NO_RULES;
-    const lanes = { lane, log, node, rules, clock, activityIdOf, signer: signerOf(lane) };
+    const lanes = { lane, log, nodes, rules, clock, activityIdOf, signer: signerOf(lane) };
     return new LaneWorker({ lane, logger, pollMs: chain?.pollMs ?? null, takeOver: () => MintLane.takeOver(lanes) });
   };
 }
 
-/** Of a chain that nobody has told of: never asked. */
-const NO_NODE = {} as ChainNode;
+/** Of a chain that nobody has told of: never used. */
 const NO_RULES = {} as ChainRules;

@@ -74,6 +74,8 @@ export interface ChainHead {
   readonly number: number;
   /** Nothing up to this block changes any more. */
   readonly finalized: number;
+  /** Of that block. */
+  readonly finalizedHash: string;
   /** wei a unit of gas, of the next block. */
   readonly baseFee: bigint;
 }
@@ -104,18 +106,25 @@ export interface ContractCall {
 export type CallAnswer<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own words. */
-  | { readonly kind: 'reverted'; readonly words: string };
+  | { readonly kind: 'reverted'; readonly words: string }
+  /**
+   * It cannot be run at this size, and nothing was said by the contract: out of gas, code that is none. The words are ours.
+   * Unless it is sure, it may be the node that has no time.
+   */
+  | { readonly kind: 'unrunnable'; readonly words: string; readonly isSure: boolean };
 
 /**
  * What a node says to signed bytes. `spent`: the nonce is used, so somebody looks for the receipt; `refused`: these bytes
  * will never be taken; `later`: not now.
  */
-export type SendAnswer =
-  | { readonly kind: 'taken' | 'known' | 'spent' }
-  | { readonly kind: 'underpriced' | 'funds' | 'later' | 'refused'; readonly words: string };
+export interface SendAnswer {
+  readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
+}
 
 /** A node of a chain. Hashes and addresses are hexadecimal in lower case. Every question may throw: the node did not answer. */
 export interface ChainNode {
+  /** The number behind `eip155:`. */
+  chainId(): Promise<number>;
   genesisHash(): Promise<string>;
   head(): Promise<ChainHead>;
   /** How many nonces of an address are spent. */
@@ -130,6 +139,14 @@ export interface ChainNode {
   priorityFee(): Promise<bigint>;
   /** wei */
   balanceOf(address: string): Promise<bigint>;
+}
+
+/** Nodes of one chain. One answers a whole turn: what two of them say may be of two branches. */
+export interface ChainNodes {
+  readonly count: number;
+  readonly current: ChainNode;
+  /** The next one is asked from now on, unless that has happened already. */
+  passOver(node: ChainNode): void;
 }
 
 /** wei a unit of gas. */

@@ -42,8 +42,29 @@ function resultOf(answer: RpcAnswer): unknown {
   return answer.result;
 }
 
+/**
+ * Creates questions to one node, each a request of its own. The answer may be a refusal, whose words may quote the address.
+ * @throws NodeFault when there is no answer
+ */
+export function createRpcQuestions({
+  url,
+  timeoutMs = TIMEOUT_MS,
+  fetch: ask = fetch,
+}: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
+  const send = createTransport({ url, timeoutMs, fetch: ask });
+  let lastId = 0;
+  return async ({ method, params }) => {
+    const wanted = ++lastId;
+    const { id, answer } = parseAnswer(await send({ jsonrpc: '2.0', id: wanted, method, params }));
+    // A fault may come without the id of its question.
+    if (answer.ok && id !== wanted) throw new NodeFault('inconsistent', 'it answered another question');
+    return answer;
+  };
+}
+
 class RpcNode implements ChainNode {
   readonly name: string;
+  private readonly question: (call: RpcCall) => Promise<RpcAnswer>;
   private readonly send: (body: unknown) => Promise<unknown>;
   /** Until it has refused several questions in one request. */
   private takesBatches = true;
@@ -51,6 +72,7 @@ class RpcNode implements ChainNode {
 
   constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
     this.name = name;
+    this.question = createRpcQuestions({ url, timeoutMs, fetch: ask });
     this.send = createTransport({ url, timeoutMs, fetch: ask });
   }
 
@@ -59,11 +81,7 @@ class RpcNode implements ChainNode {
   }
 
   private async ask(call: RpcCall): Promise<unknown> {
-    const request = this.toRequest(call);
-    const { id, answer } = parseAnswer(await this.send(request));
-    // A fault may come without the id of its question.
-    if (answer.ok && id !== request.id) throw new NodeFault('inconsistent', 'it answered another question');
-    return resultOf(answer);
+    return resultOf(await this.question(call));
   }
 
   private async askBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {

@@ -11,6 +11,8 @@ export interface RpcCall {
 export interface RpcError {
   readonly code: number;
   readonly message: string;
+  /** As it came: what a contract has reverted with, at most. */
+  readonly data: unknown;
 }
 
 export type RpcAnswer =
@@ -115,8 +117,8 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
 export function parseAnswer(value: unknown): { id: unknown; answer: RpcAnswer } {
   const { id, result, error } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) {
-    const { code, message } = error as { code?: unknown; message?: unknown };
-    return { id, answer: { ok: false, error: { code: Number(code), message: String(message) } } };
+    const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
+    return { id, answer: { ok: false, error: { code: Number(code), message: String(message), data } } };
   }
   if (result === undefined) throw new NodeFault('unreachable', 'it answered with no answer of JSON-RPC');
   return { id, answer: { ok: true, result } };

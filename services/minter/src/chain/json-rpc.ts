@@ -1,90 +1,60 @@
-/** A node did not answer, or answered with something that is none. Holds no address of it: there may be a secret in it. */
-export class NodeFault extends Error {
-  override readonly name = 'NodeFault';
-}
+import { NodeFault } from '@playline/chain';
 
-/** A node has refused what it was asked. */
+/** A question to one node, and what it says in the place of an answer. @throws NodeFault */
+export type AskRpc = (call: {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}) => Promise<
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: { readonly code: number; readonly message: string; readonly data: unknown } }
+>;
+
+/** A node has refused what it was asked. Its own words may quote its address: they can be looked at, and are never told. */
 export class NodeRefusal extends Error {
   override readonly name = 'NodeRefusal';
+  readonly code: number;
   /** What a contract has answered when it reverted; null when it says nothing of one. */
   readonly data: string | null;
+  readonly #words: string;
 
-  constructor(message: string, data: string | null) {
-    super(message);
-    this.data = data;
+  constructor({ code, message, data }: { readonly code: number; readonly message: string; readonly data: unknown }) {
+    super(`the node of the chain refused what it was asked${Number.isFinite(code) ? ` (code ${code})` : ''}`);
+    this.code = code;
+    this.data = toRevertData(data);
+    this.#words = message;
+  }
+
+  says(pattern: RegExp): boolean {
+    return pattern.test(this.#words);
   }
 }
 
 /** Asks a node. @throws NodeRefusal, NodeFault */
 export type AskNode = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-export interface JsonRpcOptions {
-  /** Of nodes of one chain, the preferred one first; there may be a secret in each. */
-  readonly urls: readonly string[];
-  readonly timeoutMs?: number;
-}
-
-const TIMEOUT_MS = 10_000;
-
-/** Creates questions to nodes by JSON-RPC: of several the next one is asked when one does not answer. */
-export function createJsonRpc({ urls, timeoutMs = TIMEOUT_MS }: JsonRpcOptions): AskNode {
-  let [preferred, id] = [0, 0];
-  const askOne = async (url: string, body: string) => {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(url, { method: 'POST', headers, body, signal }).catch(() => null);
-    if (answer === null) throw new NodeFault('the node of the chain does not answer');
-    const text = await answer.text().catch(() => '');
-    return readAnswer(text, answer.status);
-  };
-  return async (method, params) => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params });
-    let last: unknown = null;
-    for (let attempt = 0; attempt < urls.length; attempt++) {
-      try {
-        return await askOne(urls[preferred % urls.length]!, body);
-      } catch (fault) {
-        if (fault instanceof NodeRefusal) throw fault;
-        last = fault;
-        preferred++;
-      }
-    }
-    throw last;
-  };
-}
-
 /** Codes of nodes that have no time, or do not know what they are asked yet. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
-function readAnswer(text: string, status: number): unknown {
-  const answer = parseJson(text);
-  if (answer === null) throw new NodeFault(`the node of the chain answered ${status} and no JSON`);
-  const { error } = answer;
-  if (error === undefined || error === null) {
-    if (!('result' in answer)) throw new NodeFault(`the node of the chain answered ${status} without a result`);
-    return answer.result;
-  }
-  const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
-  if (BUSY_CODES.has(Number(code)) || status === 429) throw new NodeFault('the node of the chain is asked too often');
-  throw new NodeRefusal(String(message), toRevertData(data));
+/** Creates questions to one node. */
+export function createJsonRpc(ask: AskRpc): AskNode {
+  return async (method, params) => {
+    const answer = await ask({ method, params });
+    if (answer.ok) return answer.result;
+    if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node of the chain is asked too often');
+    throw new NodeRefusal(answer.error);
+  };
 }
 
-function parseJson(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
-}
+/** What a contract reverts with: four bytes and words of 32, as nodes write it. Nothing else is taken for that. */
+const REVERT_DATA = /^(?:reverted )?(0x[0-9a-f]{8}(?:[0-9a-f]{64})*)$/i;
 
 /** Nodes put it into the data of an error, or into an object in there. */
-function toRevertData(data: unknown): string | null {
-  if (typeof data === 'string') return /0x[0-9a-f]*/i.exec(data)?.[0]?.toLowerCase() ?? null;
-  if (typeof data !== 'object' || data === null) return null;
-  return (
-    Object.values(data)
-      .map(toRevertData)
-      .find((each) => each !== null) ?? null
-  );
+function toRevertData(data: unknown, depth = 0): string | null {
+  if (typeof data === 'string') return REVERT_DATA.exec(data)?.[1]?.toLowerCase() ?? null;
+  if (typeof data !== 'object' || data === null || depth > 3) return null;
+  for (const each of Object.values(data)) {
+    const found = toRevertData(each, depth + 1);
+    if (found !== null) return found;
+  }
+  return null;
 }

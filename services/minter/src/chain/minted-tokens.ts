@@ -19,17 +19,32 @@ export interface MintedToken {
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 export const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
 export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb';
+/** Of ERC-2309: `ConsecutiveTransfer(uint256,uint256,address,address)`, tokens from one id to another. */
+export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
+/** Such an event costs the same whatever it claims; no transaction of ours carries nearly as many. */
+const CONSECUTIVE_MAX = 1_000;
 const NOBODY = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
 /** Tokens that a transaction has made in a contract, in the order of the chain. @param contract lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
-  return logs.filter(({ address }) => address === contract).flatMap(tokensOf);
+  return logs.filter(({ address }) => address === contract).flatMap(readEvent);
 }
 
-function tokensOf({ topics, data, logIndex }: EventLog): MintedToken[] {
+/** An event that cannot be read is none: a contract may emit what it likes. */
+function readEvent(log: EventLog): MintedToken[] {
+  try {
+    return tokensOf(log);
+  } catch {
+    return [];
+  }
+}
+
+function tokensOf(log: EventLog): MintedToken[] {
+  const { topics, data, logIndex } = log;
   const [event, first, second, third] = topics;
+  if (event === CONSECUTIVE_TRANSFER) return readConsecutive(log);
   if (event === TRANSFER && topics.length === 4 && first === NOBODY) {
     const tokenId = BigInt(third!).toString();
     return [{ owner: toOwner(second!), tokenId, amount: '1', logIndex, item: 0 }];
@@ -46,24 +61,35 @@ function tokensOf({ topics, data, logIndex }: EventLog): MintedToken[] {
   return ids.map((id, item) => ({ owner, tokenId: id.toString(), amount: String(values[item]), logIndex, item }));
 }
 
+function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
+  const [, first, from, to] = topics;
+  if (topics.length !== 4 || from !== NOBODY) return [];
+  const start = BigInt(first!);
+  const [end] = decodeAbiParameters([{ type: 'uint256' }], data as `0x${string}`);
+  const count = end - start + 1n;
+  const length = count > BigInt(CONSECUTIVE_MAX) ? CONSECUTIVE_MAX : Math.max(0, Number(count));
+  const owner = toOwner(to!);
+  return Array.from({ length }, (_, item) => {
+    const tokenId = (start + BigInt(item)).toString();
+    return { owner, tokenId, amount: '1', logIndex, item };
+  });
+}
+
 const toOwner = (topic: string) => `0x${topic.slice(26)}`;
 
 /**
- * Which token each asset of a transaction has become: by position, since token ids may repeat and a contract may choose
- * them. An asset that no token fits has none.
+ * Which token each asset of a transaction has become: of those that fit by owner, token id and amount the first one that no
+ * asset before it has. Of equal assets positions tell; a contract may tell of its tokens in any order. An asset that no token
+ * fits has none.
  */
 export function matchTokens(
   assets: readonly CarriedAsset[],
   tokens: readonly MintedToken[],
 ): readonly (MintedToken | null)[] {
-  let next = 0;
+  const left = [...tokens];
   return assets.map((asset) => {
-    for (let at = next; at < tokens.length; at++) {
-      if (!fits(asset, tokens[at]!)) continue;
-      next = at + 1;
-      return tokens[at]!;
-    }
-    return null;
+    const at = left.findIndex((token) => fits(asset, token));
+    return at === -1 ? null : left.splice(at, 1)[0]!;
   });
 }
 

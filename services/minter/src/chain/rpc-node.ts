@@ -1,6 +1,7 @@
+import { NodeFault } from '@playline/chain';
 import { z } from 'zod';
 import type { CallAnswer, ChainNode, ContractCall, SendAnswer } from '../ports.ts';
-import { type AskNode, NodeFault, NodeRefusal } from './json-rpc.ts';
+import { type AskNode, NodeRefusal } from './json-rpc.ts';
 import { toRefusalWords } from './mint-calls.ts';
 
 const hexText = z.string().regex(/^0x[0-9a-fA-F]*$/);
@@ -38,29 +39,29 @@ export interface RpcNodeOptions {
 export function createRpcNode({ ask, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> => {
     const parsed = schema.safeParse(await ask(method, params));
-    if (!parsed.success) throw new NodeFault(`the node of the chain answered ${method} with something else`);
+    if (!parsed.success)
+      throw new NodeFault('unreachable', `the node of the chain answered ${method} with something else`);
     return parsed.data;
   };
   const blockAt = (at: number | string) =>
     read(block.nullable(), 'eth_getBlockByNumber', [typeof at === 'number' ? toQuantity(at) : at, false]);
   const existing = async (at: number | string) => {
     const found = await blockAt(at);
-    if (found === null) throw new NodeFault(`the node of the chain has no block ${at}`);
+    if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
     return found;
   };
-  const finalized = async (head: number) => {
-    if (typeof finality === 'number') return Math.max(0, head - finality);
-    return (await existing('finalized')).number;
-  };
+  const finalized = (head: number) => existing(typeof finality === 'number' ? Math.max(0, head - finality) : finality);
   return {
+    chainId: () => read(count, 'eth_chainId', []),
     genesisHash: async () => (await existing(0)).hash,
     head: async () => {
       const { number, baseFeePerGas: baseFee } = await existing('latest');
-      return { number, baseFee, finalized: await finalized(number) };
+      const { number: last, hash } = await finalized(number);
+      return { number, baseFee, finalized: last, finalizedHash: hash };
     },
     spentNonces: async (address, at) => {
       const isDepth = at === 'finalized' && typeof finality === 'number';
-      const tag = isDepth ? toQuantity(await finalized((await existing('latest')).number)) : at;
+      const tag = isDepth ? toQuantity((await finalized((await existing('latest')).number)).number) : at;
       return read(count, 'eth_getTransactionCount', [address, tag]);
     },
     receiptOf: async (hash) => {
@@ -84,20 +85,32 @@ async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
     return { kind: 'taken' };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
-    const words = fault.message;
-    const kind = SEND_WORDS.find(({ pattern }) => pattern.test(words))?.kind ?? 'later';
-    return kind === 'taken' || kind === 'known' || kind === 'spent' ? { kind } : { kind, words };
+    const kind = SEND_WORDS.find(({ pattern }) => fault.says(pattern))?.kind ?? 'later';
+    return { kind };
   }
 }
 
-/** A contract that refuses is an answer, and a node that does is none. */
+/** What nodes say of a call that reverts, where they give nothing of what it said. */
+const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
+const REVERTED_CODE = 3;
+/** What they say of a call that a contract has no end for. */
+const UNRUNNABLE =
+  /out of gas|gas required exceeds|exceeds (the )?(block )?gas|gas cap|gas uint64 overflow|invalid opcode|bad instruction|invalid (jump|code)|stack (under|over)flow|stack limit|call depth|vm execution error/i;
+/** The call may be too heavy, or the node too busy. */
+const OUT_OF_TIME = /time ?out|timed out|aborted/i;
+
+/** A contract that refuses is an answer, and a node that does is none. The node's own words may quote its address. */
 async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
   try {
     return { kind: 'done', value: await asked };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
     if (fault.data !== null) return { kind: 'reverted', words: toRefusalWords(fault.data) };
-    if (/revert/i.test(fault.message)) return { kind: 'reverted', words: fault.message };
-    throw new NodeFault(`the node of the chain refused a call: ${fault.message}`);
+    if (fault.code === REVERTED_CODE || fault.says(REVERTED)) return { kind: 'reverted', words: toRefusalWords('0x') };
+    const words = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
+    if (fault.says(UNRUNNABLE)) return { kind: 'unrunnable', words, isSure: true };
+    const late = 'The node has no time to run the call.';
+    if (fault.says(OUT_OF_TIME)) return { kind: 'unrunnable', words: late, isSure: false };
+    throw new NodeFault('unreachable', fault.message);
   }
 }

@@ -3,7 +3,8 @@ import type { Logger } from '@playline/runtime';
 import { toHex } from '../chain/mint-calls.ts';
 import type { PlacedRequest, SignerLane } from '../ports.ts';
 import type { AcceptedRequests } from '../steps/accept-requests.ts';
-import { LaneOver, type MintLane } from './mint-lane.ts';
+import { LaneOver } from './lane-over.ts';
+import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {
   readonly lane: SignerLane;
@@ -102,7 +103,10 @@ export class LaneWorker {
       try {
         lane = await this.#open();
         await this.#turn(lane);
-        [waitMs, this.#fault] = [TAKE_OVER_WAIT_MS, null];
+        waitMs = TAKE_OVER_WAIT_MS;
+        const [fault] = lane.faults;
+        if (fault === undefined) this.#fault = null;
+        else this.#tell(fault);
       } catch (fault) {
         this.#tell(fault);
         const isOver = lane === null || fault instanceof LaneOver;

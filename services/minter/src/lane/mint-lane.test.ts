@@ -1,54 +1,6 @@
-import { activityIdOf } from '@playline/chain';
-import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
-import type { ChainRules, KeyStanding } from '../ports.ts';
-import { MemoryChain } from '../test/memory-chain.ts';
-import { MemoryMintLog } from '../test/memory-mint-log.ts';
-import { createMemorySigner, MemoryNode } from '../test/memory-node.ts';
-import { CHAIN, CONTRACTS, SIGNER, SWORDS, toAddress, toRequest } from '../test/mint-requests.ts';
-import { MintLane } from './mint-lane.ts';
-
-const DEPTH = 4;
-const ADDRESS = toAddress(SIGNER);
-const rules: ChainRules = {
-  ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, assetsMax: 100 },
-};
-
-function createWorld() {
-  const chain = new MemoryChain(CONTRACTS);
-  const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
-  const time = { ms: 0 };
-  const key: { standing: KeyStanding } = { standing: { kind: 'live' } };
-  chain.setRole(SWORDS, ADDRESS, true);
-  node.mine();
-  let offset = 0;
-  return {
-    ...{ chain, node, log, time, key },
-    takeOver: () =>
-      MintLane.takeOver({
-        ...{ lane: { chain: CHAIN, signer: SIGNER }, node, rules, activityIdOf },
-        log: {
-          ...log,
-          openWriter: (lane) => log.openWriter(lane),
-          lanesOf: () => log.lanesOf(),
-          others: log.createOthers(),
-        },
-        signer: createMemorySigner(ADDRESS, () => key.standing),
-        clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
-      }),
-    request: (...given: Parameters<typeof toRequest>) => ({
-      request: toRequest(...given),
-      partition: 0,
-      offset: offset++,
-    }),
-    mine: (blocks: number) => {
-      for (let at = 0; at < blocks; at++) node.mine();
-    },
-    last: (): MintStateRecord => log.states.at(-1)!,
-    tokens: () => chain.head.state.tokens.length,
-  };
-}
+import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
+import { CHAIN, SIGNER, SWORDS } from '../test/mint-requests.ts';
 
 describe('a lane', () => {
   it('accepts, logs, sends, and calls it a success behind the horizon and not before', async () => {
@@ -163,6 +115,22 @@ describe('a lane', () => {
     }
     expect(last()).toMatchObject({ referenceId: 'a', status: 'succeeded' });
     expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
+  });
+
+  it('that cannot tell which token it is calls a final success a success, and never gives the reference id back', async () => {
+    const { node, takeOver, request, mine, last } = createWorld();
+    const lane = await takeOver();
+    const { receiptOf } = node;
+    node.receiptOf = async (hash) => {
+      const receipt = await receiptOf(hash);
+      return receipt === null ? null : { ...receipt, logs: [] };
+    };
+    await lane.take([request('a')]);
+    await lane.turn();
+    mine(DEPTH + 1);
+    await lane.turn();
+    expect(last()).toMatchObject({ status: 'succeeded', tokenId: null, activityId: null, error: null });
+    expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
   });
 
   it('spends the nonce of bytes that a node refuses for good by a no-op that is logged, and mints behind it', async () => {

@@ -1,25 +1,35 @@
+import { NodeFault } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
 import { toHex } from '../chain/mint-calls.ts';
-import type { LaneChange, LaneWriter, MintLog, PlacedRequest } from '../ports.ts';
+import type { ChainNode, ChainNodes, LaneChange, LaneWriter, MintLog, PlacedRequest } from '../ports.ts';
 import { type AcceptedRequests, acceptRequests } from '../steps/accept-requests.ts';
 import { findChainMistake, findNextNonce } from '../steps/begin-nonce.ts';
 import { planMint } from '../steps/plan-mint.ts';
-import { findFate, settleNonce } from '../steps/settle-nonces.ts';
-import { signMint, signNoop, signRaise } from '../steps/sign-variant.ts';
-import { changeAll, type LaneContext, type LaneTurn } from './lane-context.ts';
+import { checkHorizon, type Settling } from '../steps/settle-nonces.ts';
+import { signMint } from '../steps/sign-variant.ts';
+import { changeAll, isolate, type LaneContext, type LaneTurn, toFaultWords } from './lane-context.ts';
+import { LaneOver } from './lane-over.ts';
 import { MintLedger, toAttemptKey } from './mint-ledger.ts';
-
-/** The writer of a lane is over: fenced, or it does not know what it has written. Whoever goes on takes over. */
-export class LaneOver extends Error {
-  override readonly name = 'LaneOver';
-}
+import { NonceCare } from './nonce-care.ts';
 
 export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
+  readonly nodes: ChainNodes;
   readonly log: MintLog;
-  readonly activityIdOf: Parameters<typeof settleNonce>[0]['activityIdOf'];
+  readonly activityIdOf: Settling['activityIdOf'];
 }
 
 const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
+/** A node that stumbles once is nobody's reason to wait. */
+const FAULT_TOLD_AFTER_MS = 5_000;
+/** Nodes in trouble say something else with every question, and it is written for each asset that waits. */
+const FAULT_TOLD_EVERY_MS = 60_000;
+const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
+const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
+
+/** The node is of another chain: nothing that it says means anything. */
+class ChainMistake extends Error {
+  override readonly name = 'ChainMistake';
+}
 
 /**
  * Takes a signer over and works for it: requests become states, states become transactions, and what the chain says of these
@@ -30,16 +40,21 @@ export class MintLane {
   readonly #parts: MintLaneParts;
   readonly #writer: LaneWriter;
   readonly #context: LaneContext;
-  /** When bytes of a nonce were first sent by this process, by nonce and variant. */
-  readonly #sentAt = new Map<string, number>();
-  #horizon = -1;
-  #resentAt = Number.NEGATIVE_INFINITY;
+  readonly #care: NonceCare;
+  #horizon: { readonly number: number; readonly hash: string } | null = null;
+  #funds: bigint | null = null;
+  #faults: readonly unknown[] = [];
+  #faultySinceMs: number | null = null;
+  #faultToldAtMs = Number.NEGATIVE_INFINITY;
+  #pendingSinceMs: number | null = null;
   #writing: Promise<void> = Promise.resolve();
 
   private constructor(parts: MintLaneParts, writer: LaneWriter) {
     this.#parts = parts;
     this.#writer = writer;
     this.#context = { ...parts, ledger: new MintLedger(writer.standing) };
+    const append = (change: Partial<LaneChange>) => this.#append({ ...NOTHING, ...change });
+    this.#care = new NonceCare({ append, activityIdOf: parts.activityIdOf });
   }
 
   /** @throws Error when the log does not answer */
@@ -53,7 +68,22 @@ export class MintLane {
 
   /** Nothing up to this block changes any more, as far as a node has told; -1: none has. */
   get horizon(): number {
-    return this.#horizon;
+    return this.#horizon?.number ?? -1;
+  }
+
+  /** wei that the signer had at the last turn; null: no node has told. */
+  get funds(): bigint | null {
+    return this.#funds;
+  }
+
+  /** Of single collections and nonces in the last turn, which has gone on beside them. */
+  get faults(): readonly unknown[] {
+    return this.#faults;
+  }
+
+  /** Since when something is pending, by the clock that only goes forward; null: nothing is. */
+  get pendingSinceMs(): number | null {
+    return this.#pendingSinceMs;
   }
 
   /**
@@ -73,25 +103,90 @@ export class MintLane {
   }
 
   /**
-   * Does once all that can be done now: looks what became of open nonces, sends what is in no block, begins new ones.
-   * @throws LaneOver; anything else is a node that did not answer, and the next turn begins anew
+   * Does once all that can be done now: looks what became of open nonces, sends what is in no block, begins new ones. One
+   * node answers all of it; where it cannot, the next one is asked for all of it.
+   * @throws LaneOver; anything else is of the last node that was asked, and the next turn begins anew
    */
   async turn(): Promise<void> {
+    this.#faults = [];
     await this.#forget();
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#pendingSinceMs = this.ledger.isIdle ? null : (this.#pendingSinceMs ?? nowMs);
     if (this.ledger.isIdle) return;
-    const { node } = this.#parts;
-    const head = await node.head();
-    // Behind what others have called final: it is lagging, and nothing that it says of absence means anything.
-    if (head.number < this.#horizon) return;
-    this.#horizon = Math.max(this.#horizon, head.finalized);
-    const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
-    const mistake = findChainMistake(this.#context, genesisHash);
-    if (mistake !== null) return this.wait(mistake);
-    const turn = { ...this.#context, head: { ...head, finalized: this.#horizon }, genesisHash };
-    const absent = await this.#settle(turn);
-    await this.#resend(turn, absent);
+    const { nodes } = this.#parts;
+    for (let left = nodes.count; ; left--) {
+      const node = nodes.current;
+      try {
+        await this.#turnWith(node);
+        [this.#faultySinceMs, this.#faultToldAtMs] = [null, Number.NEGATIVE_INFINITY];
+        return await this.#unsay();
+      } catch (fault) {
+        if (fault instanceof LaneOver) throw fault;
+        nodes.passOver(node);
+        if (left > 1) continue;
+        return this.#tell(fault, nowMs);
+      }
+    }
+  }
+
+  async #turnWith(node: ChainNode): Promise<void> {
+    const faults: unknown[] = [];
+    const turn = { ...(await this.#look(node)), faults };
+    this.#faults = faults;
+    const absent = await this.#care.settle(turn);
+    await this.#care.resend(turn, absent);
     await this.#begin(turn);
     await this.#forget();
+    this.#funds = await node.balanceOf(toHex(turn.lane.signer));
+    // The next one may know better; if it does not either, it was not the node.
+    if (faults.some((fault) => fault instanceof NodeFault)) this.#parts.nodes.passOver(node);
+  }
+
+  /** @throws ChainMistake; NodeFault for a node that is behind, or on another branch than what was final */
+  async #look(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
+    const head = await node.head();
+    const chainId = await node.chainId();
+    const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
+    const mistake = findChainMistake(this.#context, { chainId, genesisHash });
+    if (mistake !== null) throw new ChainMistake(mistake);
+    const known = this.#horizon;
+    if (known !== null) {
+      // It is lagging, or was put back to an older copy: nothing that it says of absence means anything.
+      if (head.number < known.number)
+        throw new NodeFault('behind', `the node ends before block ${known.number}, which was final`);
+      await checkHorizon(node, known);
+    }
+    if (known === null || head.finalized > known.number)
+      this.#horizon = { number: head.finalized, hash: head.finalizedHash };
+    const { number: finalized, hash: finalizedHash } = this.#horizon!;
+    return { ...this.#context, node, genesisHash, head: { ...head, finalized, finalizedHash } };
+  }
+
+  /** A fault that lasts stands in the states: nothing waits without a reason. @throws the fault, unless that says it all */
+  async #tell(fault: unknown, begunAtMs: number): Promise<void> {
+    if (fault instanceof ChainMistake) return this.wait(fault.message);
+    this.#faultySinceMs ??= begunAtMs;
+    const nowMs = this.#parts.clock.monotonicMs();
+    const isDue = nowMs - this.#faultToldAtMs >= FAULT_TOLD_EVERY_MS;
+    if (isDue && nowMs - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS) {
+      this.#faultToldAtMs = nowMs;
+      await this.#say(`${FAULT_WORDS}${toFaultWords(fault)}.`);
+    }
+    throw fault;
+  }
+
+  async #say(reason: string): Promise<void> {
+    await this.wait(reason);
+    const logged = this.ledger.pending.filter(({ nonce, stage }) => nonce !== null && stage === 'logged');
+    await this.#append({ ...NOTHING, states: changeAll(this.#context, logged, { stage: 'waiting', reason }) });
+  }
+
+  /** What has passed is the reason of nothing any more. */
+  #unsay(): Promise<void> {
+    const isFull = this.ledger.openNonces.length >= this.#parts.rules.openNoncesMax;
+    const isOver = (reason: string) => reason.startsWith(FAULT_WORDS) || (!isFull && reason.startsWith(FULL_WORDS));
+    const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
+    return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
   }
 
   /** Says of everything that no nonce carries why it waits. @throws LaneOver */
@@ -125,66 +220,6 @@ export class MintLane {
     return this.#append({ ...NOTHING, forgotten });
   }
 
-  /** @returns open nonces that stand in no block */
-  async #settle({ head, ledger, node, clock, lane }: LaneTurn): Promise<readonly number[]> {
-    const { activityIdOf } = this.#parts;
-    const absent: number[] = [];
-    const states: MintStateRecord[] = [];
-    for (const nonce of ledger.openNonces) {
-      const fate = await findFate(node, ledger.variantsOf(nonce), head);
-      if (fate.kind === 'absent') {
-        absent.push(nonce);
-        // It stood in a block that the chain has left, and nobody keeps such transactions.
-        if (ledger.assetsOf(nonce).some(({ stage }) => stage !== 'logged'))
-          this.#sentAt.delete(this.#keyOfNewest(ledger, nonce));
-      }
-      const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
-      states.push(...settleNonce(settling, nonce, fate));
-    }
-    await this.#append({ ...NOTHING, states });
-    return absent;
-  }
-
-  /** Pools forget, nodes are replaced, blocks are left: what is logged and in no block is sent, again and again. */
-  async #resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
-    const { clock, rules } = turn;
-    const [lowest] = absent;
-    if (lowest !== undefined && this.#isStuck(turn, lowest)) await this.#raise(turn, lowest);
-    const isDue = clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
-    if (isDue) this.#resentAt = clock.monotonicMs();
-    for (const nonce of absent) if (isDue || !this.#isSent(turn, nonce)) await this.#send(turn, nonce);
-  }
-
-  #keyOfNewest(ledger: MintLedger, nonce: number): string {
-    return `${nonce}:${ledger.variantsOf(nonce).at(-1)!.variant}`;
-  }
-
-  #isSent(turn: LaneTurn, nonce: number): boolean {
-    return this.#sentAt.has(this.#keyOfNewest(turn.ledger, nonce));
-  }
-
-  #isStuck(turn: LaneTurn, nonce: number): boolean {
-    const sentAt = this.#sentAt.get(this.#keyOfNewest(turn.ledger, nonce));
-    return sentAt !== undefined && turn.clock.monotonicMs() - sentAt >= turn.rules.stuckAfterMs;
-  }
-
-  async #raise(turn: LaneTurn, nonce: number): Promise<void> {
-    const raised = await signRaise(turn, nonce);
-    if (raised !== null) await this.#append(raised);
-  }
-
-  /** The guarantee: only bytes that are known to stand in the log are ever sent. */
-  async #send(turn: LaneTurn, nonce: number): Promise<void> {
-    const newest = turn.ledger.variantsOf(nonce).at(-1)!;
-    const answer = await turn.node.send(newest.signedBytes);
-    const key = this.#keyOfNewest(turn.ledger, nonce);
-    if (!this.#sentAt.has(key)) this.#sentAt.set(key, turn.clock.monotonicMs());
-    if (answer.kind === 'underpriced') await this.#raise(turn, nonce);
-    if (answer.kind !== 'refused' || newest.kind === 'noop') return;
-    await this.#append(await signNoop(turn, nonce));
-    await turn.node.send(turn.ledger.variantsOf(nonce).at(-1)!.signedBytes);
-  }
-
   /** Begins new nonces as long as there is something to carry and room. */
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger, rules } = turn;
@@ -197,8 +232,21 @@ export class MintLane {
       const [first] = free;
       if (first === undefined) return;
       const ofSame = free.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
-      if (!(await this.#beginOne(turn, ofSame))) looked.add(toHex(first.contractAddress));
+      const isWorthIt = await isolate(
+        turn,
+        () => this.#beginOne(turn, ofSame),
+        (words) => this.#waitOf(first.contractAddress, `Its collection cannot be worked with now: ${words}.`),
+      );
+      if (isWorthIt !== true) looked.add(toHex(first.contractAddress));
     }
+    const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
+    if (reason !== undefined) await this.wait(FULL_WORDS + reason);
+  }
+
+  #waitOf(contract: Buffer, reason: string): Promise<void> {
+    const isFree = ({ nonce, contractAddress }: MintStateRecord) => nonce === null && contractAddress.equals(contract);
+    const states = changeAll(this.#context, this.ledger.pending.filter(isFree), { stage: 'waiting', reason });
+    return this.#append({ ...NOTHING, states });
   }
 
   /**
@@ -230,7 +278,7 @@ export class MintLane {
     await this.#append({ ...NOTHING, states });
     if (plan === null) return states.some(({ status }) => status === 'failed');
     await this.#append(await signMint(turn, plan, next.nonce));
-    await this.#send(turn, next.nonce);
+    await this.#care.send(turn, next.nonce);
     return true;
   }
 }

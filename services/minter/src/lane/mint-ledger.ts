@@ -10,6 +10,9 @@ export const toReferenceKey = ({
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
+/** Some tens of megabytes. */
+const FAILED_MAX = 250_000;
+
 /**
  * What the log says of one signer, in memory. It follows from records alone, in whatever process, so two that have read the
  * same log decide by the same.
@@ -21,7 +24,7 @@ export class MintLedger {
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
   /** Nonces that have carried an attempt. */
   readonly #carriers = new Map<string, Set<number>>();
-  /** Attempts that failed: read again, they stay what they are. */
+  /** The newest attempts that failed: read again, they stay what they are. */
   readonly #failed = new Set<string>();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
@@ -41,9 +44,17 @@ export class MintLedger {
     const [attempt, reference] = [toAttemptKey(state), toReferenceKey(state)];
     if (state.status === 'pending') this.#pending.set(attempt, state);
     else this.#pending.delete(attempt);
-    if (state.status === 'failed') this.#failed.add(attempt);
+    if (state.status === 'failed') this.#noteFailed(attempt);
     if (state.status !== 'failed') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
+  }
+
+  /** Requests are read again from where a group has committed last, and that is never so far back. */
+  #noteFailed(attempt: string): void {
+    this.#failed.add(attempt);
+    if (this.#failed.size <= FAILED_MAX) return;
+    const [oldest] = this.#failed;
+    this.#failed.delete(oldest!);
   }
 
   #applyTransaction(transaction: MintTransactionRecord): void {

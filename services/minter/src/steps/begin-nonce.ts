@@ -1,5 +1,5 @@
 import { toHex } from '../chain/mint-calls.ts';
-import type { LaneContext } from '../lane/lane-context.ts';
+import type { LaneContext, LaneTurn } from '../lane/lane-context.ts';
 
 /** The nonce that the next new transaction gets, or why there is none. */
 export type NextNonce =
@@ -8,8 +8,12 @@ export type NextNonce =
 
 const refused = (reason: string): NextNonce => ({ kind: 'refused', reason });
 
-/** Says why the chain is not the one that the signer's transactions were signed for; null when it is. */
-export function findChainMistake({ ledger }: Pick<LaneContext, 'ledger'>, genesisHash: Buffer): string | null {
+/** Says why the chain is not the one that the signer's transactions are for; null when it is. */
+export function findChainMistake(
+  { ledger, rules }: Pick<LaneContext, 'ledger' | 'rules'>,
+  { chainId, genesisHash }: { readonly chainId: number; readonly genesisHash: Buffer },
+): string | null {
+  if (chainId !== rules.chainId) return `The node serves the chain ${chainId}, and ${rules.chainId} is set.`;
   if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
   return 'The node serves another chain than the one that earlier transactions were signed for.';
 }
@@ -18,7 +22,7 @@ export function findChainMistake({ ledger }: Pick<LaneContext, 'ledger'>, genesi
  * Finds the next nonce: one more than the log knows. A signer that the log knows nothing of begins where its finalized
  * transactions end, and not while there are others: a log that was lost would begin within what it had sent.
  */
-export async function findNextNonce({ lane, ledger, node }: LaneContext): Promise<NextNonce> {
+export async function findNextNonce({ lane, ledger, node }: LaneTurn): Promise<NextNonce> {
   const address = toHex(lane.signer);
   const latest = await node.spentNonces(address, 'latest');
   if (ledger.highWater !== null) {

@@ -12,9 +12,9 @@ import {
   toHex,
 } from '../chain/mint-calls.ts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
-import type { CallAnswer, Fees } from '../ports.ts';
+import type { CallAnswer, ContractCall, Fees } from '../ports.ts';
 import { chooseFees } from './raise-fees.ts';
-import { selectMintable } from './select-mintable.ts';
+import { type Refusal, selectMintable } from './select-mintable.ts';
 import { TRIES_MAX } from './settle-nonces.ts';
 
 /** A transaction that is ready to be signed. */
@@ -37,6 +37,8 @@ export interface Planned {
 const GAS_ROOM = 1.25;
 /** Most assets of a transaction by how often one of them was carried in vain: what reverts beside others is tried alone. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
+/** A node's own trouble must never fail an asset. */
+const REPEATS = 2;
 /** Words of contracts that are not about the asset: they pass when an administrator changes something. */
 const PASSING_WORDS = /^AccessControl|^EnforcedPause|paused/;
 
@@ -79,11 +81,8 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
     data: encodeMint(some, standard),
   });
   const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
-  const states = refused.flatMap(({ asset, words }) =>
-    PASSING_WORDS.test(words)
-      ? changeAll(turn, [asset], { stage: 'waiting', reason: words })
-      : fail(turn, [asset], words),
-  );
+  const states: MintStateRecord[] = [];
+  for (const refusal of refused) states.push(...(await judge(turn, refusal, callOf([refusal.asset]))));
   if (mintable.length === 0) return { plan: null, states };
   const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
   if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };
@@ -97,6 +96,28 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
   if ((await node.balanceOf(toHex(lane.signer))) < promisedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
     return wait(`${toHex(lane.signer)} has not enough funds to pay for the transaction.`);
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
+}
+
+/** What becomes of an asset that fails alone. */
+async function judge(
+  turn: LaneTurn,
+  { asset, answer }: Refusal<MintStateRecord>,
+  call: ContractCall,
+): Promise<MintStateRecord[]> {
+  const isPassing =
+    answer.kind === 'reverted' ? PASSING_WORDS.test(answer.words) : !(answer.isSure && (await repeats(turn, call)));
+  if (isPassing) return changeAll(turn, [asset], { stage: 'waiting', reason: answer.words });
+  return fail(turn, [asset], answer.words);
+}
+
+/** Whether a call cannot be run however often it is asked for, by a node that answers other questions in between. */
+async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
+  for (let at = 0; at < REPEATS; at++) {
+    await node.chainId();
+    const answer = await node.call(call);
+    if (answer.kind !== 'unrunnable' || !answer.isSure) return false;
+  }
+  return true;
 }
 
 /** wei that open transactions may cost. */
@@ -142,8 +163,10 @@ async function fitGas(
   const { gasMax } = turn.rules;
   for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
     const answer = await estimate(some);
-    // The chain has moved since it was asked a moment ago: the next turn asks again.
-    if (answer.kind === 'reverted') return { kind: 'none', states: [] };
+    if (answer.kind === 'unrunnable' && some.length > 1) continue;
+    // Most likely the chain has moved since it was asked a moment ago: the next turn asks again.
+    if (answer.kind !== 'done')
+      return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: answer.words }) };
     const gas = Math.ceil(answer.value * GAS_ROOM);
     if (gas <= gasMax) return { kind: 'fits', assets: some, gas };
     if (answer.value <= gasMax) return { kind: 'fits', assets: some, gas: gasMax };
@@ -167,10 +190,10 @@ async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHex(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
   const answer = await node.call({ from: toHex(lane.signer), to, data });
-  return answer.kind === 'reverted' || answer.value === '0x' || isYes(answer, 'hasRole');
+  return answer.kind !== 'done' || answer.value === '0x' || isYes(answer, 'hasRole');
 }
 
 function isYes(answer: CallAnswer<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
-  if (answer.kind === 'reverted' || answer.value.length < 66) return false;
+  if (answer.kind !== 'done' || answer.value.length < 66) return false;
   return decodeFunctionResult({ abi: MINT_ABI, functionName, data: answer.value as `0x${string}` });
 }

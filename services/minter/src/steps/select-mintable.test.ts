@@ -21,7 +21,7 @@ describe('what can be minted of a list', () => {
     const all = Array.from({ length: 100 }, (_, at) => at);
     expect(await selectMintable(all, simulate)).toEqual({
       mintable: all.filter((asset) => asset !== 62),
-      refused: [{ asset: 62, words: 'bad 62' }],
+      refused: [{ asset: 62, answer: { kind: 'reverted', words: 'bad 62' } }],
       later: [],
     });
     expect(asked()).toBeLessThanOrEqual(16);

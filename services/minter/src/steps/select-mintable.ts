@@ -1,11 +1,17 @@
 import type { CallAnswer } from '../ports.ts';
 
+/** An asset that fails alone. */
+export interface Refusal<Asset> {
+  readonly asset: Asset;
+  readonly answer: Exclude<CallAnswer<string>, { readonly kind: 'done' }>;
+}
+
 /** What a simulation says of a list of assets. */
 export interface Selection<Asset> {
   /** All of them together pass. */
   readonly mintable: readonly Asset[];
-  /** Each fails alone, with the words of the contract. */
-  readonly refused: readonly { readonly asset: Asset; readonly words: string }[];
+  /** Each fails alone, with the words of the contract where it has any. */
+  readonly refused: readonly Refusal<Asset>[];
   /** Pass alone and not beside the others: for another transaction. */
   readonly later: readonly Asset[];
 }
@@ -20,7 +26,7 @@ export async function selectMintable<Asset>(
   simulate: (assets: readonly Asset[]) => Promise<CallAnswer<string>>,
 ): Promise<Selection<Asset>> {
   const mintable: Asset[] = [];
-  const refused: { asset: Asset; words: string }[] = [];
+  const refused: Refusal<Asset>[] = [];
   const later: Asset[] = [];
   const judge = async (part: readonly Asset[]): Promise<void> => {
     if (part.length === 0) return;
@@ -36,7 +42,7 @@ export async function selectMintable<Asset>(
     }
     const alone = mintable.length === 0 ? answer : await simulate(part);
     if (alone.kind === 'done') later.push(part[0]!);
-    else refused.push({ asset: part[0]!, words: alone.words });
+    else refused.push({ asset: part[0]!, answer: alone });
   };
   await judge(assets);
   return { mintable, refused, later };

@@ -1,3 +1,4 @@
+import { NodeFault } from '@playline/chain';
 import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import { toHex } from '../chain/mint-calls.ts';
 import { type MintedToken, matchTokens, mintedTokensOf } from '../chain/minted-tokens.ts';
@@ -17,8 +18,9 @@ export type NonceFate =
     };
 
 /**
- * Looks which variant of a nonce stands in the chain. The head was asked for before the receipts: a block up to that
- * horizon is the same on whichever branch the receipt was found.
+ * Looks which variant of a nonce stands in the chain. Nothing counts as final unless the node that told of it has the block
+ * of the receipt and the block at the horizon: else it may tell of a branch that the chain has left.
+ * @throws NodeFault
  */
 export async function findFate(
   node: ChainNode,
@@ -30,15 +32,23 @@ export async function findFate(
     if (receipt === null) continue;
     // A node may still tell of a block that it has left.
     if ((await node.blockHashOf(receipt.blockNumber)) !== receipt.blockHash) continue;
-    return { kind: 'mined', transaction, receipt, isFinal: receipt.blockNumber <= head.finalized };
+    const isFinal = receipt.blockNumber <= head.finalized;
+    if (isFinal) await checkHorizon(node, { number: head.finalized, hash: head.finalizedHash });
+    return { kind: 'mined', transaction, receipt, isFinal };
   }
   return { kind: 'absent' };
+}
+
+/** @throws NodeFault when the node has another block where nothing changes any more */
+export async function checkHorizon(node: ChainNode, { number, hash }: { number: number; hash: string }): Promise<void> {
+  if ((await node.blockHashOf(number)) === hash) return;
+  throw new NodeFault('inconsistent', `the node has another block ${number} than the one that was final`);
 }
 
 /** After so many nonces that were spent in vain an asset has failed. */
 export const TRIES_MAX = 5;
 
-interface Settling {
+export interface Settling {
   readonly ledger: MintLedger;
   /** Name of the chain. */
   readonly chain: string;
@@ -46,6 +56,8 @@ interface Settling {
   readonly activityIdOf: (place: { chain: string; transactionHash: string; logIndex: number; item: number }) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
+  /** Why a nonce that stands in no block does not go on. */
+  readonly reason?: string | null;
 }
 
 /** The states of the assets of a nonce that what stands in the chain changes. */
@@ -58,7 +70,8 @@ export function settleNonce(settling: Settling, nonce: number, fate: NonceFate):
 function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (state: MintStateRecord) => StateChange {
   if (fate.kind === 'absent') {
     const newest = settling.ledger.variantsOf(nonce).at(-1)!;
-    return () => ({ stage: 'logged', transactionHash: newest.hash, reason: null });
+    const { reason = null } = settling;
+    return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
   const { transaction, receipt, isFinal } = fate;
   const { hash: transactionHash, kind } = transaction;
@@ -96,10 +109,10 @@ function toSuccess(
   { hash }: MintTransactionRecord,
   token: MintedToken | null,
 ): StateChange {
-  const done = { stage: 'settled', reason: null, transactionHash: hash } as const;
-  const error = 'The transaction succeeded, and the contract tells of no token for this reference.';
-  if (token === null) return { ...done, status: 'failed', error };
+  const done = { status: 'succeeded', stage: 'settled', reason: null, transactionHash: hash } as const;
+  // The token is there, and which one it is the contract does not say. A failure would give the reference id back, and
+  // whoever asked again would have two.
+  if (token === null) return done;
   const { tokenId, logIndex, item } = token;
-  const activityId = activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item });
-  return { ...done, status: 'succeeded', tokenId, activityId };
+  return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item }) };
 }

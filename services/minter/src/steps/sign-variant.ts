@@ -59,7 +59,7 @@ async function askFees({ node, head }: LaneTurn) {
 
 function toNextVariant(turn: LaneTurn, transaction: MintTransactionRecord): LaneChange {
   const carried = turn.ledger.assetsOf(transaction.nonce);
-  const states = changeAll(turn, carried, { stage: 'logged', transactionHash: transaction.hash });
+  const states = changeAll(turn, carried, { transactionHash: transaction.hash });
   return { states, transactions: [transaction], forgotten: [] };
 }
 

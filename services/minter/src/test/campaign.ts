@@ -1,5 +1,7 @@
 import { activityIdOf } from '@playline/chain';
-import { LaneOver, MintLane } from '../lane/mint-lane.ts';
+import { createNodeChoice } from '../chain/node-choice.ts';
+import { LaneOver } from '../lane/lane-over.ts';
+import { MintLane } from '../lane/mint-lane.ts';
 import type { ChainRules, LaneChange, MintLog, PlacedRequest, SignerLane } from '../ports.ts';
 import { checkEnd, type EndReport } from './campaign-end.ts';
 import { CampaignTraffic } from './campaign-traffic.ts';
@@ -191,7 +193,7 @@ class Campaign {
     const { lane, address, committed } = of.seat;
     const minting = await MintLane.takeOver({
       ...{ lane, rules: RULES, activityIdOf, signer: createMemorySigner(address) },
-      node: this.#wrapNode(of),
+      nodes: createNodeChoice([this.#wrapNode(of)]),
       log: this.#wrapLog(of),
       clock: { wallClockMs: () => 1_000_000 + this.#nowMs, monotonicMs: () => this.#nowMs },
     });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { NodeFault } from '@playline/chain';
 import type { ChainNode, LaneSigner, SendAnswer, UnsignedTransaction } from '../ports.ts';
 import { gasOf, type MemoryChain, type MemoryTransaction } from './memory-chain.ts';
 
@@ -75,16 +76,18 @@ export class MemoryNode implements ChainNode {
   }
 
   #answer<T>(value: () => T): Promise<T> {
-    if (this.isAway) return Promise.reject(new Error('the node does not answer'));
+    if (this.isAway) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
     return Promise.resolve(value());
   }
 
+  chainId = () => this.#answer(() => 31_337);
   genesisHash = () => this.#answer(() => this.chain.genesisHash);
 
   head = () =>
     this.#answer(() => {
       const { number } = this.chain.head;
-      return { number, finalized: Math.max(0, number - this.#depth), baseFee: this.baseFee };
+      const finalized = Math.max(0, number - this.#depth);
+      return { number, finalized, finalizedHash: this.chain.blockAt(finalized)!.hash, baseFee: this.baseFee };
     });
 
   spentNonces: ChainNode['spentNonces'] = (address, at) =>
@@ -120,10 +123,9 @@ export class MemoryNode implements ChainNode {
       this.refusesNext = false;
       this.#refused.add(toCall(transaction));
     }
-    if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS)
-      return { kind: 'refused', words: 'not for this node' };
-    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds', words: 'too poor' };
-    if (standing !== undefined && !paysMore(transaction, standing)) return { kind: 'underpriced', words: 'too little' };
+    if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
+    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds' };
+    if (standing !== undefined && !paysMore(transaction, standing)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
     return { kind: 'taken' };
   }

@@ -1,0 +1,86 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createRpcQuestions } from '@playline/chain/rpc';
+import { encodeErrorResult, parseAbi } from 'viem/utils';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createJsonRpc } from './json-rpc.ts';
+import { createRpcNode } from './rpc-node.ts';
+
+const SECRET = 'a-secret-of-ours';
+const CALL = { from: '0x01', to: '0x02', data: '0x' };
+const opened: { close(): void }[] = [];
+afterEach(() => {
+  for (const each of opened.splice(0)) each.close();
+});
+
+type Answer = (asked: { id: number; url: string; login: string }) => object;
+
+/** A node that answers what it is told to. */
+async function openNode(answer: Answer, login = '') {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { id } = JSON.parse(Buffer.concat(chunks).toString()) as { id: number };
+    const { url = '', headers } = request;
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer({ id, url, login: headers.authorization ?? '' }) }));
+  }).listen(0, '127.0.0.1');
+  opened.push(server);
+  await new Promise((done) => server.once('listening', done));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), finality: 'finalized' });
+}
+
+const refuses =
+  (message: string, given: { code?: number; data?: unknown } = {}): Answer =>
+  () => ({ error: { code: -32_000, message, ...given } });
+
+describe('a node of the minter', () => {
+  it('tells nothing that the node has said in its own words, which may quote its address', async () => {
+    const node = await openNode(({ url }) => ({
+      error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
+    }));
+    const asked = [node.head(), node.call(CALL), node.gasOf(CALL), node.balanceOf('0x01'), node.receiptOf('0x01')];
+    for (const each of await Promise.allSettled([...asked, node.send(Buffer.alloc(1))])) {
+      const told = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
+      expect(told).not.toContain(SECRET);
+    }
+    expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
+    // It was no contract that has said so.
+    await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
+  });
+
+  it('is told the login of its address in a header', async () => {
+    const node = await openNode(({ login }) => ({ result: login === '' ? '0x' : '0x7a69' }), `user:${SECRET}@`);
+    expect(await node.chainId()).toBe(31_337);
+  });
+
+  it('that answers another question has not answered', async () => {
+    const node = await openNode(({ id }) => ({ id: id + 1, result: '0x1' }));
+    await expect(node.chainId()).rejects.toThrow(/another question/);
+  });
+
+  const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });
+  it.each([
+    ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', words: 'sold out' }],
+    ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', words: 'sold out' }],
+    ['execution reverted', {}, { kind: 'reverted', words: 'The contract refused the call without a word.' }],
+    ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
+    ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
+    ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
+    ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
+  ])('tells of a call that ends with "%s" what the contract has to do with it', async (words, given, expected) => {
+    const node = await openNode(refuses(words, given));
+    expect(await node.call(CALL)).toMatchObject(expected);
+  });
+
+  it.each([
+    ['rate limit', { code: -32_005 }],
+    ['missing trie node', {}],
+    ['header not found', { data: 'see 0x1234 at https://node.example' }],
+    ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
+  ])('takes "%s" for no word of the contract', async (words, given) => {
+    const node = await openNode(refuses(words, given));
+    await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
+  });
+});

@@ -1,0 +1,294 @@
+import { NodeFault } from '@playline/chain';
+import { describe, expect, it } from 'vitest';
+import { TRANSFER_SINGLE } from '../chain/minted-tokens.ts';
+import type { ChainNode } from '../ports.ts';
+import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
+import { MemoryChain } from '../test/memory-chain.ts';
+import { createMemorySigner, MemoryNode } from '../test/memory-node.ts';
+import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
+
+const UNRUNNABLE = { kind: 'unrunnable', words: 'The contract cannot run the call.', isSure: true } as const;
+/** A node that answers some questions otherwise. */
+const withOthers = (node: ChainNode, others: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
+  ...node,
+  ...others(node),
+});
+const isMintOf = (contract: string, { to, data }: { to: string; data: string }) => to === contract && data.length > 200;
+
+type World = ReturnType<typeof createWorld>;
+async function pass(
+  { time, mine }: World,
+  lane: Awaited<ReturnType<World['takeOver']>>,
+  turns = 30,
+): Promise<string[]> {
+  const said: string[] = [];
+  for (let at = 0; at < turns; at++) {
+    time.ms += 10_000;
+    mine(1);
+    await lane.turn().catch((fault: Error) => said.push(fault.message));
+  }
+  return said;
+}
+
+describe('a lane whose nodes do not agree', () => {
+  it('takes nothing for final that a node tells of a branch that has another block at the horizon', async () => {
+    const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
+    const fork = { isHeard: false };
+    // One address with two nodes behind it: which one answers nobody can choose.
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),
+        blockHashOf: (number) => (fork.isHeard ? other : node).blockHashOf(number),
+      })),
+    ]);
+    const { log, mine, last, tokens, takeOver, request } = world;
+    const lane = await takeOver();
+    await lane.take([request('a')]);
+    await lane.turn();
+    other.mine();
+    await other.send(log.transactions[0]!.signedBytes);
+    other.mine();
+    mine(DEPTH + 2);
+    fork.isHeard = true;
+    await expect(lane.turn()).rejects.toThrow(/another block/);
+    expect(last()).toMatchObject({ status: 'pending', nonce: 0 });
+    fork.isHeard = false;
+    await lane.turn();
+    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+  });
+
+  it('asks one node for a whole turn, and the next one for all of it when it does not answer', async () => {
+    const asked: string[] = [];
+    const watch = (name: string, node: ChainNode): ChainNode =>
+      new Proxy(node, {
+        get: (_node, question: keyof ChainNode) => {
+          asked.push(name);
+          if (name === 'first' && question === 'receiptOf') throw new NodeFault('busy', 'asked too often');
+          return node[question];
+        },
+      });
+    const { takeOver, request, mine, last } = createWorld((node) => [watch('first', node), watch('second', node)]);
+    const lane = await takeOver();
+    await lane.take([request('a')]);
+    await lane.turn();
+    mine(DEPTH + 1);
+    asked.splice(0);
+    await lane.turn();
+    expect(asked.join(' ')).toMatch(/^(first )+(second ?)+$/);
+    expect(last()).toMatchObject({ status: 'succeeded' });
+  });
+
+  it('says that a node ends before what was final, and goes on with one that does not', async () => {
+    const old = { isHeard: false };
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        head: async () => (old.isHeard ? { ...(await node.head()), number: 1, finalized: 0 } : node.head()),
+      })),
+    ]);
+    const { mine, last, takeOver, request } = world;
+    const lane = await takeOver();
+    await lane.take([request('a', { tokenId: '1' })]);
+    await lane.turn();
+    mine(10);
+    await lane.turn();
+    old.isHeard = true;
+    await lane.take([request('b', { tokenId: '2' })]);
+    expect(await pass(world, lane, 3)).toHaveLength(3);
+    expect(last('b')).toMatchObject({
+      stage: 'waiting',
+      reason: expect.stringContaining('the node ends before block'),
+    });
+    expect(lane.pendingSinceMs).not.toBeNull();
+    old.isHeard = false;
+    await lane.turn();
+    expect(last('b')).toMatchObject({ stage: 'logged', reason: null });
+  });
+
+  it('passes over a node that serves a chain of another number', async () => {
+    const other = (node: ChainNode) => withOthers(node, () => ({ chainId: async () => 1 }));
+    const both = createWorld((node) => [other(node), node]);
+    const lane = await both.takeOver();
+    await lane.take([both.request('a')]);
+    await lane.turn();
+    expect(both.last()).toMatchObject({ stage: 'logged' });
+    const none = createWorld((node) => [other(node)]);
+    const waiting = await none.takeOver();
+    await waiting.take([none.request('a')]);
+    await waiting.turn();
+    expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('serves the chain 1') });
+  });
+});
+
+describe('a lane with a contract that stumbles', () => {
+  it('fails what cannot be run alone, and mints the rest of the collection and the others', async () => {
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        // The contract has no end for more than two, nor for the owner of this one.
+        call: async (call) =>
+          isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
+            ? UNRUNNABLE
+            : node.call(call),
+      })),
+    ]);
+    const lane = await world.takeOver();
+    const owner = `0x${'dead'.repeat(10)}`;
+    await lane.take([
+      ...[world.request('bad', { owner }), world.request('other', { contract: SHIELDS })],
+      ...Array.from({ length: 6 }, (_, at) => world.request(`a${at}`)),
+    ]);
+    expect(await pass(world, lane)).toEqual([]);
+    expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.words });
+    expect(world.tokens()).toBe(7);
+  });
+
+  it('fails nothing that a node has no time for, or answers when it is asked again', async () => {
+    let count = 0;
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        call: async (call) => {
+          if (isMintOf(SWORDS, call)) return ++count % 2 === 0 ? node.call(call) : UNRUNNABLE;
+          return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isSure: false } : node.call(call);
+        },
+      })),
+    ]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+    await pass(world, lane, 5);
+    expect(world.log.states.filter(({ status }) => status === 'failed')).toEqual([]);
+    expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.words });
+  });
+
+  it('goes on with others when a collection is a fault of the node, and says so in its states', async () => {
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        call: async (call) => {
+          if (call.to === SWORDS) throw new NodeFault('unreachable', 'the node refused it');
+          return node.call(call);
+        },
+      })),
+    ]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+    expect(await pass(world, lane)).toEqual([]);
+    expect(world.last('a')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('refused it') });
+    expect(world.last('b')).toMatchObject({ status: 'succeeded' });
+    expect(lane.faults).toHaveLength(1);
+  });
+
+  it('goes on with others when an event or a receipt of one cannot be read', async () => {
+    const world = createWorld((node) => [
+      withOthers(node, () => ({
+        receiptOf: async (hash) => {
+          const receipt = await node.receiptOf(hash);
+          if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
+          const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
+            ...log,
+            ...{ topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!], data: '0x' },
+          });
+          return receipt && { ...receipt, logs: receipt.logs.map(broken) };
+        },
+      })),
+    ]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+    expect(await pass(world, lane)).toEqual([]);
+    expect(world.last('a')).toMatchObject({ status: 'succeeded', activityId: null });
+    expect(world.last('b')).toMatchObject({ status: 'pending', reason: expect.stringContaining('cannot be read') });
+  });
+});
+
+describe('a lane that waits says why, also of what is logged', () => {
+  it('when a nonce is spent by something that is not known here, and of what waits behind it', async () => {
+    const world = createWorld(undefined, { openNoncesMax: 1 });
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    await lane.turn();
+    world.node.losePool();
+    const foreign = { chainId: 31_337, nonce: 0, to: ADDRESS, data: '0x', gas: 21_000 };
+    const fees = { maxFeePerGas: 999n, maxPriorityFeePerGas: 999n };
+    const { bytes } = await createMemorySigner(ADDRESS).sign({ ...foreign, ...fees }, { isOpen: true });
+    await world.node.send(bytes);
+    await lane.take([world.request('b', { contract: SHIELDS })]);
+    await pass(world, lane, 5);
+    const reason = expect.stringMatching(/Nonce 0 .* is spent by a transaction that is not known here/);
+    expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
+    expect(world.last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
+    const { length } = world.log.states;
+    await pass(world, lane, 10);
+    expect(world.log.states).toHaveLength(length);
+  });
+
+  it.each([
+    ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
+    ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
+  ])('when %s once it has begun, and goes on by itself', async (_what, take, reason) => {
+    const world = createWorld(undefined, { feeMax: 40n, priorityFeeMax: 40n });
+    const { node, last } = world;
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    await lane.turn();
+    node.losePool();
+    take(node);
+    await pass(world, lane, 25);
+    expect(last()).toMatchObject({ stage: 'waiting', nonce: 0, reason: expect.stringMatching(reason) });
+    Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
+    await pass(world, lane, DEPTH + 3);
+    expect(last()).toMatchObject({ status: 'succeeded', reason: null });
+  });
+
+  it('when a node refuses its bytes and the no-op as well', async () => {
+    const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    await pass(world, lane, 3);
+    expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('would replace it') });
+  });
+
+  it.each(['funds', 'refused', 'spent'] as const)(
+    'and raises no fees where "%s" is said, nor says it twice',
+    async (kind) => {
+      const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
+      const lane = await world.takeOver();
+      await lane.take([world.request('a')]);
+      await pass(world, lane, 5);
+      expect(world.last()).toMatchObject({ stage: 'waiting', nonce: 0 });
+      const { states, transactions } = world.log;
+      const before = [states.length, transactions.length];
+      await pass(world, lane, 30);
+      expect([states.length, transactions.length]).toEqual(before);
+    },
+  );
+
+  it('once a minute at most, however many faults its nodes have', async () => {
+    let count = 0;
+    const world = createWorld((node) => [
+      withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
+    ]);
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    const { length } = world.log.states;
+    await pass(world, lane, 18);
+    expect(world.log.states.length - length).toBe(3);
+  });
+
+  it('when no node answers for some seconds, and takes it back when one does', async () => {
+    const world = createWorld(undefined, { openNoncesMax: 1 });
+    const { node, time, last } = world;
+    const lane = await world.takeOver();
+    await lane.take([world.request('a')]);
+    await lane.turn();
+    await lane.take([world.request('b', { contract: SHIELDS })]);
+    node.isAway = true;
+    await expect(lane.turn()).rejects.toThrow();
+    expect(last('b')).toMatchObject({ stage: 'accepted' });
+    time.ms += 6_000;
+    await expect(lane.turn()).rejects.toThrow();
+    const reason = expect.stringContaining('the node does not answer');
+    expect(last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
+    expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
+    node.isAway = false;
+    await lane.turn();
+    expect(last('a')).toMatchObject({ stage: 'logged', reason: null });
+    expect(last('b')).toMatchObject({ stage: 'accepted', reason: null });
+  });
+});

@@ -1,0 +1,161 @@
+import type { MintStateRecord } from '@playline/contracts';
+import { toHex } from '../chain/mint-calls.ts';
+import type { LaneChange, SendAnswer } from '../ports.ts';
+import { findFate, type Settling, settleNonce } from '../steps/settle-nonces.ts';
+import { signNoop, signRaise } from '../steps/sign-variant.ts';
+import { changeAll, isolate, type LaneTurn } from './lane-context.ts';
+
+export interface NonceCareParts {
+  readonly append: (change: Partial<LaneChange>) => Promise<void>;
+  readonly activityIdOf: Settling['activityIdOf'];
+}
+
+/** Nodes say these for a moment as well: they count when they are said again. */
+const SAID_ONCE = new Set<SendAnswer['kind']>(['spent', 'later']);
+
+/** Higher fees help nothing that was answered so. */
+const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
+
+/** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
+export class NonceCare {
+  readonly #parts: NonceCareParts;
+  /** When the newest variant of a nonce was first sent by this process. */
+  readonly #sent = new Map<number, { readonly variant: number; readonly atMs: number }>();
+  /** What was said when a nonce was sent last, if it was not taken. */
+  readonly #refusals = new Map<number, SendAnswer['kind']>();
+  readonly #reasons = new Map<number, string>();
+  readonly #capped = new Set<number>();
+  #resentAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: NonceCareParts) {
+    this.#parts = parts;
+  }
+
+  /** Why a nonce does not go on; null: nothing is known that hinders it. */
+  reasonOf(nonce: number): string | null {
+    const cap = 'Its transaction is in no block, and it may not offer higher fees.';
+    return this.#reasons.get(nonce) ?? (this.#capped.has(nonce) ? cap : null);
+  }
+
+  /** @returns open nonces that stand in no block */
+  async settle(turn: LaneTurn): Promise<readonly number[]> {
+    const { head, ledger, node, clock, lane } = turn;
+    const { activityIdOf } = this.#parts;
+    this.#keepOnly(ledger.openNonces);
+    const absent: number[] = [];
+    const states: MintStateRecord[] = [];
+    const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
+    const settleOne = async (nonce: number) => {
+      const fate = await findFate(node, ledger.variantsOf(nonce), head);
+      if (fate.kind !== 'absent') {
+        states.push(...settleNonce(settling, nonce, fate));
+        this.#clear(nonce);
+        return;
+      }
+      absent.push(nonce);
+      // It stood in a block that the chain has left, and nobody keeps such transactions.
+      if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
+      states.push(...settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate));
+    };
+    for (const nonce of ledger.openNonces)
+      await isolate(
+        turn,
+        () => settleOne(nonce),
+        (words) => void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`),
+      );
+    await this.#parts.append({ states });
+    return absent;
+  }
+
+  /** Pools forget, nodes are replaced, blocks are left: what is logged and in no block is sent, again and again. */
+  async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
+    const { clock, rules } = turn;
+    const isDue = clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
+    if (isDue) this.#resentAt = clock.monotonicMs();
+    const care = async (nonce: number) => {
+      if (nonce === absent[0] && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
+      if (isDue || !this.#isSent(turn, nonce)) await this.send(turn, nonce);
+    };
+    for (const nonce of absent)
+      await isolate(
+        turn,
+        () => care(nonce),
+        (words) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${words}.`),
+      );
+    await this.#say(turn);
+  }
+
+  /** The guarantee: only bytes that are known to stand in the log are ever sent. */
+  async send(turn: LaneTurn, nonce: number): Promise<void> {
+    const newest = turn.ledger.variantsOf(nonce).at(-1)!;
+    const { kind } = await turn.node.send(newest.signedBytes);
+    if (!this.#isSent(turn, nonce)) this.#sent.set(nonce, { variant: newest.variant, atMs: turn.clock.monotonicMs() });
+    if (kind === 'underpriced') await this.#raise(turn, nonce);
+    if (kind !== 'refused' || newest.kind === 'noop') return this.#note(turn, nonce, kind);
+    await this.#parts.append(await signNoop(turn, nonce));
+    const answer = await turn.node.send(turn.ledger.variantsOf(nonce).at(-1)!.signedBytes);
+    this.#note(turn, nonce, answer.kind);
+  }
+
+  #note({ lane }: LaneTurn, nonce: number, kind: SendAnswer['kind']): void {
+    const before = this.#refusals.get(nonce);
+    const address = toHex(lane.signer);
+    this.#refusals.set(nonce, kind);
+    const words: Partial<Record<SendAnswer['kind'], string>> = {
+      funds: `${address} has not enough funds to pay for its transaction.`,
+      spent: `Nonce ${nonce} of ${address} is spent by a transaction that is not known here, or that the node keeps no receipt of.`,
+      later: 'The node does not take its transaction, and does not say for how long.',
+      refused: 'The node refuses its transaction, and the one that would replace it.',
+    };
+    const said = words[kind];
+    if (said === undefined) this.#reasons.delete(nonce);
+    else if (!SAID_ONCE.has(kind) || before === kind) this.#reasons.set(nonce, said);
+  }
+
+  async #raise(turn: LaneTurn, nonce: number): Promise<void> {
+    const raised = await signRaise(turn, nonce);
+    if (raised === null) this.#capped.add(nonce);
+    else {
+      await this.#parts.append(raised);
+      this.#capped.delete(nonce);
+    }
+  }
+
+  /** What hinders a nonce stands in the states of what it carries. */
+  #say(turn: LaneTurn): Promise<void> {
+    const { ledger } = turn;
+    const states = ledger.openNonces.flatMap((nonce) => {
+      const reason = this.reasonOf(nonce);
+      if (reason === null) return [];
+      return ledger
+        .assetsOf(nonce)
+        .flatMap((state) => changeAll(turn, [state], isInBlock(state) ? { reason } : { stage: 'waiting', reason }));
+    });
+    return this.#parts.append({ states });
+  }
+
+  #isSent({ ledger }: LaneTurn, nonce: number): boolean {
+    return this.#sent.get(nonce)?.variant === ledger.variantsOf(nonce).at(-1)!.variant;
+  }
+
+  #isStuck(turn: LaneTurn, nonce: number): boolean {
+    if (!this.#isSent(turn, nonce) || NO_HELP.has(this.#refusals.get(nonce) ?? 'taken')) return false;
+    return turn.clock.monotonicMs() - this.#sent.get(nonce)!.atMs >= turn.rules.stuckAfterMs;
+  }
+
+  #clear(nonce: number): void {
+    this.#reasons.delete(nonce);
+    this.#refusals.delete(nonce);
+    this.#capped.delete(nonce);
+  }
+
+  #keepOnly(open: readonly number[]): void {
+    for (const nonce of [...this.#sent.keys(), ...this.#reasons.keys(), ...this.#refusals.keys()]) {
+      if (open.includes(nonce)) continue;
+      this.#clear(nonce);
+      this.#sent.delete(nonce);
+    }
+  }
+}
+
+const isInBlock = ({ stage }: MintStateRecord) => stage === 'mined' || stage === 'reverted';

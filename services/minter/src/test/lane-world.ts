@@ -1,0 +1,58 @@
+import { activityIdOf } from '@playline/chain';
+import type { MintStateRecord } from '@playline/contracts';
+import { createNodeChoice } from '../chain/node-choice.ts';
+import { MintLane } from '../lane/mint-lane.ts';
+import type { ChainNode, ChainRules, KeyStanding } from '../ports.ts';
+import { MemoryChain } from './memory-chain.ts';
+import { MemoryMintLog } from './memory-mint-log.ts';
+import { createMemorySigner, MemoryNode } from './memory-node.ts';
+import { CHAIN, CONTRACTS, SHIELDS, SIGNER, SWORDS, toAddress, toRequest } from './mint-requests.ts';
+
+/** Blocks behind the head that are final. */
+export const DEPTH = 4;
+export const ADDRESS = toAddress(SIGNER);
+const RULES: ChainRules = {
+  ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
+  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, assetsMax: 100 },
+};
+
+/** One signer, a chain, its nodes and its log. @param nodesOf what the lane asks in place of the node */
+export function createWorld(
+  nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
+  given: Partial<ChainRules> = {},
+) {
+  const chain = new MemoryChain(CONTRACTS);
+  const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
+  const time = { ms: 0 };
+  const key: { standing: KeyStanding } = { standing: { kind: 'live' } };
+  for (const contract of [SWORDS, SHIELDS]) chain.setRole(contract, ADDRESS, true);
+  node.mine();
+  let offset = 0;
+  return {
+    ...{ chain, node, log, time, key },
+    takeOver: () =>
+      MintLane.takeOver({
+        ...{ lane: { chain: CHAIN, signer: SIGNER }, rules: { ...RULES, ...given }, activityIdOf },
+        nodes: createNodeChoice(nodesOf(node)),
+        log: {
+          ...log,
+          openWriter: (lane) => log.openWriter(lane),
+          lanesOf: () => log.lanesOf(),
+          others: log.createOthers(),
+        },
+        signer: createMemorySigner(ADDRESS, () => key.standing),
+        clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
+      }),
+    request: (...given: Parameters<typeof toRequest>) => ({
+      request: toRequest(...given),
+      partition: 0,
+      offset: offset++,
+    }),
+    mine: (blocks: number) => {
+      for (let at = 0; at < blocks; at++) node.mine();
+    },
+    last: (referenceId?: string): MintStateRecord =>
+      log.states.filter((state) => referenceId === undefined || state.referenceId === referenceId).at(-1)!,
+    tokens: () => chain.head.state.tokens.length,
+  };
+}
