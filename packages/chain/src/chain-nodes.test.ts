@@ -79,10 +79,11 @@ describe('the setting of chains', () => {
     expect(mistakes).not.toContain('a-secret-of-ours');
   });
 
-  it('is refused when it is no list, or names a chain twice', () => {
+  it('is refused when it is no list, or has a chain twice, by its name or by its id', () => {
     expect(mistakesOf('[{"name"')).toContain('expected JSON');
     expect(mistakesOf(JSON.stringify(chain))).toContain('expected a list of chains');
     expect(mistakesOf(JSON.stringify([chain, chain]))).toContain('expected each name once');
+    expect(mistakesOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected each id once');
   });
 
   it('has in the README every member, and none that it does not have', () => {

@@ -146,4 +146,5 @@ export const chainNodes = () =>
     })
     .pipe(z.array(chain, 'expected a list of chains, [] for none'))
     .refine((list) => isEachOnce(list.map(({ name }) => name)), 'expected each name once')
+    .refine((list) => isEachOnce(list.map(({ id }) => id)), 'expected each id once')
     .transform((list): readonly ChainOfSettings[] => list);

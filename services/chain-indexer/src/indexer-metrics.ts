@@ -13,6 +13,8 @@ export interface ChainMetrics {
   countReading(reading: LogRecords): void;
   countReorg(depth: number): void;
   setHalted(isHalted: boolean): void;
+  /** No node gives all of the next block, although nothing else was asked for. */
+  setTooLarge(isTooLarge: boolean): void;
   countFenced(): void;
 }
 
@@ -22,6 +24,7 @@ function createGauges(metrics: Metrics) {
     behind: metrics.gauge('chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
     headTime: metrics.gauge('chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
     depth: metrics.gauge('chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
+    tooLarge: metrics.gauge('chain_indexer_too_large', '1 while no node gives all of the next block', ['chain']),
     halted: metrics.gauge('chain_indexer_halted', '1 while the chain was reorganised below its horizon', ['chain']),
   };
 }
@@ -47,6 +50,7 @@ export function createIndexerMetrics(metrics: Metrics): (chain: string) => Chain
     const [known, labels] = [{ final: -1, indexed: -1 }, { chain }];
     const setBehind = () => gauges.behind.set(labels, Math.max(0, known.final - known.indexed));
     gauges.halted.set(labels, 0);
+    gauges.tooLarge.set(labels, 0);
     counters.capped.inc(labels, 0);
     return {
       setHorizon({ head, headTimestampS, final }) {
@@ -80,6 +84,7 @@ export function createIndexerMetrics(metrics: Metrics): (chain: string) => Chain
         gauges.depth.set(labels, depth);
       },
       setHalted: (isHalted) => gauges.halted.set(labels, isHalted ? 1 : 0),
+      setTooLarge: (isTooLarge) => gauges.tooLarge.set(labels, isTooLarge ? 1 : 0),
       countFenced: () => counters.fenced.inc(labels),
     };
   };

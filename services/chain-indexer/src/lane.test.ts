@@ -114,6 +114,16 @@ function createBusyChain(blocks: number, salt = ''): MemoryChain {
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 
+const LARGE_BLOCK = 7;
+/** A node that never gives the logs of one block. */
+function createStrictNode(chain: MemoryChain): ChainNode {
+  const honest = honestNode(chain);
+  const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
+  const large = chain.state[LARGE_BLOCK]!.hash;
+  const logsOf = (hash: string) => (hash === large ? refuse() : honest.logsOf(hash));
+  return { ...honest, name: 'strict', logsOf, logsIn: refuse };
+}
+
 describe('what others have met', () => {
   it('a reorganisation of all that is not final doubles nothing and ends nothing', async () => {
     const chain = createBusyChain(20);
@@ -200,6 +210,27 @@ describe('what others have met', () => {
     expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
     expect(Math.max(...asked)).toBe(100);
     expect(asked.length).toBeLessThan(40);
+  });
+
+  it('a block that one node takes for too large is read from the next one', async () => {
+    const chain = createBusyChain(20);
+    const logs = new MemoryIndexLogs();
+    const own = createTestLane([createStrictNode(chain), honestNode(chain)], logs);
+    await stepToEnd(own);
+    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 0/);
+  });
+
+  it('a block that every node takes for too large is told of while it stands, and hides nothing behind it', async () => {
+    const chain = createBusyChain(20);
+    const logs = new MemoryIndexLogs();
+    const strict = createStrictNode(chain);
+    const own = createTestLane([strict, { ...strict, name: 'strict too' }], logs);
+    await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
+    await expect(own.lane.step()).rejects.toThrow('no node gives all of the next block: fewer at once');
+    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    const before = chain.finalLogs().filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
+    expect(publishedIds(logs)).toEqual(idsOf(before));
   });
 
   it('a node of another chain, or of one that was made anew, is never asked for blocks', async () => {

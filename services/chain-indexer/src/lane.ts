@@ -101,11 +101,12 @@ export class ChainLane {
     if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
     try {
       this.log ??= await this.openLog();
-      return await this.pool.use((node) => this.index(node));
+      return await this.pool.use((node) => this.index(node), this.size === 1);
     } catch (fault) {
-      if (fault instanceof NodeFault) return this.halve(fault);
+      if (fault instanceof NodeFault) return this.halve();
       if (fault instanceof NodesFault) {
         this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
+        if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
         throw fault;
       }
       // What became of the last batch only the log can tell.
@@ -161,6 +162,7 @@ export class ChainLane {
     const blocks = this.tracker.known(plan.from, plan.to);
     const read = await readRange(node, { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) });
     this.goOn();
+    metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
     if (read.blocks.length >= this.size) this.size = Math.min(chain.rangeBlocks, Math.ceil(this.size * GROWTH));
@@ -234,8 +236,7 @@ export class ChainLane {
     }
   }
 
-  private halve(fault: NodeFault): LaneStep {
-    if (this.size === 1) throw new NodesFault(0, fault);
+  private halve(): LaneStep {
     this.size = Math.max(1, Math.floor(this.size / 2));
     return 'more';
   }

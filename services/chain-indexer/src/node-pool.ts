@@ -1,4 +1,4 @@
-import { type ChainNode, NodeFault } from '@playline/chain';
+import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
 
 export interface NodePoolOptions {
   /** In the order in which they are preferred. */
@@ -27,15 +27,18 @@ export class NodesFault extends Error {
   override readonly name = 'NodesFault';
   /** Until one may be asked again. */
   readonly waitMs: number;
-  /** What the last one that was asked said; null when all of them rest. */
+  /** What the last one that was asked said, or one whose chain has forked; null when all of them rest. */
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(cause === null ? 'every node rests' : `no node answers: ${cause.message}`);
+    super(cause === null ? 'every node rests' : `${startOf(cause)}: ${cause.message}`);
     this.waitMs = waitMs;
     this.cause = cause;
   }
 }
+
+const startOf = ({ kind }: NodeFault) =>
+  kind === 'too-much' ? 'no node gives all of the next block' : 'no node answers';
 
 /** Nodes of one chain. Who fails rests for a while, longer each time, and meanwhile others are asked. */
 export class NodePool {
@@ -56,9 +59,10 @@ export class NodePool {
 
   /**
    * Does a piece of work with one node, all of it, or with the next one from the beginning.
-   * @throws NodesFault when none could; a `too-much` of a node as it is, since no other will take it
+   * @param isSmallest nobody can be asked for less than this work asks for
+   * @throws NodesFault when none could; a `too-much` of a node as it is where less can be asked for
    */
-  async use<T>(work: (node: ChainNode) => Promise<T>): Promise<T> {
+  async use<T>(work: (node: ChainNode) => Promise<T>, isSmallest = false): Promise<T> {
     let last: NodeFault | null = null;
     for (const each of this.pooled) {
       if (each.restsUntilMs > this.nowMs()) continue;
@@ -71,9 +75,10 @@ export class NodePool {
       } catch (fault) {
         if (!(fault instanceof NodeFault)) throw fault;
         this.options.onFault(each.node, fault);
-        if (fault.kind === 'too-much') throw fault;
+        if (fault.kind === 'too-much' && !isSmallest) throw fault;
         this.rest(each, fault);
-        last = fault;
+        // A fork is more than that another node is away.
+        if (!(last instanceof ForkFault)) last = fault;
       }
     }
     const wait = Math.min(...this.pooled.map(({ restsUntilMs }) => restsUntilMs)) - this.nowMs();

@@ -18,9 +18,9 @@ const BATCH_MAX = 50;
 
 /** What nodes say in words, since their numbers mean different things. The first that fits counts. */
 const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
-  [/rate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
+  [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [
-    /block range|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
+    /block range|ranges? over|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
     'too-much',
   ],
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],

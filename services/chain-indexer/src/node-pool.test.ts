@@ -1,0 +1,15 @@
+import { ForkFault, NodeFault } from '@playline/chain';
+import { expect, it } from 'vitest';
+import { NodePool } from './node-pool.ts';
+import { createStateNode, MemoryChain } from './test/memory-chain.ts';
+
+it('a fork that one node has is what is told, also when the node after it is away', async () => {
+  const chain = new MemoryChain(2);
+  const nodes = ['forked', 'away'].map((name) => createStateNode(name, 2, () => chain.state));
+  const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });
+  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 is another one');
+  const asked = pool.use(async ({ name }) => {
+    throw name === 'forked' ? fork : new NodeFault('unreachable', 'it cannot be reached');
+  });
+  await expect(asked).rejects.toMatchObject({ cause: fork, message: `no node answers: ${fork.message}` });
+});
