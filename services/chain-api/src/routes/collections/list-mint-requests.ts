@@ -30,8 +30,10 @@ export function createListMintRequests({ reader, cursors, deadlineMs }: ListMint
   return {
     method: 'GET',
     path: '/nfts/mint-requests',
-    answer: async ({ exchange, chain, collection }) => {
-      const question = parseListQuery(exchange.request.url ?? '', collection, cursors);
+    answer: async ({ exchange, chain, collection, record }) => {
+      const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      // What was asked for by whoever had the collection before is nobody's business here.
+      const question: MintPageQuestion = { ...asked, owner: record };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
       const scope = { collection, status: question.status };
       const page = {
@@ -45,7 +47,11 @@ export function createListMintRequests({ reader, cursors, deadlineMs }: ListMint
 }
 
 /** @throws PublicError VALIDATION_ERROR with everything that is wrong */
-function parseListQuery(target: string, collection: MintCollection, cursors: MintCursors): MintPageQuestion {
+function parseListQuery(
+  target: string,
+  collection: MintCollection,
+  cursors: MintCursors,
+): Omit<MintPageQuestion, 'owner'> {
   const parameters = createParameters(parseQuery(target));
   const status = parameters.read('status', STATUS);
   const isScopeRight = parameters.faults.length === 0;
