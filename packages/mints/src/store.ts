@@ -18,6 +18,12 @@ export interface MintPageQuestion {
   readonly collection: MintCollection;
   /** Whose requests; null: everybody's, for operators. */
   readonly owner: MintOwner | null;
+  /**
+   * Requests of later than this are left out, epoch milliseconds; null: none are. Rows come to stand in the order in which
+   * logs are read and blocks are stored, so one that was asked for earlier may turn up in front of one that stands already:
+   * a reader who was let past it would never see it.
+   */
+  readonly horizon: number | null;
   /** Null: all. */
   readonly status: MintStatus | null;
   /** Beyond it lies the page. */

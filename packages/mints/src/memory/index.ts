@@ -174,10 +174,11 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
     put: (...states) => void rows.push(...states),
     readOne: async (collection, referenceId) =>
       latestOf(collection).find((state) => state.referenceId === referenceId) ?? null,
-    readPage: async ({ collection, owner, status, gap, direction, limit }) => {
+    readPage: async ({ collection, owner, horizon, status, gap, direction, limit }) => {
       const own = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
       const all = own.filter((state) => status === null || state.status === status);
-      const beyond = all.filter((state) => isBeyond(state, gap, direction));
+      const known = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
+      const beyond = known.filter((state) => isBeyond(state, gap, direction));
       return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
     },
     ready: async () => true,
