@@ -11,8 +11,11 @@ export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
-  /** `0x` and 40 lower-case hexadecimal digits: of the oldest live key that signs. */
-  readonly signer: string;
+  /**
+   * `0x` and 40 lower-case hexadecimal digits: of the oldest live key that signs. Asked for behind the first look at
+   * conflicts, which are told whoever signs. @throws what the caller is told when there is none
+   */
+  readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
   readonly assets: readonly MintAsset[];
 }
@@ -63,8 +66,9 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const settle = createSettle(parts);
   return async (order) => {
     const twice = findTwice(order.assets);
-    const wanted = order.assets.map((asset) => toWanted(asset, order.signer));
-    assertFree(await settle(order.collection, wanted, true), twice);
+    const wantedBy = (signer: string) => order.assets.map((asset) => toWanted(asset, signer));
+    assertFree(await settle(order.collection, wantedBy(NOBODY), true), twice);
+    const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
     const standing = await quotas.take(order.projectId, policy, units);
     if (!standing.isAllowed) throw new QuotaSpent(standing);
@@ -105,6 +109,9 @@ function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMi
     return again;
   };
 }
+
+/** Signs for what is looked for and not claimed. */
+const NOBODY = `0x${'0'.repeat(40)}`;
 
 function toWanted(asset: MintAsset, signer: string): WantedClaim {
   const attemptId = randomUUID().replaceAll('-', '');

@@ -10,9 +10,20 @@ export interface MintGap extends MintPosition {
   readonly side: 'before' | 'after';
 }
 
+/** For whom requests were accepted: a collection may have been another project's before. */
+export type MintOwner = Pick<MintState, 'projectId' | 'environmentId'>;
+
 /** Which page of the requests of a collection is asked for. */
 export interface MintPageQuestion {
   readonly collection: MintCollection;
+  /** Whose requests; null: everybody's, for operators. */
+  readonly owner: MintOwner | null;
+  /**
+   * Requests of later than this are left out, epoch milliseconds; null: none are. Rows come to stand in the order in which
+   * logs are read and blocks are stored, so one that was asked for earlier may turn up in front of one that stands already:
+   * a reader who was let past it would never see it.
+   */
+  readonly horizon: number | null;
   /** Null: all. */
   readonly status: MintStatus | null;
   /** Beyond it lies the page. */
@@ -44,6 +55,10 @@ export const START_GAP: MintGap = { side: 'before', requestedAt: 0, attemptId: '
 export const toMintGap = ({ requestedAt, attemptId }: MintPosition, side: MintGap['side']): MintGap => ({
   ...{ side, requestedAt, attemptId },
 });
+
+/** Whether a request was accepted for an owner. */
+export const isOwnedBy = (state: MintOwner, { projectId, environmentId }: MintOwner): boolean =>
+  state.projectId === projectId && state.environmentId === environmentId;
 
 /** Below zero when `a` stands before `b`. The order of every store. */
 export function comparePositions(a: MintPosition, b: MintPosition): number {

@@ -14,6 +14,8 @@ export interface OwnStores {
   schemaIdOf(topic: string): number;
   /** Asks the database. @throws Error with the words of ClickHouse */
   query(sql: string): Promise<string>;
+  /** Gives every topic so many partitions, as an operator does. */
+  addPartitions(count: number): Promise<void>;
   /** Drops topics, schemas and database. */
   close(): Promise<void>;
 }
@@ -49,6 +51,9 @@ export async function openOwnStores({
     },
     schemaIdOf: (topic) => schemas.find(({ subject }) => subject === `${topic}-value`)!.id,
     query,
+    addPartitions: async (count) => {
+      await applyTopics({ ...topics, partitions: count });
+    },
     close: async () => {
       await query(`DROP DATABASE ${database} SYNC`);
       await dropTopics(topics);

@@ -45,6 +45,7 @@ export type ChainApiSettings = Pick<
   | 'MINTS_BURST'
   | 'REFRESHES_PER_HOUR'
   | 'PUBLISH_DEADLINE_MS'
+  | 'MINTS_LISTED_AFTER_MS'
 > & { PUBLIC_URL: string };
 
 /** The whole chain API without its port: limit, key, chain, parameters, store, answer. */

@@ -106,6 +106,8 @@ export const configSchema = z.object({
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
   /** Collections, tokens and stacks whose metadata a project may give. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
+  /** When requests are listed: until then one that was asked for earlier may still be on its way to the tables. */
+  MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
   /** How long brokers may take to store a request. From 100 ms on, which a healthy write never takes. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   /** As the operator has it, who makes keys. */

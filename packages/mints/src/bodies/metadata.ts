@@ -71,6 +71,7 @@ function readAttribute(item: JsonObject, at: string, faults: BodyFaults): Attrib
   const displayType = DISPLAY_TYPES.find((type) => type === display);
   if (typeof trait !== 'string') faults.add(`${at}trait_type`, 'must be a string');
   if (!isAttributeValue(value)) faults.add(`${at}value`, 'must be a string, a number or a boolean');
+  else if (isInexact(value)) faults.add(`${at}value`, INEXACT);
   if (display !== undefined && displayType === undefined)
     faults.add(`${at}display_type`, `must be one of ${DISPLAY_TYPES.join(', ')}`);
   if (typeof trait !== 'string' || !isAttributeValue(value)) return null;
@@ -78,6 +79,11 @@ function readAttribute(item: JsonObject, at: string, faults: BodyFaults): Attrib
   const attribute = { trait_type: trait.toWellFormed(), value: shown };
   return displayType === undefined ? attribute : { ...attribute, display_type: displayType };
 }
+
+/** Reading JSON has rounded it already, and what would be stored is not what was sent. */
+const isInexact = (value: AttributeValue): boolean =>
+  typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+const INEXACT = 'must be a string where a whole number lies beyond 9007199254740991 (2^53 - 1) on either side of zero';
 
 /** A number that JSON has and a double has not would be stored as null. */
 const isAttributeValue = (value: unknown): value is AttributeValue =>

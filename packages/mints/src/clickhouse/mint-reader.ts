@@ -71,17 +71,23 @@ function createReadPage(connection: MintConnection): MintReader['readPage'] {
 
 /** In ascending order. */
 async function readRows(connection: MintConnection, question: MintPageQuestion): Promise<MintState[]> {
-  const { collection, status, gap, direction, limit } = question;
+  const { collection, owner, horizon, status, gap, direction, limit } = question;
   const isNext = direction === 'next';
   const isInclusive = (gap.side === 'before') === isNext;
   const sign = `${isNext ? '>' : '<'}${isInclusive ? '=' : ''}`;
   const order = isNext ? '' : ' DESC';
+  const ofOwner =
+    owner === null ? '' : ' AND project_id = {project: String} AND environment_id = {environment: String}';
+  const ofTime = horizon === null ? '' : " AND requested_at <= fromUnixTimestamp64Milli({horizon: Int64}, 'UTC')";
   const ofStatus = status === null ? '' : ' AND status = {status: String}';
   const rows = await connection.read<StoredState>(
     `SELECT ${COLUMNS} FROM mint_requests FINAL WHERE ${OF_COLLECTION} AND (requested_at, attempt_id) ${sign} ` +
       "(fromUnixTimestamp64Milli({at: Int64}, 'UTC'), toFixedString(unhex({attempt: String}), 16))" +
-      `${ofStatus} ORDER BY requested_at${order}, attempt_id${order} LIMIT {limit: UInt32}`,
-    { ...paramsOf(collection), status: status ?? '', at: gap.requestedAt, attempt: gap.attemptId, limit },
+      `${ofOwner}${ofTime}${ofStatus} ORDER BY requested_at${order}, attempt_id${order} LIMIT {limit: UInt32}`,
+    {
+      ...{ ...paramsOf(collection), project: owner?.projectId ?? '', environment: owner?.environmentId ?? '' },
+      ...{ horizon: horizon ?? 0, status: status ?? '', at: gap.requestedAt, attempt: gap.attemptId, limit },
+    },
   );
   const states = rows.map(toState);
   return isNext ? states : states.toReversed();

@@ -10,7 +10,7 @@ import {
 } from '../claims.ts';
 import { type Quotas, toQuotaStanding } from '../quota.ts';
 import { foldAttempts, isTruer, type MintState } from '../states.ts';
-import { comparePositions, isBeyond, type MintReader, toMintPage } from '../store.ts';
+import { comparePositions, isBeyond, isOwnedBy, type MintReader, toMintPage } from '../store.ts';
 import type { MintView } from '../view.ts';
 
 export interface MemoryMints {
@@ -174,9 +174,11 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
     put: (...states) => void rows.push(...states),
     readOne: async (collection, referenceId) =>
       latestOf(collection).find((state) => state.referenceId === referenceId) ?? null,
-    readPage: async ({ collection, status, gap, direction, limit }) => {
-      const all = latestOf(collection).filter((state) => status === null || state.status === status);
-      const beyond = all.filter((state) => isBeyond(state, gap, direction));
+    readPage: async ({ collection, owner, horizon, status, gap, direction, limit }) => {
+      const own = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
+      const all = own.filter((state) => status === null || state.status === status);
+      const known = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
+      const beyond = known.filter((state) => isBeyond(state, gap, direction));
       return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
     },
     ready: async () => true,

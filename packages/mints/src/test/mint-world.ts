@@ -138,7 +138,8 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
       const parts = { claims, quotas, policy, isLogKnown, lapseMs: -1, publish: publish(order.fate) };
       const given = { collection: COLLECTION, projectId: 'p', environmentId: 'e', traceId: '0'.repeat(32) };
       try {
-        const wanted = { ...given, signer: SIGNERS[order.signer]!, assets: order.assets.map(assetOf) };
+        const requireSigner = async () => SIGNERS[order.signer]!;
+        const wanted = { ...given, requireSigner, assets: order.assets.map(assetOf) };
         await createAcceptMints(parts)(wanted);
         answered.push({ order, answer: 'accepted' });
       } catch (fault) {

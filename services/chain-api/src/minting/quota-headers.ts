@@ -1,5 +1,8 @@
+import { PublicError } from '@playline/errors';
 import type { Exchange, HeaderList } from '@playline/http';
-import { type QuotaPolicy, type QuotaSpent, type QuotaTexts, toQuotaTexts } from '@playline/mints';
+import { type QuotaPolicy, QuotaSpent, type QuotaTexts, toQuotaTexts } from '@playline/mints';
+
+const MS_PER_S = 1000;
 
 /** What the header fields of a quota are called, in the order limit, reset, remaining; and the member names of a body. */
 const NAMES = {
@@ -35,8 +38,15 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
   return Object.fromEntries(names.map(([name, header]) => [header.replaceAll('-', '_'), texts[name]]));
 }
 
-/** Lets the refusal say where the project stands. */
-export function showSpent(exchange: Exchange, policy: QuotaPolicy, { standing }: QuotaSpent): void {
+/**
+ * Lets a 429 say where its caller stands. Whose call it was may not be known yet when it is refused for something else than
+ * the quota (calls of an address, room for bodies): then nothing is left until it may be sent again.
+ */
+export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
+  if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
+  const { retryAfterS } = fault;
+  const nothing = { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS };
+  const standing = fault instanceof QuotaSpent ? fault.standing : nothing;
   const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, standing, Date.now()), true);
   const late = exchange.lateHeaders;
   exchange.lateHeaders = () => [...late(), ...headers];

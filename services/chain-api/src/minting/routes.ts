@@ -30,7 +30,12 @@ export interface MintingParts {
 
 export type MintingSettings = Pick<
   Config,
-  'MINTS_PER_MINUTE' | 'MINTS_BURST' | 'REFRESHES_PER_HOUR' | 'PUBLISH_DEADLINE_MS' | 'READ_DEADLINE_MS'
+  | 'MINTS_PER_MINUTE'
+  | 'MINTS_BURST'
+  | 'REFRESHES_PER_HOUR'
+  | 'PUBLISH_DEADLINE_MS'
+  | 'READ_DEADLINE_MS'
+  | 'MINTS_LISTED_AFTER_MS'
 >;
 
 const MINUTE_S = 60;
@@ -58,7 +63,7 @@ export function createMintingRoutes(
   const operations = [
     ...createRefreshes({ quotas, policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),
     createMint({ collections, acceptMints, policy: mintPolicy, ...publishing }),
-    createListMintRequests({ reader, cursors, deadlineMs }),
+    createListMintRequests({ reader, cursors, deadlineMs, settleMs: settings.MINTS_LISTED_AFTER_MS }),
     createGetMintRequest({ claims, reader, cursors, deadlineMs }),
   ];
   return operations.map((operation) => createCollectionRoute({ ...before, collections }, operation));

@@ -77,6 +77,7 @@ const settings: ChainApiSettings = {
   MINTS_BURST: 2000,
   REFRESHES_PER_HOUR: 10_000,
   PUBLISH_DEADLINE_MS: 2500,
+  MINTS_LISTED_AFTER_MS: 0,
   PUBLIC_URL: 'https://docs.test',
 };
 

@@ -1,5 +1,12 @@
-import { TOPICS } from '@playline/contracts';
-import type { AtomicPublisher, LogReader } from '@playline/stream';
+import {
+  frameRecord,
+  type MintTransactionRecord,
+  mintStateCodec,
+  TOPICS,
+  toMintStateKey,
+  toSignerKey,
+} from '@playline/contracts';
+import { type AtomicPublisher, type LogReader, toPartition } from '@playline/stream';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -95,4 +102,48 @@ describe('the log of a lane', () => {
     await appending;
     expect(namesOf(await taken)).toContain('behind');
   });
+
+  it('stays in the partition that it began in when an operator adds partitions: nothing is lost, and nothing doubled', async () => {
+    const [before, grown] = [createLog(), toGrownCount(ONE)];
+    const early = await before.openWriter(ONE);
+    await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
+    await stores.addPartitions(grown);
+    // The writer under way does not change over in mid-life, though somebody else asks how many there are.
+    await before.openWriter(OTHER);
+    await early.append({ ...NOTHING, states: [stateOf(ONE, 'standing')] });
+    const next = await createLog().openWriter(ONE);
+    expect(namesOf(next)).toEqual(expect.arrayContaining(['early', 'standing']));
+    expect(next.standing.transactions).toContainEqual(highWaterOf(ONE, 7));
+    await next.append({ ...NOTHING, states: [stateOf(ONE, 'next')] });
+    const last = await createLog().openWriter(ONE);
+    expect(namesOf(last)).toEqual(expect.arrayContaining(['early', 'standing', 'next']));
+    expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
+  });
+
+  it('serves no signer whose records stand in several partitions, and says so', async () => {
+    const topic = stores.prefix + TOPICS.mintStates.name;
+    const state = stateOf(ONE, 'astray');
+    const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
+    opened.push(publisher);
+    const value = frameRecord(stores.schemaIdOf(topic), mintStateCodec.encode(state));
+    const partition = partitionOf(ONE, toGrownCount(ONE));
+    await publisher.publish([{ topic, partition, key: Buffer.from(toMintStateKey(state)), value, headers: {} }]);
+    await expect(createLog().openWriter(ONE)).rejects.toThrow(/stand in several partitions of .*\(0, \d+\)/);
+    await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
+  });
+});
+
+const partitionOf = (lane: SignerLane, count: number) => toPartition(Buffer.from(toSignerKey(lane)), count);
+
+/** So many partitions that the signer's key no longer gives the first one. */
+function toGrownCount(lane: SignerLane): number {
+  let count = 2;
+  while (partitionOf(lane, count) === 0) count++;
+  return count;
+}
+
+const highWaterOf = ({ chain, signer }: SignerLane, nonce: number): MintTransactionRecord => ({
+  ...{ chain, signer, nonce, variant: 0, kind: 'high_water' },
+  ...{ contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0), gasLimit: 0 },
+  ...{ maxFeePerGas: '0', maxPriorityFeePerGas: '0', genesisHash: Buffer.alloc(32, 1), loggedAt: 1 },
 });

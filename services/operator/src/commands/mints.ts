@@ -109,7 +109,7 @@ function prepareList(values: Values): Work {
   const limit = numberOf(values, 'limit', { min: 1, max: 1000, fallback: 100 });
   return async (context, terminal) => {
     const { states } = await withReader(context, (reader) =>
-      reader.readPage({ collection, status, gap: START_GAP, direction: 'next', limit }),
+      reader.readPage({ collection, owner: null, horizon: null, status, gap: START_GAP, direction: 'next', limit }),
     );
     for (const state of states) terminal.result(toLine(state, values));
   };

@@ -38,5 +38,6 @@ export async function retryMint(parts: RetryParts, state: MintState): Promise<vo
     // Whose fate is not known is not decided here: whoever asked for it asks again.
     isLogKnown: async () => false,
   });
-  await accept({ collection, projectId, environmentId, signer: signer.address, traceId, assets: [state] });
+  const requireSigner = async () => signer.address;
+  await accept({ collection, projectId, environmentId, requireSigner, traceId, assets: [state] });
 }

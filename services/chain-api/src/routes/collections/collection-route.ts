@@ -1,11 +1,12 @@
 import type { CollectionRecord, KeyRecord, UsageCounter } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { ClientGone, type Exchange, type Route } from '@playline/http';
-import type { MintCollection } from '@playline/mints';
+import type { MintCollection, QuotaPolicy } from '@playline/mints';
 import type { AdmitCall } from '../../admit-call.ts';
 import type { Chain, RequireChain } from '../../chains.ts';
 import type { Authorise } from '../../minting/authorise.ts';
 import type { Collections } from '../../minting/collections.ts';
+import { showLimited } from '../../minting/quota-headers.ts';
 import { ADDRESS, invalidParameters } from '../../parameters.ts';
 
 /** A call about a collection, by whoever may make it. */
@@ -22,6 +23,8 @@ export interface CollectionOperation {
   readonly method: 'GET' | 'POST';
   /** Below the collection, in the words of express. */
   readonly path: string;
+  /** Of the quota that calls of it use; a refusal under any limit says where the caller stands. */
+  readonly policy?: QuotaPolicy;
   readonly answer: (call: CollectionCall) => Promise<void>;
 }
 
@@ -49,7 +52,10 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
     path: `/v1/chains/:chain_name/collections/:contract_address${operation.path}`,
     hot: true,
     handle: async (exchange, params) => {
-      await admit(exchange);
+      await admit(exchange).catch((fault: unknown) => {
+        if (operation.policy !== undefined) showLimited(exchange, operation.policy, fault);
+        throw fault;
+      });
       const key = await authorise(exchange);
       try {
         // Named parameters are single texts; only wildcards are lists.

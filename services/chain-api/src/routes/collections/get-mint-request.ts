@@ -1,6 +1,7 @@
 import { PublicError } from '@playline/errors';
 import { settleWithin } from '@playline/http';
 import {
+  isOwnedBy,
   isReferenceId,
   type MintClaims,
   type MintCollection,
@@ -36,10 +37,11 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
   return {
     method: 'GET',
     path: '/nfts/mint-requests/:reference_id',
-    answer: async ({ exchange, chain, collection, params }) => {
+    answer: async ({ exchange, chain, collection, record, params }) => {
       const referenceId = params.reference_id ?? '';
       const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(collection, referenceId)) : null;
-      if (state === null)
+      // Of another project, which had the collection before: to this one there is none.
+      if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
       const scope = { collection, status: null };
       const page = {

@@ -15,6 +15,8 @@ export interface ListMintRequestsParts {
   readonly reader: Pick<MintReader, 'readPage'>;
   readonly cursors: MintCursors;
   readonly deadlineMs: number;
+  /** Milliseconds after which a request stands in the tables. */
+  readonly settleMs: number;
 }
 
 type Status = NonNullable<MintPageQuestion['status']>;
@@ -26,12 +28,15 @@ const STATUS: Kind<Status> = {
 };
 
 /** Builds GET mint-requests: what was asked for, in that order, as the tables have it. */
-export function createListMintRequests({ reader, cursors, deadlineMs }: ListMintRequestsParts): CollectionOperation {
+export function createListMintRequests(parts: ListMintRequestsParts): CollectionOperation {
+  const { reader, cursors, deadlineMs, settleMs } = parts;
   return {
     method: 'GET',
     path: '/nfts/mint-requests',
-    answer: async ({ exchange, chain, collection }) => {
-      const question = parseListQuery(exchange.request.url ?? '', collection, cursors);
+    answer: async ({ exchange, chain, collection, record }) => {
+      const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      // What was asked for by whoever had the collection before is nobody's business here.
+      const question: MintPageQuestion = { ...asked, owner: record, horizon: Date.now() - settleMs };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
       const scope = { collection, status: question.status };
       const page = {
@@ -45,7 +50,11 @@ export function createListMintRequests({ reader, cursors, deadlineMs }: ListMint
 }
 
 /** @throws PublicError VALIDATION_ERROR with everything that is wrong */
-function parseListQuery(target: string, collection: MintCollection, cursors: MintCursors): MintPageQuestion {
+function parseListQuery(
+  target: string,
+  collection: MintCollection,
+  cursors: MintCursors,
+): Omit<MintPageQuestion, 'owner' | 'horizon'> {
   const parameters = createParameters(parseQuery(target));
   const status = parameters.read('status', STATUS);
   const isScopeRight = parameters.faults.length === 0;

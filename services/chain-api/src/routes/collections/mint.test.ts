@@ -1,12 +1,33 @@
+import { type ClientRequest, request } from 'node:http';
 import { toSignerKey } from '@playline/contracts';
+import { MINT_BODY_BYTES_MAX, toRequestedState } from '@playline/mints';
+import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { COLLECTION, ELSEWHERE, SIGNER, signableKeyRecord, THEIRS, UNLINKED } from '../../test/minting-world.ts';
-import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
+import {
+  COLLECTION,
+  ELSEWHERE,
+  SECRET_KEY_HEADER,
+  SIGNER,
+  signableKeyRecord,
+  THEIRS,
+  UNLINKED,
+} from '../../test/minting-world.ts';
+import { expectEnvelope, openChainApi, type TestChainApi } from '../../test/open-chain-api.ts';
 
 const OWNER = `0x${'Ab'.repeat(20)}`;
 const MINTS = `/${COLLECTION}/nfts/mint-requests`;
 const asset = (reference_id: string, over: object = {}) => ({ reference_id, owner_address: OWNER, ...over });
 const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
+
+/** The largest body that is taken is announced, and does not come. */
+function sendHeadersOnly({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>): ClientRequest {
+  const sent = { 'content-type': 'application/json', 'content-length': MINT_BODY_BYTES_MAX };
+  const headers = { ...sent, [SECRET_KEY_HEADER]: minting.secretKey };
+  const sending = request(`${url}/v1/chains/demo-chain/collections${MINTS}`, { method: 'POST', headers });
+  sending.on('error', () => {});
+  sending.flushHeaders();
+  return sending;
+}
 
 describe('POST mint-requests', () => {
   it('answers 202 with the four values as texts and as headers, once the requests are on the log under their signer', async () => {
@@ -73,6 +94,35 @@ describe('POST mint-requests', () => {
     expect((await api.call(MINTS, { body: order('id-1') })).status).toBe(409);
   });
 
+  it.each([
+    ['mint-requests', MINTS, 'imx-remaining-mint-requests', 'imx-mint-requests-limit-reset'],
+    ['refresh-metadata', `/${COLLECTION}/refresh-metadata`, 'imx-remaining-refreshes', 'imx-refresh-limit-reset'],
+  ])('is 429 with the headers of %s also past the limit of calls', async (_what, path, remaining, reset) => {
+    const api = await openChainApi({ RATE_LIMIT_CALLS: 1 });
+    await api.call(path, { body: order('a') });
+    const answer = await api.call(path, { body: order('b') });
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(answer.headers.get(remaining)).toBe('0');
+    expect(answer.headers.get(reset)).toMatch(/Z$/);
+    const retryAfter = path === MINTS ? 'imx-mint-requests-retry-after' : 'retry-after';
+    expect(answer.headers.get(retryAfter)).toBe(answer.headers.get('retry-after'));
+  });
+
+  it('is 429 with the headers also while bodies have no room', async () => {
+    const api = await openChainApi();
+    const hanging = Array.from({ length: 16 }, () => sendHeadersOnly(api));
+    let answer: Response | null = null;
+    await until('there is no room', async () => {
+      answer = await api.call(MINTS, { body: order('a') });
+      return answer.status === 429;
+    });
+    const { headers } = answer as unknown as Response;
+    expect(headers.get('imx-remaining-mint-requests')).toBe('0');
+    expect(headers.get('imx-mint-requests-retry-after')).toBe(headers.get('retry-after'));
+    for (const each of hanging) each.destroy();
+  });
+
   it('counts each token id once', async () => {
     const api = await openChainApi();
     const assets = ['a', 'b', 'c'].map((id) => asset(id, { token_id: id === 'c' ? '2' : '1' }));
@@ -88,6 +138,15 @@ describe('POST mint-requests', () => {
     expect(await answer.json()).toMatchObject({
       message: expect.stringMatching(/create a signable key in the portal/),
     });
+  });
+
+  it('is 409 for what is taken before anybody asks who signs', async () => {
+    const api = await openChainApi();
+    await api.call(MINTS, { body: order('a') });
+    api.minting.signableKeys.length = 0;
+    const answer = await api.call(MINTS, { body: order('a', 'b') });
+    expect(answer.status).toBe(409);
+    await expectEnvelope(answer, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a'] });
   });
 
   it('is signed for by the oldest live key of the environment', async () => {
@@ -130,6 +189,34 @@ describe('POST mint-requests', () => {
     const answer = await fetch(url, { method: 'POST', headers: sent, body: JSON.stringify(order('a')) });
     expect(answer.status).toBe(status);
     await expectEnvelope(answer, code, { header: 'x-service-api-key' });
+  });
+});
+
+describe('a collection that another project had before', () => {
+  it('shows its new project none of the former requests, and keeps their reference ids taken', async () => {
+    const api = await openChainApi();
+    const { minting } = api;
+    await api.call(MINTS, { body: order('ours') });
+    const former = toRequestedState(minting.requests[0]!);
+    for (const [at, over] of [
+      { projectId: 'former', environmentId: 'former-production' },
+      { projectId: 'demo', environmentId: 'demo-production' },
+    ].entries())
+      minting.reader.put({ ...former, ...over, referenceId: `former-${at}`, attemptId: String(at).repeat(32) });
+    minting.reader.put(former);
+    await minting.mints.view.restore([
+      { ...former, projectId: 'former', referenceId: 'known', attemptId: '2'.repeat(32), error: 'secret' },
+    ]);
+    const list = (await (await api.call(MINTS)).json()) as { result: { reference_id: string }[] };
+    expect(list.result.map(({ reference_id }) => reference_id)).toEqual(['ours']);
+    for (const id of ['former-0', 'former-1', 'known']) {
+      const answer = await api.call(`${MINTS}/${id}`);
+      expect(answer.status).toBe(404);
+      await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+    }
+    const again = await api.call(MINTS, { body: order('known') });
+    expect(again.status).toBe(409);
+    await expectEnvelope(again, 'CONFLICT_ERROR', { id: 'reference_id', values: ['known'] });
   });
 });
 

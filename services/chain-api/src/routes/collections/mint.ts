@@ -1,14 +1,7 @@
 import { settleWithin } from '@playline/http';
-import {
-  type AcceptMints,
-  MINT_BODY_BYTES_MAX,
-  parseMintBody,
-  type QuotaPolicy,
-  QuotaSpent,
-  toQuotaTexts,
-} from '@playline/mints';
+import { type AcceptMints, MINT_BODY_BYTES_MAX, parseMintBody, type QuotaPolicy, toQuotaTexts } from '@playline/mints';
 import type { Collections } from '../../minting/collections.ts';
-import { showSpent, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import type { CollectionOperation } from './collection-route.ts';
 
@@ -26,16 +19,17 @@ export function createMint(parts: MintParts): CollectionOperation {
   return {
     method: 'POST',
     path: '/nfts/mint-requests',
+    policy,
     answer: async ({ exchange, collection, record }) => {
       const standing = await withBody(exchange, MINT_BODY_BYTES_MAX, async (body) => {
         const assets = parseMintBody(body);
         const { projectId, environmentId } = record;
-        const signer = await collections.requireSigner(environmentId);
-        const order = { collection, projectId, environmentId, signer, assets, traceId: exchange.traceId };
+        const requireSigner = () => collections.requireSigner(environmentId);
+        const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
         // It goes on behind the deadline: requests that come to stand on the log are to be confirmed too.
         return settleWithin(deadlineMs, acceptMints(order));
       }).catch((fault: unknown) => {
-        if (fault instanceof QuotaSpent) showSpent(exchange, policy, fault);
+        showLimited(exchange, policy, fault);
         throw fault;
       });
       const texts = toQuotaTexts(policy, standing, Date.now());

@@ -13,7 +13,7 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { MintTopics } from '../../minting/publish.ts';
-import { showSpent, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import type { CollectionCall, CollectionOperation } from './collection-route.ts';
 
@@ -29,7 +29,7 @@ export interface RefreshParts {
 export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
   const refresh = createRefresh(parts);
   const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
-    ...{ method: 'POST', path },
+    ...{ method: 'POST', path, policy: parts.policy },
     answer: async (call) => {
       const { texts } = await refresh(call, (body) => ({ subjects: parse(body), read: null }));
       const headers = toQuotaHeaders('refresh', texts, false);
@@ -38,7 +38,7 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   });
   return [
     {
-      ...{ method: 'POST', path: '/refresh-metadata' },
+      ...{ method: 'POST', path: '/refresh-metadata', policy: parts.policy },
       answer: async (call) => {
         const { texts, read } = await refresh(call, (body) => {
           const metadata = parseCollectionBody(body);
@@ -94,7 +94,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
         return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };
       });
     } catch (fault) {
-      if (fault instanceof QuotaSpent) showSpent(exchange, policy, fault);
+      showLimited(exchange, policy, fault);
       throw fault;
     }
   };

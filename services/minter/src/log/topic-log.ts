@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource, toSignerKey } from '@playline/contracts';
+import { type LogBounds, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
+import type { SignerLane } from '../ports.ts';
+
+/** A topic as it is called on the broker, and the id of its schema. */
+export interface MintTopic {
+  readonly name: string;
+  schemaId(): Promise<number>;
+}
+
+/** A value of one kind; a tombstone has none. */
+export interface Kept<R> {
+  readonly key: string;
+  readonly record: R | null;
+}
+
+/** A topic of records of signers, followed as it grows. */
+export interface TopicLog<R> {
+  readonly name: string;
+  /**
+   * Reads on from where it was read to last, each record once. @param options.isWhole to the end of all that stands at the
+   * call; else as far as it can be read without waiting for anybody
+   * @returns where the topic ended
+   */
+  follow(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
+  /**
+   * The partition that all records of a signer stand in, as far as the topic was followed. The one that its key gives today
+   * is that of a signer without records alone: it is another one once an operator has added partitions.
+   * @throws Error when they stand in several: nobody can tell their order
+   */
+  homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
+  /** Records of a signer in a partition, in order. */
+  read(lane: SignerLane, home: LogBounds): AsyncGenerator<Kept<R>>;
+  toPlaced(partition: number, key: string, record: R | null): Promise<PlacedRecord>;
+}
+
+export interface TopicLogParts<R> {
+  readonly reader: LogReader;
+  readonly schemaOf: SchemaSource;
+  readonly topic: MintTopic;
+  readonly codec: RecordCodec<R>;
+  /** Is told of each record once, in the order of its partition. */
+  readonly onRecord?: (record: R) => void;
+}
+
+/** An open transaction of another signer holds readers back for ten seconds at most, and brokers look every ten. */
+const DECIDED_MAX_MS = 40_000;
+const DECIDED_LOOK_MS = 20;
+
+export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog<R> {
+  const { reader, topic, codec, onRecord } = parts;
+  const readSection = createReadSection(parts);
+  /** By the key of the signer. */
+  const partitionsOf = new Map<string, Set<number>>();
+  const places = new Map<number, number>();
+  let following: Promise<unknown> = Promise.resolve();
+  const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
+    for (const { partition, start, end } of bounds) {
+      const from = Math.max(places.get(partition) ?? start, start);
+      for await (const { record, offset } of readSection({ partition, start: from, end })) {
+        places.set(partition, offset + 1);
+        if (record === null) continue;
+        const key = toSignerKey(record);
+        partitionsOf.set(key, (partitionsOf.get(key) ?? new Set()).add(partition));
+        onRecord?.(record);
+      }
+      places.set(partition, Math.max(from, end));
+    }
+    return bounds;
+  };
+  return {
+    name: topic.name,
+    // One after the other: a look that was under way may have asked for the ends before this call.
+    follow: ({ isWhole }) => {
+      const bounds = () => (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name));
+      const followed = following.catch(() => {}).then(async () => readOn(await bounds()));
+      following = followed;
+      return followed;
+    },
+    homeOf: (lane, bounds) => {
+      const partition = chooseHome(topic.name, lane, partitionsOf.get(toSignerKey(lane)) ?? bounds.length);
+      const home = bounds.find((each) => each.partition === partition);
+      if (home === undefined) throw new Error(`${topic.name} has no partition ${partition} any more`);
+      return home;
+    },
+    read: async function* (lane, home) {
+      for await (const kept of readSection(home))
+        if (kept.record === null || toSignerKey(kept.record) === toSignerKey(lane)) yield kept;
+    },
+    toPlaced: async (partition, key, record) => ({
+      ...{ topic: topic.name, partition, key: Buffer.from(key), headers: {} },
+      value: record === null ? null : frameRecord(await topic.schemaId(), codec.encode(record)),
+    }),
+  };
+}
+
+/** @param found partitions that records of the signer stand in; where it has none, how many partitions there are */
+function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
+  const key = toSignerKey(lane);
+  if (typeof found === 'number') return toPartition(Buffer.from(key), found);
+  const partitions = [...found].sort((one, other) => one - other);
+  if (partitions.length === 1) return partitions[0]!;
+  throw new Error(
+    `Records of ${key} stand in several partitions of ${topic} (${partitions.join(', ')}), so nobody can tell their order. ` +
+      'Nothing is signed for this signer.',
+  );
+}
+
+function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<R>) {
+  const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
+  const decode = async (value: Buffer): Promise<R> => {
+    const read = await readValue(value);
+    // Passed over, it would be as if it had never been decided.
+    if (read.kind === 'unreadable') throw new Error(`a record of ${topic.name} cannot be read: ${read.reason}`);
+    // A plain object: the class of the codec would not equal a record from elsewhere.
+    return { ...read.record };
+  };
+  /** Records of offsets from `start` to before `end`. @throws Error when the log shows less */
+  return async function* (section: LogBounds): AsyncGenerator<Kept<R> & { readonly offset: number }> {
+    for await (const { key, value, offset } of reader.read({ topic: topic.name, ...section, isWhole: true })) {
+      const record = value === null ? null : await decode(value);
+      yield { key: key?.toString() ?? '', record, offset: Number(offset) };
+    }
+  };
+}
+
+/**
+ * Where a topic ends now, once all of it is decided. Readers are shown what stands in front of the first transaction that is
+ * open, and another signer may have one in this partition: the records that are looked for may stand behind it.
+ */
+async function readDecided(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
+  const ends = await reader.bounds(topic, { undecided: true });
+  if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
+  const until = performance.now() + DECIDED_MAX_MS;
+  for (;;) {
+    const decided = await reader.bounds(topic);
+    if (ends.every(({ partition, end }) => (decided[partition]?.end ?? -1) >= end)) return ends;
+    if (performance.now() > until) throw new Error(`${topic} has a transaction that does not end`);
+    await delay(DECIDED_LOOK_MS);
+  }
+}
