@@ -35,8 +35,9 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
     path: '/nfts/mint-requests',
     answer: async ({ exchange, chain, collection, record }) => {
       const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      const askedAtMs = Date.now();
       // What was asked for by whoever had the collection before is nobody's business here.
-      const question: MintPageQuestion = { ...asked, owner: record, horizon: Date.now() - settleMs };
+      const question: MintPageQuestion = { ...asked, owner: record, horizon: askedAtMs - settleMs };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
       const scope = { collection, status: question.status };
       const page = {
