@@ -24,7 +24,7 @@ export interface Horizons {
 const READ_MAX_MS = 250;
 /**
  * A page that others are read beside takes a watermark that is up to so old: writers publish a few a second, and to ask
- * Redis was one eighth of what a page costs the process. A lone reader gets what was published before it asked.
+ * Redis was one eighth of what a page costs the process. A lone reader gets what was published before it asked, and so does whoever comes to the end.
  */
 const COMPANY_AGE_MAX_MS = 50;
 

@@ -94,6 +94,25 @@ describe('200', () => {
     expect(idsOf(await api.history())).toEqual([known.id, coming.id]);
   });
 
+  it('has at its end all that was published before it was asked for, also beside other readers', async () => {
+    let watermark = NOON_US;
+    const api = await openChainApi({
+      watermarks: {
+        read: async () => {
+          const read = watermark;
+          await new Promise((resolve) => setImmediate(resolve));
+          return read;
+        },
+      },
+    });
+    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
+    await api.put(known, coming);
+    const together = async () => (await Promise.all(Array.from({ length: 8 }, () => api.history()))).map(idsOf);
+    expect(await together()).toEqual(Array(8).fill([known.id]));
+    watermark = NOON_US + 10;
+    expect(await together()).toEqual(Array(8).fill([known.id, coming.id]));
+  });
+
   it('goes on under the last watermark while none can be read', async () => {
     let away = false;
     const read = async () => {

@@ -20,20 +20,32 @@ export interface HistoryParts {
   deadlineMs: number;
 }
 
+type Asked = Omit<PageQuestion, 'horizon'>;
+
 /** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const company = createCompany();
-  const readPage = async (question: Omit<PageQuestion, 'horizon'>, chain: Chain): Promise<ActivityPage> => {
+  const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
     // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
     // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
-    const known = await horizonOf(chain.partition, company.isThere());
+    const known = await horizonOf(chain.partition, hasCompany);
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
       throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
-    const horizon = Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
+    return Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
+  };
+  const readPage = async (question: Asked, chain: Chain): Promise<ActivityPage> => {
+    const hasCompany = company.isThere();
+    const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
-    return page;
+    // A reader takes a page that is not full for the end, so nothing that was published before it asked may be missing.
+    if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
+    const latest = await horizonAt(question, chain, false);
+    if (latest === horizon) return page;
+    const again = await store.readPage({ ...question, horizon: latest });
+    assertOfPartition(again, chain);
+    return again;
   };
   return {
     path: '/activity-history',
