@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRow } from '@playline/chain';
 import { createMemoryChain, putActivities } from '@playline/chain/memory';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   CHAIN,
   OTHER_CHAIN,
@@ -95,12 +96,15 @@ describe('200', () => {
   });
 
   it('has at its end all that was published before it was asked for, also beside other readers', async () => {
+    // As if all of it were in one moment.
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
     let watermark = NOON_US;
     const api = await openChainApi({
       watermarks: {
         read: async () => {
           const read = watermark;
-          await new Promise((resolve) => setImmediate(resolve));
+          await delay(20);
           return read;
         },
       },
