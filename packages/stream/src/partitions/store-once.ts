@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { OversizeFault } from '../ports.ts';
 
 /**
@@ -57,7 +56,8 @@ export const REFUSALS_MAX = 5;
  * 2. The others are sent under the token of the range. From then on that token is closed: the store drops every copy
  *    that an earlier attempt or an earlier owner still has on its way.
  * 3. Rows that are missing even then are nowhere, and no token that they were sent under can store them any more. They
- *    are sent under the tokens of the two halves of the range, each by the same steps.
+ *    are sent under the tokens of the two halves of the range, each by the same steps. The row of a range that cannot be
+ *    halved is sent under further tokens of that range, one after the other.
  * A range that is refused for its size again and again goes to step 3 as well. One row of each part closes its token.
  *
  * Every owner goes through the same tokens in the same order, so two owners never write a row under two tokens.
@@ -104,8 +104,7 @@ async function storeRest(options: StoreOnceOptions, rest: readonly number[], ran
   await close(options, rest, token);
   const missing = await findMissing(rows, rest);
   if (missing.length === 0) return;
-  // The last name of all has been used up. Acknowledged under a new one, the rows surely stand.
-  if (end - start <= 1) return await rows.insert(missing, `${token}|${randomUUID()}`);
+  if (end - start <= 1) return await storeUnderFurther(options, missing, token);
   const middle = start + Math.floor((end - start) / 2);
   const isLow = (row: number) => rows.offsetOf(row) < middle;
   await storeRest(options, missing.filter(isLow), { start, end: middle });
@@ -114,6 +113,17 @@ async function storeRest(options: StoreOnceOptions, rest: readonly number[], ran
     missing.filter((row) => !isLow(row)),
     { start: middle, end },
   );
+}
+
+/**
+ * Stores the row of a range that cannot be halved, whose token is used up: under further tokens, one after the other. They
+ * are the same for every owner, as those before: under tokens of their own, two owners would store the row twice.
+ */
+async function storeUnderFurther(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
+  for (let missing = rest, further = 1; missing.length > 0; further++) {
+    await close(options, missing, `${token}|${further}`);
+    missing = await findMissing(options.rows, missing);
+  }
 }
 
 /** Has the store remember the token, in each part that the rows go to; with all the rows unless they are too many. */
