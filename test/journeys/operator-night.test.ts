@@ -64,6 +64,7 @@ const SETTINGS: Record<string, string> = {
   MINTS_PER_MINUTE: '100',
   MINTS_BURST: '1000',
   REFRESHES_PER_HOUR: '500',
+  MINTS_LISTED_AFTER_MS: '4000',
 };
 
 /** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
