@@ -20,18 +20,19 @@ afterAll(async () => {
   await portal?.close();
 });
 
+/** Runs in a page: of the row that is open what each button copies, and what stands beside it. */
+const COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
+  const button = dd.querySelector('button.copy');
+  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
+}))`;
+
 it('a folded row of live messages lets everything in it be copied, as it came', async () => {
   const { page, context, faults } = await openTab(browser, { portal, accountId });
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
   await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/live', planted));
   const row = page.locator('.live tbody tr', { hasText: 'name of an event' });
   await row.locator('summary').click();
-  const copied = (await row.evaluate(
-    `(row) => Object.fromEntries([...row.querySelectorAll('dd')].flatMap((dd) => {
-      const button = dd.querySelector('button.copy');
-      return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
-    }))`,
-  )) as Record<string, [copied: string, shown: string]>;
+  const copied = (await page.evaluate(COPIED)) as Record<string, [copied: string, shown: string]>;
   const names = ['message id', 'trace id', 'anonymousId', 'userId', 'page', 'properties', 'traits'];
   expect(Object.keys(copied)).toEqual(names);
   for (const [name, [text, shown]] of Object.entries(copied)) expect([name, text]).toEqual([name, shown]);

@@ -71,6 +71,25 @@ export const callOf = (view: string, args: Record<string, string>) =>
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')})`;
 
+/** What happened on a chain, and what was asked for of it. */
+function chainRowsOf(environment: Environment, key: string): Record<string, Record<string, unknown>> {
+  const word = environment === OURS ? 'ours' : 'stray';
+  const contract = CONTRACT[environment];
+  return {
+    mint_requests: {
+      ...{ environment_id: environment, chain: 'main', contract, requested_at: TIME, reference_id: `${word}-asset` },
+      ...{ attempt_id: key, project_id: PROJECT_OF[environment], signer: 'm'.repeat(20), owner: 'o'.repeat(20) },
+      ...{ status: 'pending', stage: 'accepted', trace_id: traceOf(environment), revision: 1 },
+    },
+    activity_feeds: {
+      ...{ entry: 'version', feed: `main ${addressOf(environment)} *`, updated_at: TIME, indexed_at: TIME },
+      ...{ id: MESSAGE[environment], superseded_at: '2255-01-01 00:00:00' },
+      members: `"details":{"order_id":"${word}-order"}`,
+    },
+    tokens: { chain: 'main', contract, updated_at: TIME, name: `${word}-coin` },
+  };
+}
+
 function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
   const word = environment === OURS ? 'ours' : 'stray';
   const key = Buffer.from(KEY[environment], 'hex').toString();
@@ -92,27 +111,7 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
       ...{ ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', library: `${word}-library` },
       ...{ trace_id: traceOf(environment), received_at: TIME, ...log },
     },
-    mint_requests: {
-      ...{
-        ...of,
-        chain: 'main',
-        contract: CONTRACT[environment],
-        requested_at: TIME,
-        reference_id: `${word}-asset`,
-        revision: 1,
-      },
-      ...{ attempt_id: key, project_id: PROJECT_OF[environment], signer: 'm'.repeat(20), owner: 'o'.repeat(20) },
-      ...{ status: 'pending', stage: 'accepted', trace_id: traceOf(environment), ...log },
-    },
-    activity_feeds: {
-      ...{ entry: 'version', feed: `main ${addressOf(environment)} *`, updated_at: TIME, indexed_at: TIME },
-      ...{
-        id: MESSAGE[environment],
-        superseded_at: '2255-01-01 00:00:00',
-        members: `"details":{"order_id":"${word}-order"}`,
-      },
-    },
-    tokens: { chain: 'main', contract: CONTRACT[environment], updated_at: TIME, name: `${word}-coin` },
+    ...chainRowsOf(environment, key),
     erasure_requests: {
       ...{
         ...of,
