@@ -54,10 +54,10 @@ function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, u
 ${choice({ name: 'collection', label: 'Collection', value: collection, choices: [all, ...named] })}
 ${choice({ name: 'kind', label: 'Kind', value: type, choices: [all, ...kinds] })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
-${field({ name: 'since', label: 'Indexed from (UTC)', value: since, charactersMax: 19 })}
+${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
 <button class="outline">Show</button> <a href="${path}">Show all</a>
-<p class="hint">Times as 2026-11-01 10:00: when an activity was first indexed. What came or changed last stands on top.</p></form>`;
+<p class="hint">Times as 2026-11-01 10:00, of when an activity was first indexed. What came or changed last stands on top.</p></form>`;
 }
 
 interface Shown {

@@ -15,7 +15,7 @@ const DIGITS = /^\d+$/;
 
 /** Activities, one a row. */
 export function toTable(activities: readonly ActivityLine[], words: ContractWords): Markup {
-  const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction', 'Activity'];
+  const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction, id'];
   return table(
     'Activities',
     heads,
@@ -30,7 +30,7 @@ export const recordOf = ({ linked }: ContractWords, { chain, contractAddress }: 
 export const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
 function toRow(activity: ActivityLine, words: ContractWords): readonly HtmlValue[] {
-  const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash, blockNumber } = activity;
+  const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash } = activity;
   return [
     html`${time(updatedMs)}<br><span class="quiet">indexed ${time(indexedMs)}</span>`,
     type,
@@ -38,12 +38,12 @@ function toRow(activity: ActivityLine, words: ContractWords): readonly HtmlValue
     addressOr(from, 'the address that it left'),
     addressOr(to, 'the address that got it'),
     payment === null ? '–' : toPaid(payment, words),
-    transactionHash === ''
-      ? '–'
-      : html`${copyable(transactionHash, 'the hash of the transaction')}<br><span class="quiet">block ${blockNumber === '' ? '–' : blockNumber}</span>`,
-    copyable(id, 'the id of the activity'),
+    html`${transactionHash === '' ? '' : toTransaction(activity)}${copyable(id, 'the id of the activity')}`,
   ];
 }
+
+const toTransaction = ({ transactionHash, blockNumber }: ActivityLine): Markup =>
+  html`${copyable(transactionHash, 'the hash of the transaction')}<br><span class="quiet">block ${blockNumber === '' ? '–' : blockNumber}</span><br>`;
 
 const addressOr = (address: string, label: string): HtmlValue => (address === '' ? '–' : copyable(address, label));
 
