@@ -7,6 +7,8 @@ import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 const START_MS = 120_000;
 const ENUMERATION_MS = 180_000;
 const VIEWS = Object.keys(argumentsOf(OURS)).sort();
+/** The argument that says whose rows are meant. */
+const PLACE = /^(environments?|project|contracts)$/;
 const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
 
 let engine: AnalystsEngine;
@@ -61,8 +63,20 @@ describe('the account of the portal', () => {
   });
 
   it.each(VIEWS)('takes what %s is told for one name: no pattern, no list, no words of SQL', async (view) => {
-    const [named, at] = Object.entries(ours[view]!).find(([name]) => /^(environments?|project)$/.test(name))!;
-    const odd = ['%', '*', 'demo%', 'game%', '', "demo-2' --", "x') OR ('1' = '1", "' OR environment_id = 'demo-2"];
+    const [named, at] = Object.entries(ours[view]!).find(([name]) => PLACE.test(name))!;
+    const odd = [
+      '%',
+      '*',
+      'main *',
+      'main % ',
+      'main 0x',
+      'demo%',
+      'game%',
+      '',
+      "demo-2' --",
+      "x') OR ('1' = '1",
+      "' OR environment_id = 'demo-2",
+    ];
     for (const word of odd) {
       const literal = `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
       const value = at.startsWith('[') ? `[${literal}]` : literal;
@@ -73,7 +87,7 @@ describe('the account of the portal', () => {
 
   it.each(VIEWS)('is told by %s nothing of what its other arguments name in another environment', async (view) => {
     const mixed = { ...other[view]! };
-    for (const name of ['environment', 'environments', 'project']) if (name in mixed) mixed[name] = ours[view]![name]!;
+    for (const name of Object.keys(mixed).filter((each) => PLACE.test(each))) mixed[name] = ours[view]![name]!;
     const { ok, text } = await read(callOf(view, mixed));
     expect([ok, ofOther(text)]).toEqual([true, false]);
   });

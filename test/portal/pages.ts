@@ -103,6 +103,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/projects/:project/environments/:environment/erasures': {},
   '/projects/:project/environments/:environment/mints': {},
+  '/projects/:project/environments/:environment/activities': {},
   '/projects/:project/environments/:environment/erasures/:erasure/receipt': {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
@@ -232,6 +233,7 @@ export const FILES: readonly ((planted: Planted) => string)[] = [
   (planted) => `/projects/${encodeURIComponent(planted.id)}/audit?as=csv`,
   (planted) => `${pathFor(REJECTIONS, planted).split('?')[0]}?as=csv`,
   (planted) => `${pathFor('/projects/:project/environments/:environment/mints', planted)}?as=csv`,
+  (planted) => `${pathFor('/projects/:project/environments/:environment/activities', planted)}?as=csv`,
 ];
 
 /** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */

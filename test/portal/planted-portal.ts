@@ -2,6 +2,7 @@ import type { OpenIdProvider } from '@playline/access-keys';
 import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
 import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
 import type {
+  ActivityLine,
   AuditLine,
   ConsentChange,
   ErasureLine,
@@ -12,6 +13,7 @@ import type {
   Rejection,
   RejectionCount,
   RejectionStep,
+  TokenLine,
 } from '../../services/portal/src/reads/index.ts';
 import { createMemoryReads } from '../../services/portal/src/test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
@@ -27,6 +29,9 @@ export interface PlantedRows {
   readonly consents: Record<string, ConsentChange[]>;
   readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
+  /** By `chain 0x…`. */
+  readonly activities: Record<string, ActivityLine[]>;
+  readonly tokens: Record<string, TokenLine>;
   readonly mints: Record<string, MintLine[]>;
   readonly mintSigners: Record<string, MintSigner[]>;
   readonly audit: Record<string, AuditLine[]>;
@@ -49,6 +54,8 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     consents: {},
     ids: {},
     erasures: {},
+    activities: {},
+    tokens: {},
     mints: {},
     mintSigners: {},
     audit: {},
@@ -104,8 +111,31 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
     {
       ...{ messageId: STORED_ID, traceId: TRACE_ID, receivedAt: Date.now() },
       ...{ type: 'track', name: textOf('name of a stored event'), surface: textOf('surface of a stored event') },
+      isTest: false,
     },
   ];
+}
+
+/** A sale and a payout of a contract, with a text wherever a chain or its contracts could have said one. */
+export function plantActivities({ rows }: PlantedPortal, contractAddress: string, textOf: TextOf): void {
+  const contract = { chain: 'demo-chain', contractAddress };
+  const name = `demo-chain ${contractAddress}`;
+  const nowMs = Date.now();
+  const sale: ActivityLine = {
+    ...{ ...contract, id: textOf('id of an activity'), type: textOf('kind of an activity') },
+    ...{ updatedUs: nowMs * 1000, updatedMs: nowMs, indexedMs: nowMs - 60_000 },
+    ...{ from: textOf('address of a seller'), to: textOf('address of a buyer') },
+    assets: [{ contractAddress, tokenId: textOf('id of a token'), amount: textOf('amount of an activity') }],
+    payment: { contractAddress: '', symbol: textOf('symbol of a coin'), amount: textOf('price of a sale') },
+    ...{ transactionHash: textOf('transaction of an activity'), blockNumber: textOf('block of an activity') },
+  };
+  const payout = {
+    ...{ ...sale, id: STORED_ID, updatedUs: nowMs * 1000 - 1, payment: null },
+    assets: [{ contractAddress, tokenId: '', amount: '7' }],
+  };
+  rows.activities[name] = [sale, payout];
+  const words = { name: textOf('name of a token'), symbol: textOf('symbol of a token') };
+  rows.tokens[name] = { ...contract, ...words, decimals: 2 };
 }
 
 /** A mint that waits, and what a game or a contract could have said of it. */

@@ -14,7 +14,7 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { type PlantedPortal, plantDecisions, plantRows } from './planted-portal.ts';
+import { type PlantedPortal, plantActivities, plantDecisions, plantRows } from './planted-portal.ts';
 
 /** One project with a text of its own in every field that people or clients can fill. */
 export interface Planted {
@@ -76,6 +76,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   const erasureId = randomUUID();
   plantRows(portal, { ...place, erasureId }, textOf);
   const contractAddress = await plantCollection(portal, place, textOf);
+  plantActivities(portal, contractAddress, textOf);
   const signableKey = { ...place, state: 'live' as const };
   const address = await plantSignableKey(portal, signableKey, textOf('name of a signable key'));
   portal.rows.mintSigners[at.environment] = [

@@ -59,6 +59,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/mints': READERS,
+  'GET /projects/:project/environments/:environment/activities': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
 
   'GET /projects/:project/alerts': READERS,

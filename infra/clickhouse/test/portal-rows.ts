@@ -17,6 +17,9 @@ const ERASURE = {
   [OTHER]: '66666666-6666-4666-8666-666666666666',
 } as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
+/** Of contracts: as ClickHouse holds them, and as they are asked for. */
+const CONTRACT = { [OURS]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
+const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[environment]).toString('hex')}`;
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
 
@@ -47,6 +50,12 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
     portal_unlinks: { ...of, ...identities },
     portal_raw_ids: { ...of, ...identities },
     portal_erasures: of,
+    portal_activities: {
+      ...{ contracts: `['main ${addressOf(environment)}']`, type: "''", token: "''", before: "''" },
+      ...{ since: `${span.since}000`, until: `${span.until}000` },
+      ...{ indexed_since: span.since, indexed_until: span.until },
+    },
+    portal_tokens: { contracts: `['main ${addressOf(environment)}']` },
     portal_mints: { ...of, since: span.since, status: "''" },
     portal_mint_signers: { ...of, since: span.since },
     portal_open_erasures: { environments: `[${quoted(environment)}]` },
@@ -61,6 +70,25 @@ export const callOf = (view: string, args: Record<string, string>) =>
   `${view}(${Object.entries(args)
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')})`;
+
+/** What happened on a chain, and what was asked for of it. */
+function chainRowsOf(environment: Environment, key: string): Record<string, Record<string, unknown>> {
+  const word = environment === OURS ? 'ours' : 'stray';
+  const contract = CONTRACT[environment];
+  return {
+    mint_requests: {
+      ...{ environment_id: environment, chain: 'main', contract, requested_at: TIME, reference_id: `${word}-asset` },
+      ...{ attempt_id: key, project_id: PROJECT_OF[environment], signer: 'm'.repeat(20), owner: 'o'.repeat(20) },
+      ...{ status: 'pending', stage: 'accepted', trace_id: traceOf(environment), revision: 1 },
+    },
+    activity_feeds: {
+      ...{ entry: 'version', feed: `main ${addressOf(environment)} *`, updated_at: TIME, indexed_at: TIME },
+      ...{ id: MESSAGE[environment], superseded_at: '2255-01-01 00:00:00' },
+      members: `"details":{"order_id":"${word}-order"}`,
+    },
+    tokens: { chain: 'main', contract, updated_at: TIME, name: `${word}-coin` },
+  };
+}
 
 function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
   const word = environment === OURS ? 'ours' : 'stray';
@@ -83,18 +111,7 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
       ...{ ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', library: `${word}-library` },
       ...{ trace_id: traceOf(environment), received_at: TIME, ...log },
     },
-    mint_requests: {
-      ...{
-        ...of,
-        chain: 'main',
-        contract: 'c'.repeat(20),
-        requested_at: TIME,
-        reference_id: `${word}-asset`,
-        revision: 1,
-      },
-      ...{ attempt_id: key, project_id: PROJECT_OF[environment], signer: 'm'.repeat(20), owner: 'o'.repeat(20) },
-      ...{ status: 'pending', stage: 'accepted', trace_id: traceOf(environment), ...log },
-    },
+    ...chainRowsOf(environment, key),
     erasure_requests: {
       ...{
         ...of,

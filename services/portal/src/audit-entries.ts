@@ -1,4 +1,5 @@
 import type { AuditEntry, AuditLog } from '@playline/access-keys';
+import { waitAtMost } from '@playline/errors';
 import type { Exchange } from '@playline/http';
 import type { Visit } from './frame/page.ts';
 
@@ -48,11 +49,6 @@ export function createNote({ audit, onFault, waitMs = WAIT_MS }: NoteParts): Not
     const appended = Promise.resolve()
       .then(() => audit.append(entry))
       .catch((fault) => onFault(visit.exchange, fault));
-    let timer: NodeJS.Timeout | undefined;
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, waitMs);
-    });
-    await Promise.race([appended, waited]);
-    clearTimeout(timer);
+    await waitAtMost(waitMs, appended, () => {});
   };
 }

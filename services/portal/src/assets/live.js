@@ -1,5 +1,5 @@
 // Fills the table of live messages. What clients have sent becomes text of elements, never markup.
-import { toOwnTime } from './portal.js';
+import { offerCopy, toOwnTime } from './portal.js';
 
 /** More nobody looks at, and the page stays quick. */
 const ROWS_MAX = 200;
@@ -39,24 +39,36 @@ function cellOf(...contents) {
   return cell;
 }
 
+/** What is copied is the value as it came. */
+function toCopyButton(value, name) {
+  const button = element('button', 'Copy', 'copy');
+  button.type = 'button';
+  button.dataset.copy = value;
+  button.append(element('span', ` ${name}`, 'unseen'));
+  offerCopy(button);
+  return button;
+}
+
 /** Values are shown as they came. */
 function detailsOf(event) {
   const list = document.createElement('dl');
   const put = (name, value) => {
-    if (value === undefined || value === '' || value === false) return;
+    if (value === undefined || value === '' || value === false) return null;
     list.append(element('dt', name));
     const shown = document.createElement('dd');
     shown.append(textOf(String(value)));
     list.append(shown);
+    return shown;
   };
-  put('message id', event.messageId);
-  put('trace id', event.traceId);
+  const putToCopy = (name, value) => put(name, value)?.append(' ', toCopyButton(String(value), name));
+  putToCopy('message id', event.messageId);
+  putToCopy('trace id', event.traceId);
   put('event time', event.eventTime === undefined ? '' : new Date(event.eventTime).toISOString());
   put('library', [event.library, event.libraryVersion].filter(Boolean).join(' '));
-  for (const [name, id] of Object.entries(event.ids ?? {})) put(name, id);
-  put('page', event.pageUrl);
-  put('properties', event.properties);
-  put('traits', event.traits);
+  for (const [name, id] of Object.entries(event.ids ?? {})) putToCopy(name, id);
+  putToCopy('page', event.pageUrl);
+  putToCopy('properties', event.properties);
+  putToCopy('traits', event.traits);
   put('cut', event.isCut ? 'properties or traits go on' : '');
   put('reason', event.reason);
   const details = document.createElement('details');

@@ -3,7 +3,8 @@
 // On a telephone the list of pages is a line that scrolls.
 document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 
-for (const button of document.querySelectorAll('button.copy')) {
+/** Lets a button copy what it has. */
+export function offerCopy(button) {
   button.hidden = false;
   button.addEventListener('click', async () => {
     const label = button.firstChild;
@@ -18,6 +19,8 @@ for (const button of document.querySelectorAll('button.copy')) {
     }, 2000);
   });
 }
+
+for (const button of document.querySelectorAll('button.copy')) offerCopy(button);
 
 export const toOwnTime = (instant) =>
   new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' }).format(instant);

@@ -16,7 +16,7 @@ export type SessionCookie = PortalCookie;
 /** What tells cookies of one portal apart. */
 interface CookieKind {
   readonly name: string;
-  /** What its text is made of, so that nothing else is looked up. */
+  /** What its text looks like; a cookie with another text is not looked up. */
   readonly text: RegExp;
   readonly maxAgeS: number;
 }

@@ -5,7 +5,7 @@
 const FORMULA = /^\s*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
 
 function toCell(value: string | number): string {
-  // A number of ours is one, also below zero.
+  // A number is written by us: a minus in front of it begins no formula.
   if (typeof value === 'number') return String(value);
   const safe = FORMULA.test(value) ? `'${value}` : value;
   return `"${safe.replaceAll('"', '""')}"`;
@@ -30,7 +30,7 @@ export async function* toCsv<T>(
   let text = toCsvLine(columns);
   for await (const lines of lists) {
     for (const line of lines) text += toCsvLine(toCells(line));
-    // Nobody waits for nothing: the names of columns go out with the first lines.
+    // An empty list makes no piece: the names of columns go out with the first lines.
     if (lines.length === 0) continue;
     yield text;
     text = '';
@@ -56,7 +56,7 @@ export async function* toEndedCsv<T, P>(
   if (end.place !== null) yield toCsvLine([toEnd(end.place)]);
 }
 
-/** More than a sheet is good for is asked of ClickHouse itself. */
+/** Sheets take little more. Whoever needs all of it asks ClickHouse itself. */
 export const CSV_LINES_MAX = 100_000;
 
 /** A time as files have it. */

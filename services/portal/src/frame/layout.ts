@@ -108,6 +108,7 @@ const ENVIRONMENT_PAGES = [
   { text: 'Erasures', name: 'erasures', action: 'erasures.read' },
   { text: 'Collections', name: 'collections', action: 'project.read' },
   { text: 'Mints', name: 'mints', action: 'project.read' },
+  { text: 'Activities', name: 'activities', action: 'project.read' },
   { text: 'Signable keys', name: 'signable-keys', action: 'project.read' },
   { text: 'Limits', name: 'limits', action: 'project.read' },
 ] as const;

@@ -24,7 +24,7 @@ interface Held {
   wasLoaded: boolean;
 }
 
-/** A first reading takes milliseconds; one that takes longer is an outage. */
+/** A first reading takes milliseconds; one that takes longer than this counts as an outage. */
 const FIRST_READING_MS = 5_000;
 const TROUBLE = 'It cannot be read who is erased, so nothing is shown. It goes on by itself.';
 

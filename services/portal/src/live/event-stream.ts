@@ -16,7 +16,7 @@ export function toEventText(event: LiveEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Of events that many are told: fifty lookers would make fifty texts of each. */
+/** Texts of events that were made already: fifty lookers of one event share one text. */
 const bytesOf = new WeakMap<LiveEvent, Buffer>();
 
 function toEventBytes(event: LiveEvent): Buffer {

@@ -28,7 +28,7 @@ export const FILTER_CHOICES = {
 } as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
 
 const NAME_CHARACTERS_MAX = 200;
-/** An id may be that of a visitor, of a user without a type, or of one in each type. */
+/** One id may be a visitor's, a user's without a type, and a user's of each type: each of these has a key of its own. */
 const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 

@@ -63,7 +63,7 @@ class SharedHub implements LiveHub {
   readonly #buffer: LiveBuffer;
   readonly #readFinding: ReadFinding;
   readonly #fences: EnvironmentFences;
-  /** Stands while somebody looks. */
+  /** The reading of the log; null while nobody looks. */
   #watch: Watch | null = null;
   #ended: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -150,7 +150,7 @@ class SharedHub implements LiveHub {
 
   #offer(entry: LiveEntry): void {
     const interested = this.#lookers.of(entry.environmentId);
-    // What nobody looks at is not held.
+    // Entries of an environment that nobody looks at are not kept.
     const fences = this.#fences.of(entry.environmentId);
     if (interested.length === 0 || fences === undefined) return;
     withdrawErased(entry, fences);
@@ -174,7 +174,7 @@ class SharedHub implements LiveHub {
   }
 }
 
-/** The lowest that is free: marks of entries are as long as there are lookers at a time. */
+/** The lowest free seat: the marks of an entry then need no more places than there are lookers at one time. */
 function createSeats() {
   const taken = new Set<number>();
   let looks = 0;
@@ -202,7 +202,7 @@ function createLookers() {
       byEnvironment.set(looker.environmentId, own.add(looker));
       count++;
     },
-    /** False for one that has left already. */
+    /** False when the looker had left before. */
     remove(looker: HeldLooker): boolean {
       const own = byEnvironment.get(looker.environmentId);
       if (own?.delete(looker) !== true) return false;

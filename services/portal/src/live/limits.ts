@@ -1,6 +1,6 @@
 /** What the live view may cost; all of it together, unless it says otherwise. */
 export interface LiveLimits {
-  /** Waiting, asking and reading stay well below the two seconds after which a message has to be seen. */
+  /** A message has to be seen within two seconds: this wait, the questions to the brokers and the reading stay well below. */
   readonly pollMs: number;
   /** Of dead letters, of which a healthy pipeline has none: a message becomes one after the writer's tries, not at once. */
   readonly lettersPollMs: number;

@@ -32,7 +32,7 @@ export interface HeldLooker extends Looker {
 export interface Seat {
   /** From 0 on; taken again by somebody else once it is free. */
   readonly index: number;
-  /** Which look this is, of all: a mark of whoever sat here before is not ours. */
+  /** Number of this look, counted over all looks: tells its marks from those of whoever had the same seat before. */
   readonly look: number;
 }
 
@@ -48,9 +48,9 @@ export interface LookerParts {
   readonly onClose: () => void;
 }
 
-/** What the filter let through, told or dropped: it comes once. */
+/** The filter has let this entry through: it was told, waits to be told, or was dropped, and is not offered again. */
 const TAKEN = 0;
-/** Told. */
+/** This entry was told. */
 const SHOWN = 1;
 type Mark = typeof TAKEN | typeof SHOWN;
 
@@ -177,7 +177,7 @@ class QueuedLooker implements HeldLooker {
     return this.#nextStatus() ?? this.#nextChange() ?? this.#nextEntry();
   }
 
-  /** Told before entries: whoever does not keep up has to hear of it. */
+  /** Goes out in front of entries, so that whoever does not keep up learns it. */
   #nextStatus(): LiveEvent | undefined {
     if (!this.#isStatusDue || this.#state === null || this.#began === null) return undefined;
     this.#isStatusDue = false;
@@ -219,7 +219,7 @@ class QueuedLooker implements HeldLooker {
   }
 }
 
-/** Rounded down to hundredths: what other environments send is nobody's business here. */
+/** Rounded down to hundredths, so that nobody can work out how much other environments send. */
 function toShare(read: number, skipped: number): number {
   if (skipped === 0) return 1;
   return Math.max(0.01, Math.floor((100 * read) / (read + skipped)) / 100);

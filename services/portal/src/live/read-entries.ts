@@ -33,7 +33,7 @@ export interface ReadFindingParts {
   readonly limits: Pick<LiveLimits, 'textCharactersMax'>;
 }
 
-/** A record in a topic of dead letters that says which of them was settled: none itself. */
+/** A record that marks a dead letter as settled. It stands among dead letters, and is none itself. */
 const SETTLED = 'settled-offset';
 
 export function createReadFinding({ topics, schemaOf, limits }: ReadFindingParts): ReadFinding {
@@ -57,7 +57,7 @@ export function createReadFinding({ topics, schemaOf, limits }: ReadFindingParts
       partition: Number(text('original-partition')),
       offset: Number(text('original-offset')),
     };
-    // What stands behind a colon may hold something of the record.
+    // Behind a colon the reason may quote the record: only what stands in front is shown.
     const [reason = ''] = text('reason').split(':');
     const entry = await entryOf(topic, original);
     if (entry !== null) Object.assign(entry, { fate: 'dead-lettered', reason });

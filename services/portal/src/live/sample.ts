@@ -6,7 +6,7 @@
 export function toQuotas(waiting: readonly number[], room: number): number[] {
   const quotas = waiting.map(() => 0);
   let left = room;
-  // The least first: what it does not need goes to those behind it.
+  // The partition with the fewest records comes first: room that it does not need goes to the next ones.
   const order = waiting.map((_, index) => index).sort((a, b) => waiting[a]! - waiting[b]!);
   for (const [at, index] of order.entries()) {
     const even = Math.floor(left / (order.length - at));

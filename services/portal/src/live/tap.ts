@@ -37,7 +37,7 @@ export function createTap({ log, limits }: TapParts): Tap {
   const look = async (topic: string): Promise<Waiting[]> => {
     const bounds = await log.bounds(topic);
     const read = places.get(topic);
-    // A partition that was added is new from its start on; a log that has lost its end goes on from there.
+    // A partition that was added later is read from its start. A log that has lost its end is read on from where it ends now.
     const toStart = ({ partition, start, end }: (typeof bounds)[number]) =>
       read === undefined ? end : Math.min(end, Math.max(start, read[partition] ?? start));
     return bounds.map((each) => ({ topic, partition: each.partition, start: toStart(each), end: each.end }));

@@ -2,9 +2,9 @@ import type { ErasureRecords, StoredFence } from '@playline/erasure';
 import type { QueryRows } from '@playline/runtime';
 import { askView, msOf } from '../reads/ask-view.ts';
 
-/** An answer has twenty thousand rows at most. */
+/** ClickHouse gives the portal twenty thousand rows of an answer at most. */
 const PAGE_ROWS = 10_000;
-/** A fence shows a moment after the time that it bears; this much is read again. */
+/** A fence can be read only a moment after the time that it bears, so the last seconds are read once more. */
 const AGAIN_MS = 60_000;
 /** Names what has been read whole, for whoever keeps track of it. */
 const READ_WHOLE = 'read whole';
@@ -36,7 +36,7 @@ export function createViewFences(query: QueryRows, environmentId: string): Pick<
         for (const fence of page) newestMs = Math.max(newestMs, fence.fencedAtMs);
         yield* page;
         if (page.length < PAGE_ROWS) return;
-        // One identity has some lines at most: those of the last one are read again.
+        // One identity has a few lines at most. The last identity of an answer may lack some: it is read again.
         after = before(page.at(-1)!.key);
       }
     },

@@ -8,7 +8,7 @@ import { createTap } from './tap.ts';
 
 /** The reading of the log while somebody looks. */
 export interface Watch {
-  /** Tells how the reading goes, besides every second. */
+  /** Tells how the reading goes at once; it is told each second anyway. */
   tell(): void;
   /** Asks the brokers nothing from the call on; resolves when what was under way has ended. */
   close(): Promise<void>;

@@ -4,6 +4,7 @@ import type { PortalPage } from '../frame/page.ts';
 import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
 import { createAccountsPage } from './accounts/page.ts';
+import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
@@ -49,6 +50,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createPeoplePage(parts),
     createErasuresPage(parts),
     createMintsPage(parts),
+    createActivitiesPage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),

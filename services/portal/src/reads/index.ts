@@ -1,4 +1,12 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
+import {
+  type ActivityPage,
+  type ActivityQuestion,
+  type ContractName,
+  readTokens,
+  searchActivities,
+  type TokenLine,
+} from './activities.ts';
 import { type AuditLine, type AuditQuestion, readAudit } from './audit.ts';
 import { type ErasureLine, type OpenErasures, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import type { Sight } from './masked.ts';
@@ -31,6 +39,8 @@ import {
   readRejectionsOfTrace,
 } from './rejections.ts';
 
+export type * from './activities.ts';
+export { readManyActivities } from './activities.ts';
 export type * from './audit.ts';
 export { readWholeAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
@@ -50,8 +60,8 @@ export type * from './people.ts';
 export type * from './rejections.ts';
 
 /**
- * What pages read from ClickHouse. Each question names the environments or the project that it is about, whole; who may ask
- * which is judged before it is asked. A question is given up after five seconds, and when its `signal` is aborted.
+ * What pages read from ClickHouse. Each question names the environments, the project or the contracts that it is about,
+ * whole; who may ask which is judged before it is asked. A question is given up after five seconds, and when its `signal` is aborted.
  * Each throws PublicError VALIDATION_ERROR when it is more than a page may read, else what the store throws.
  */
 export interface PortalReads {
@@ -64,7 +74,7 @@ export interface PortalReads {
   ): Promise<WholeMessage[]>;
   /** Reads the environment's rejections of the span's weeks. */
   rejections(question: RejectionQuestion, options?: QueryOptions): Promise<RejectionCount[]>;
-  /** Likewise. */
+  /** Reads the environment's rejections of the span's weeks. */
   rejectionSteps(
     question: RejectionQuestion & { readonly stepS: number },
     options?: QueryOptions,
@@ -92,15 +102,19 @@ export interface PortalReads {
   erasures(environmentId: string, options?: QueryOptions): Promise<ErasureLine[]>;
   /** Reads all requests and receipts of the environments. */
   openErasures(environmentIds: readonly string[], options?: QueryOptions): Promise<OpenErasures[]>;
-  /** Reads one. */
+  /** Reads one receipt. */
   receipt(
     question: { readonly environmentId: string; readonly erasureId: string },
     options?: QueryOptions,
   ): Promise<Readonly<Record<string, unknown>> | null>;
   /** Reads the mint requests of the span. */
   mints(question: MintQuestion, options?: QueryOptions): Promise<MintLine[]>;
-  /** Likewise. */
+  /** Reads the mint requests of the span. */
   mintSigners(question: Pick<MintQuestion, 'environmentId' | 'sinceMs'>, options?: QueryOptions): Promise<MintSigner[]>;
+  /** Reads the contracts' entries from the newest on, until the page is full. */
+  activities(question: ActivityQuestion, options?: QueryOptions): Promise<ActivityPage>;
+  /** Reads a granule or two a contract. */
+  tokens(contracts: readonly ContractName[], options?: QueryOptions): Promise<TokenLine[]>;
   /** Reads the project's entries of the span. */
   audit(question: AuditQuestion, options?: QueryOptions): Promise<AuditLine[]>;
 }
@@ -125,6 +139,8 @@ export function createPortalReads(query: QueryRows): PortalReads {
     receipt: (question, options) => readReceipt(query, question, options),
     mints: (question, options) => readMints(query, question, options),
     mintSigners: (question, options) => readMintSigners(query, question, options),
+    activities: (question, options) => searchActivities(query, question, options),
+    tokens: (contracts, options) => readTokens(query, contracts, options),
     audit: (question, options) => readAudit(query, question, options),
   };
 }

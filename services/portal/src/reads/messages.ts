@@ -1,5 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf } from './ask-view.ts';
+import { askView, msOf, quote } from './ask-view.ts';
 import { idFor, type Sight } from './masked.ts';
 
 /** A span of time in epoch milliseconds, without its end. */
@@ -19,7 +19,7 @@ export interface MessageSearch extends Span {
   readonly test?: boolean;
   /** 32 hexadecimal digits: messages of this owner. */
   readonly identityId?: string;
-  /** The same of anybody: messages that name one of these in any part. Type, surface and test are not asked for then. */
+  /** The same of anybody: messages that name one of these in any part. */
   readonly identityIds?: readonly string[];
   /** Where the page in front ended. */
   readonly after?: MessagePlace;
@@ -71,7 +71,7 @@ const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 
 /** A search that has found too little by then says how far it came. */
 const SEARCH_MAX_MS = 4_000;
 const MESSAGES_MAX = 2_000;
-/** Copies of a message stand beside each other: one in so many is nowhere near it. */
+/** A message rarely has more than one copy, and copies stand side by side: twice the page holds enough rows. */
 const COPIES_FACTOR = 2;
 
 const LINE_COLUMNS = [
@@ -132,12 +132,21 @@ function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window
     {
       ...of,
       columns: LINE_COLUMNS,
-      tail: 'ORDER BY event_time DESC, message_id DESC',
+      tail: `${search.identityIds === undefined ? '' : toConditions(narrowed)}ORDER BY event_time DESC, message_id DESC`,
       rowsMax,
       toRow: (values) => toLine(sight, values),
     },
     signal === undefined ? {} : { signal },
   );
+}
+
+/** Of the messages of a person, which are few: the view that finds them is not told of more. */
+function toConditions({ type, surface, test, identity }: Readonly<Record<string, string>>): string {
+  const conditions = Object.entries({ type, surface, identity_id: identity })
+    .filter(([, value = '']) => value !== '')
+    .map(([column, value = '']) => `${column} = ${quote(value)}`);
+  if (test !== '') conditions.push(test === 'true' ? 'test' : 'NOT test');
+  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')} `;
 }
 
 /** Looks for messages, the newest first, in steps that grow, and stops when the page is full or the time is over. */

@@ -5,7 +5,7 @@ import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quote } from './ask-view.ts';
-import { createPortalReads, type MessageSearch, type MintQuestion } from './index.ts';
+import { createPortalReads, type MessageSearch } from './index.ts';
 
 const { url, user, password } = testStores().clickhouse;
 const database = `playline_test_${randomBytes(6).toString('hex')}`;
@@ -118,8 +118,12 @@ describe('the search of messages', () => {
       after = page.next;
     }
     expect(found).toEqual(events.map(({ message_id }) => message_id));
-    const named = await reads.messages(search(environment, { identityIds, name: 'jump' }));
-    expect(named.messages).toHaveLength(2);
+    const named = async (over: Partial<MessageSearch>) =>
+      (await reads.messages(search(environment, { identityIds, ...over }))).messages.map(({ messageId }) => messageId);
+    expect(await named({ name: 'jump' })).toEqual(found.slice(0, 2));
+    expect(await named({ type: 'alias', surface: 'web', test: false })).toEqual(found.slice(2));
+    for (const none of [{ type: 'page' }, { surface: 'unity' }, { test: true }, { type: "' OR 1 = 1 --" }])
+      expect([none, await named(none)]).toEqual([none, []]);
     expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
   });
 
@@ -194,14 +198,9 @@ describe('the other reads', () => {
       { ...of, erasure_id: waiting, requested_at: timeOf(NOW_MS) },
       { ...of, erasure_id: done, requested_at: timeOf(NOW_MS - DAY_MS) },
     ]);
-    const times = {
-      accepted_at: timeOf(NOW_MS - DAY_MS),
-      fenced_at: timeOf(NOW_MS),
-      visibly_erased_at: timeOf(NOW_MS),
-    };
-    await insert('erasure_receipts', [
-      { ...of, ...times, erasure_id: done, closure_count: 3, log_expires_at: timeOf(NOW_MS) },
-    ]);
+    const now = timeOf(NOW_MS);
+    const times = { accepted_at: timeOf(NOW_MS - DAY_MS), fenced_at: now, visibly_erased_at: now, log_expires_at: now };
+    await insert('erasure_receipts', [{ ...of, ...times, erasure_id: done, closure_count: 3 }]);
     const erasures = await reads.erasures(environment);
     expect(erasures.map(({ erasureId, state, identities }) => [erasureId, state, identities])).toEqual([
       [waiting, 'waiting', null],
@@ -216,60 +215,38 @@ describe('the other reads', () => {
   });
 
   it('give of each environment the erasure that has waited longest for its receipt, and how many do', async () => {
-    const [ours, other, done] = [environmentOf(), environmentOf(), environmentOf()];
+    const [ours, other, done, unasked] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
     const requestOf = (environment: string, ageMs: number, erasureId = randomUUID()) => ({
       ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: timeOf(NOW_MS) },
       requested_at: timeOf(NOW_MS - ageMs),
     });
-    const [oldest, receipted] = [randomUUID(), randomUUID()];
-    await insert('erasure_requests', [
-      ...[requestOf(ours, 1_000), requestOf(ours, 5_000, oldest), requestOf(ours, 9_000, receipted)],
-      ...[requestOf(other, 3_000), requestOf(`${ours}-2`, 99_000)],
-    ]);
+    const [oldest, ofOurs, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
+    const requests = [
+      ...[requestOf(ours, 1_000), requestOf(ours, 5_000, oldest), requestOf(ours, 9_000, ofOurs)],
+      ...[requestOf(other, 3_000, ofOurs), requestOf(`${ours}-2`, 99_000), requestOf(done, 4_000, ofDone)],
+    ];
+    await insert('erasure_requests', requests);
+    // The same block once more: as when it was written twice.
+    await insert('erasure_requests', requests);
     const times = { accepted_at: timeOf(NOW_MS), fenced_at: timeOf(NOW_MS), visibly_erased_at: timeOf(NOW_MS) };
-    const receipt = { environment_id: ours, erasure_id: receipted, cutoff_at: timeOf(NOW_MS), ...times };
-    await insert('erasure_receipts', [{ ...receipt, closure_count: 1, log_expires_at: timeOf(NOW_MS) }]);
-    const open = await reads.openErasures([ours, other, done]);
-    expect(open.map(({ environmentId, count, oldestMs }) => [environmentId, count, oldestMs])).toEqual([
-      [ours, 2, NOW_MS - 5_000],
-      [other, 1, NOW_MS - 3_000],
-    ]);
-    expect(open[0]!.oldestId).toBe(oldest);
-    expect(await reads.openErasures([])).toEqual([]);
-  });
-
-  it('give what mints tell of signers, and mints page by page, each once', async () => {
-    const environment = environmentOf();
-    let made = 0;
-    const mintOf = (ageMs: number, over: object = {}) => ({
-      ...{ environment_id: environment, chain: 'main', contract: 'c'.repeat(20), signer: 's'.repeat(20) },
-      ...{ owner: 'o'.repeat(20), requested_at: timeOf(NOW_MS - ageMs), changed_at: timeOf(NOW_MS - ageMs + 500) },
-      ...{ attempt_id: String(made++).padStart(16, 'a'), reference_id: `r-${made}`, revision: 1 },
-      ...{ status: 'succeeded', stage: 'settled', ...over },
+    const receiptOf = (environment: string, erasureId: string) => ({
+      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: timeOf(NOW_MS), ...times },
+      ...{ closure_count: 1, log_expires_at: timeOf(NOW_MS) },
     });
-    const waits = { status: 'pending', stage: 'waiting' };
-    await insert('mint_requests', [
-      ...[mintOf(9_000), mintOf(8_000), mintOf(7_000, { status: 'failed' })],
-      ...[mintOf(3_000, { ...waits, reason: 'no role' }), mintOf(2_000, { ...waits, reason: 'no funds' })],
-      ...[mintOf(1_000, { contract: 'd'.repeat(20), ...waits, stage: 'accepted' })],
-      ...[mintOf(8_000, { reference_id: 'twice' }), mintOf(8_000, { reference_id: 'twice', contract: 'e'.repeat(20) })],
-      { ...mintOf(1_000), environment_id: `${environment}-2` },
+    // A receipt closes the erasure of its own environment alone.
+    await insert('erasure_receipts', [receiptOf(ours, ofOurs), receiptOf(done, ofDone), receiptOf(unasked, oldest)]);
+    expect(await reads.openErasures([ours, done])).toEqual([
+      { environmentId: ours, count: 2, oldestMs: NOW_MS - 5_000, oldestId: oldest },
     ]);
-    const asked = { environmentId: environment, sinceMs: NOW_MS - DAY_MS };
-    const [first, second] = await reads.mintSigners(asked);
-    const signerAddress = `0x${Buffer.from('s'.repeat(20)).toString('hex')}`;
-    expect(first).toMatchObject({ chain: 'main', signerAddress, heldMs: NOW_MS - 7_500, waiting: 2 });
-    expect(first).toMatchObject({ waitsMs: NOW_MS - 2_500, why: 'no funds' });
-    expect(second).toMatchObject({ heldMs: null, waiting: 0, why: '' });
-    expect(await reads.mintSigners({ ...asked, sinceMs: NOW_MS })).toEqual([]);
-    const found: string[] = [];
-    for (let before: MintQuestion['before'], pages = 0; pages < 20; pages++) {
-      const [mint] = await reads.mints({ ...asked, status: '', mintsMax: 1, ...(before && { before }) });
-      if (mint === undefined) break;
-      found.push(`${mint.referenceId} ${mint.contractAddress}`);
-      before = mint;
-    }
-    expect([found.length, new Set(found).size]).toEqual([8, 8]);
+    expect(await reads.openErasures([other])).toEqual([
+      { environmentId: other, count: 1, oldestMs: NOW_MS - 3_000, oldestId: ofOurs },
+    ]);
+    const both = await reads.openErasures([other, ours, unasked]);
+    expect(both.map(({ environmentId, oldestId }) => [environmentId, oldestId])).toEqual([
+      [ours, oldest],
+      [other, ofOurs],
+    ]);
+    expect(await reads.openErasures([])).toEqual([]);
   });
 
   it('give the audit of one project, the newest first', async () => {

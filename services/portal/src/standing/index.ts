@@ -39,7 +39,7 @@ export function createStanding({ reader: log, registry, topicPrefix, writerGroup
   };
 }
 
-/** Environments and a keyed hash behind them make the keys of records about somebody. */
+/** The key of a record about somebody is the environment's id with the identity key behind it. */
 const IDENTITY_KEY_BYTES = 16;
 
 function createEnvironmentOf(messages: string, schemaOf: SchemaSource, topicPrefix: string) {

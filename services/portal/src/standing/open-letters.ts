@@ -19,7 +19,7 @@ export interface OpenLettersParts {
   readonly recordsMax?: number;
 }
 
-/** A healthy pipeline has none, and who has a thousand of one partition looks at the command and not at a number. */
+/** A healthy pipeline has none. With a thousand in one partition the exact number matters no more: the command lists them. */
 const RECORDS_MAX = 1_000;
 
 /** Counts the open letters. Reads the newest of each partition; their topics are empty as a rule. @throws Error of the brokers */

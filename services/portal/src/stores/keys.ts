@@ -9,7 +9,7 @@ import {
   ViewFault,
 } from '@playline/access-keys';
 import { accessKeyCodec, TOPICS } from '@playline/contracts';
-import type { Producer, StreamRecord } from '@playline/stream';
+import { type Producer, type StreamRecord, sendAll } from '@playline/stream';
 import type { LogParts } from './noun.ts';
 
 /** Keys of environments, as pages work with them. */
@@ -53,11 +53,9 @@ function createLog({ producer, reader, registry, topicPrefix }: Omit<KeysParts, 
     return records;
   };
   const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
-    new Promise((resolve, reject) =>
-      producer.send(
-        records.map((record) => ({ topic, ...record })),
-        (fault) => (fault === null ? resolve() : reject(fault)),
-      ),
+    sendAll(
+      producer,
+      records.map((record) => ({ topic, ...record })),
     );
   const logWith = (schemaId: number) => createKeyLog({ schemaId, schemaOf: registry.schemaOf, send, read });
   return {

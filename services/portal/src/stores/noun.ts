@@ -42,9 +42,9 @@ export interface NounParts<R extends Change> extends LogParts {
   readonly view: RecordView<R> & Closable;
 }
 
-/** What is known may be this old: two looks a second confirm it. */
+/** Records may be this old. The copy is confirmed twice a second. */
 const AGE_MAX_MS = 1_000;
-/** A command that died between log and Redis is mended within this time: one question to the brokers. */
+/** A change whose process died between log and Redis is brought in within this time. Each look costs the brokers one question. */
 const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
@@ -61,7 +61,7 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         () => null,
         (error: unknown) => error,
       );
-      // Told once an outage.
+      // One line for each outage.
       if (fault !== null && !wasTold)
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;

@@ -58,7 +58,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   return {
     keyOf,
     household: (identity) => readHousehold(people, identity),
-    // Behind the deadline it goes on: a request that comes to stand on the topic needs its hold confirmed.
+    // Behind the deadline the work goes on: a request that reaches the log late still needs its hold confirmed.
     requestErasure: (wanted) => settleWithin(REQUEST_MAX_MS, requestErasure(wanted)),
     async requestUnlink({ environmentId, traceId, gone, stayed }) {
       const schemaId = await registry.idOf(`${links}-value`, identityLinkCodec.schema);

@@ -1,4 +1,8 @@
 import type {
+  ActivityLine,
+  ActivityPage,
+  ActivityPlace,
+  ActivityQuestion,
   AuditLine,
   AuditPlace,
   ConsentChange,
@@ -16,6 +20,7 @@ import type {
   Rejection,
   RejectionCount,
   RejectionStep,
+  TokenLine,
 } from '../reads/index.ts';
 import { maskId } from '../reads/masked.ts';
 
@@ -27,6 +32,9 @@ export interface MemoryRows {
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
   readonly mintSigners?: Readonly<Record<string, readonly MintSigner[]>>;
+  /** By `chain 0x…`. */
+  readonly activities?: Readonly<Record<string, readonly ActivityLine[]>>;
+  readonly tokens?: Readonly<Record<string, TokenLine>>;
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
   /** By identity of the environment: ids as clients sent them. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -65,6 +73,11 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
         .filter((each) => before === undefined || byMint(each, before) < 0)
         .toSorted((a, b) => byMint(b, a))
         .slice(0, mintsMax),
+    activities: async (question) => toActivityPage(rows.activities ?? {}, question),
+    tokens: async (contracts) =>
+      contracts.flatMap(
+        ({ chain, contractAddress }) => rows.tokens?.[`${chain} ${contractAddress.toLowerCase()}`] ?? [],
+      ),
     erasures: async (environmentId) => [...(rows.erasures?.[environmentId] ?? [])],
     openErasures: async (environmentIds) =>
       environmentIds.flatMap((id) => openOf(id, rows.erasures?.[id] ?? [])).toSorted((a, b) => a.oldestMs - b.oldestMs),
@@ -82,12 +95,36 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   };
 }
 
+/** As the view has it, of activities that were found in one step. */
+function toActivityPage(
+  rows: Readonly<Record<string, readonly ActivityLine[]>>,
+  { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivityQuestion,
+): ActivityPage {
+  const found = contracts
+    .flatMap(({ chain, contractAddress }) => rows[`${chain} ${contractAddress.toLowerCase()}`] ?? [])
+    .filter((each) => type === '' || each.type === type)
+    .filter(({ assets }) => tokenId === '' || assets.some((asset) => asset.tokenId === tokenId))
+    .filter(({ indexedMs }) => indexedMs >= sinceMs && indexedMs < untilMs)
+    .filter((each) => before === undefined || byActivity(each, before) < 0)
+    .toSorted((a, b) => byActivity(b, a));
+  const activities = found.slice(0, activitiesMax);
+  const last = activities.at(-1);
+  const next =
+    last !== undefined && found.length > activities.length ? { updatedUs: last.updatedUs, id: last.id } : null;
+  return { activities, next, searchedSinceMs: 0 };
+}
+
+const byActivity = (a: ActivityPlace, b: ActivityPlace) => a.updatedUs - b.updatedUs || byText(a.id, b.id);
+
 /** The span is not looked at. */
 function toMessagePage(all: readonly MessageLine[], search: MessageSearch): MessagePage {
-  const { sinceMs, name = '', identityIds, sight, after, messagesMax = 100 } = search;
+  const { sinceMs, type = '', name = '', surface = '', test, identityIds, sight, after, messagesMax = 100 } = search;
   const isBehind = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
   const found = all
     .filter((each) => name === '' || each.name === name)
+    .filter((each) => type === '' || each.type === type)
+    .filter((each) => surface === '' || each.surface === surface)
+    .filter((each) => test === undefined || each.isTest === test)
     .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
     .filter(isBehind)
     .toSorted((a, b) => byMessage(b, a));

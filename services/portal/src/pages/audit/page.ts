@@ -11,7 +11,7 @@ import { toAuditCsv } from './csv.ts';
 type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame'>;
 
 const LINES_A_PAGE = 100;
-/** As long as entries are kept, and a month until they are gone. */
+/** Entries are kept for two years, and may take another month to go. */
 const KEPT_MS = 761 * 86_400_000;
 
 /** Who did what in a project: its owners and administrators. */
@@ -66,7 +66,7 @@ async function showAudit(
 
 /** Clocks of others may be a little ahead. */
 const AHEAD_MS = 60_000;
-/** Kinds, ids of objects and requests make the id of an entry. */
+/** The id of an entry is made of a kind, the id of an object and the id of a request; it is no longer than this. */
 const ENTRY_CHARACTERS_MAX = 700;
 
 /** The entry behind which the page begins, where the address names one. */

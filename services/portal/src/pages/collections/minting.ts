@@ -11,11 +11,11 @@ import type { PagesParts } from '../index.ts';
 export interface ToldMinting {
   /** Address of the key that signs for its collections; null while there is none. */
   readonly signer: string | null;
-  /** Null where nobody can tell now. */
+  /** Null where it cannot be read now. */
   readonly seen: readonly MintSigner[] | null;
 }
 
-/** As long as mints are shown: what an older one told of a role may be wrong by now. */
+/** Of the mints that pages show. What an older one told of a role may have changed since. */
 const SEEN_MS = 90 * 86_400_000;
 
 export async function readMinting(

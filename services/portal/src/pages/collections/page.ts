@@ -57,7 +57,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
   };
 }
 
-/** Whoever unlinks a contract may lose it to another project: it is typed. */
+/** An unlinked contract may be linked by another project, so this word has to be typed. */
 const CONFIRM = 'unlink';
 
 type Store = ReturnType<Parts['collections']['changedBy']>;

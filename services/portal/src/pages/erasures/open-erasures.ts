@@ -5,7 +5,7 @@ import type { Visit } from '../../frame/page.ts';
 import { number, span } from '../../frame/parts.ts';
 import type { OpenErasures } from '../../reads/index.ts';
 
-/** A person is gone from every answer within a minute; from here on somebody has to look. */
+/** An erasure usually takes a minute. One that is older than this is late, and somebody has to look. */
 const LATE_MS = 5 * 60_000;
 
 /** Erasures without a receipt of environments; null where nobody can tell now. */

@@ -65,9 +65,9 @@ async function readErasures(
   return { open: await told(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
 }
 
-/** What rates are of: enough minutes that one busy second does not pass for the rule; the present one is left out. */
+/** Rates are means of these minutes, so that one busy second does not look like the usual rate. The present minute is left out. */
 const RATE_MINUTES = 6;
-/** Below one a second a rate says nothing to people. */
+/** Below one event a second a rate is hard to read: the card then tells the events of an hour. */
 const RATE_MIN = 1;
 
 function toCard(project: ProjectRecord, figures: Figures, erasures: ToldErasures): HtmlValue {
@@ -103,7 +103,7 @@ function toDelay({ delay, nowMs }: Figures): string {
   return delay.oldestMs === null ? 'none: all is stored' : span(nowMs - delay.oldestMs);
 }
 
-/** That none is known says nothing where something cannot be told. */
+/** While some figures cannot be read, no alert does not mean that all is well. */
 function toAlerts({ alerts, unknown }: FoundAlerts): string {
   if (unknown.length > 0) return alerts.length === 0 ? 'cannot be told now' : `at least ${number(alerts.length)}`;
   return alerts.length === 0 ? 'none' : number(alerts.length);

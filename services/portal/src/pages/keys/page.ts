@@ -59,7 +59,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       refresh: { access: 'keys.refresh', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
       revoke: revoking(parts),
       origins: settingOrigins(parts),
-      // Its form stands with the key that was just made, and nowhere else.
+      // The form of this deed is on the page of a new key, and on no other.
       test: { access: 'keys.create', run: (visit, values) => testKey(parts, visit, values) },
     },
   };
@@ -121,7 +121,7 @@ const settingOrigins = ({ keys }: Parts): Deed => ({
   },
 });
 
-/** Ending a key stops clients at once: whoever means it types where. */
+/** Ending a key stops clients at once, so the name of the environment has to be typed. */
 function assertMeant(visit: Visit, values: FormValues): void {
   const { environment } = placeOf(visit);
   if (values.text('confirm') === environment.name) return;
@@ -134,7 +134,7 @@ function kindOf(values: FormValues): KeyKind {
   return found.kind;
 }
 
-/** Null where the counts cannot be had now: the page tells what keys there are all the same. */
+/** Null where the counts cannot be read now: the keys are shown without them. */
 type Uses = ReadonlyMap<string, KeyUse> | null;
 
 async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {

@@ -15,7 +15,7 @@ import type { PortalParts } from '../../portal-parts.ts';
 
 type Parts = Pick<PortalParts, 'projects' | 'usage'>;
 
-/** What is told of use: an hour of minutes. */
+/** Use is shown for the last hour, by the minute. */
 const USE_MINUTES = 60;
 
 /** As the gateways' settings have them. */
@@ -67,7 +67,7 @@ function wholeOf(text: string, name: string, max: number): number {
   );
 }
 
-/** Null where they cannot be had now: the limits are told all the same. */
+/** Null where the counts cannot be read now: the limits are shown without them. */
 async function readMinutes({ usage }: Parts, environmentId: string): Promise<readonly EnvironmentMinute[] | null> {
   const read = await usage.readEnvironments([environmentId], USE_MINUTES).catch(() => null);
   return read?.get(environmentId) ?? null;
@@ -81,7 +81,7 @@ function toUse(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: Pro
   if (total === 0) return 'nothing in the last hour';
   const tell = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
   const busiest = Math.max(...perSecond);
-  // What holds where neither is set stands with the gateways.
+  // Where neither is set the gateways' own setting counts, which the portal does not know.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
   const of = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of what is allowed` : '';
   return `${tell(total / minutes.length)} in the last hour, ${tell(busiest)} in its busiest minute${of}`;

@@ -190,7 +190,7 @@ ${toProvider(parts)}`,
   );
 }
 
-/** Behind the password: Enter in a field sends the form by its first button. */
+/** Stands behind the form of the password, since Enter in a field presses the first button of a form. */
 function toProvider({ openId }: LinkPagesParts): HtmlValue {
   if (openId === null) return '';
   return html`<h2>Or with ${openId.label}</h2>

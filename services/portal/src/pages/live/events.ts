@@ -23,7 +23,7 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
     access: 'live.read',
     show: async (visit) => {
       const [{ environment }, { account }] = [placeOf(visit), personOf(visit)];
-      // Whoever asks for the head alone would hold a look that nobody reads.
+      // A HEAD would hold a look whose events nobody reads.
       if (visit.exchange.request.method === 'HEAD') throw notThere();
       const looks = open.get(account.id) ?? 0;
       if (looks >= LOOKS_OF_ACCOUNT_MAX) throw tooManyLooks();

@@ -79,7 +79,7 @@ describe('the page of live messages', () => {
     const asked: unknown[] = [];
     const found: FoundMessage = {
       ...{ messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05', type: 'track', name: '<b>x</b>', receivedAt: 1 },
-      ...{ surface: 'web', traceId: 'a'.repeat(32) },
+      ...{ surface: 'web', isTest: false, traceId: 'a'.repeat(32) },
     };
     const { portal, project, path } = await open(async (question) => {
       asked.push(question);

@@ -1,6 +1,8 @@
 import { type HtmlValue, html } from '@playline/api-docs';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
-import { copyable, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';
+import { NO_MOMENT, parseMoment } from '../../frame/moment.ts';
+import { choice, copyable, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';
+import { FILTER_CHOICES } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import type { MessagePage, MessageSearch, PortalReads, Sight } from '../../reads/index.ts';
 
@@ -12,6 +14,7 @@ export interface FoundMessage {
   /** Epoch milliseconds. */
   readonly receivedAt: number;
   readonly surface: string;
+  readonly isTest: boolean;
   readonly traceId: string;
 }
 
@@ -32,8 +35,8 @@ const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function createSearchMessages(reads: Pick<PortalReads, 'message'>): SearchMessages {
   return async ({ environmentId, id }) => {
     const found = await reads.message({ environmentId, messageId: id, sight: 'masked ids' });
-    return found.map(({ messageId, type, name, receivedMs: receivedAt, surface, traceId }) => ({
-      ...{ messageId, type, name, receivedAt, surface, traceId },
+    return found.map(({ messageId, type, name, receivedMs: receivedAt, surface, isTest, traceId }) => ({
+      ...{ messageId, type, name, receivedAt, surface, isTest, traceId },
     }));
   };
 }
@@ -43,6 +46,10 @@ interface StoredQuestion {
   /** Id of a message. */
   readonly id: string;
   readonly name: string;
+  readonly type: string;
+  readonly surface: string;
+  /** `yes` or `no` */
+  readonly test: string;
   /** In UTC: `2026-11-01 10:00`. */
   readonly since: string;
   readonly until: string;
@@ -69,12 +76,26 @@ export async function toSearch({ searchMessages, reads }: Parts, place: SearchPl
   const question = toQuestion(place.query);
   const id = question.id.trim().toLowerCase();
   return html`<section><h2>Exact search</h2>
-<p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
+<p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event, by its type, surface and test traffic, and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
 ${toForm(place.path, question)}
-${id !== '' ? await toFound(searchMessages, place.environmentId, id) : isOfMany(question) ? await toList(reads, place, question) : ''}</section>`;
+${id !== '' ? await toFound(searchMessages, place.environmentId, { ...question, id }) : isOfMany(question) ? await toList(reads, place, question) : ''}</section>`;
 }
 
-const isOfMany = ({ name, since, until, who }: StoredQuestion) => [name, since, until, who].some((text) => text !== '');
+const isOfMany = ({ name, type, surface, test, since, until, who }: StoredQuestion) =>
+  [name, type, surface, test, since, until, who].some((text) => text !== '');
+
+/** Fields of the search by those of the filter above it, which has names of its own: each of the two is asked by itself. */
+const NARROWING = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
+
+/** Words about what is none of the choices. */
+function toMistake(question: StoredQuestion): string | null {
+  for (const name of ['type', 'surface', 'test'] as const) {
+    const choices: readonly string[] = FILTER_CHOICES[name];
+    if (question[name] !== '' && !choices.includes(question[name]))
+      return `${NARROWING[name]}: expected one of ${choices.join(', ')}.`;
+  }
+  return null;
+}
 
 /** What is to be saved as a file; null where nothing is looked for that a list would show, or not as it may be said. */
 export function searchToSave(place: SearchPlace): MessageSearch | null {
@@ -88,38 +109,66 @@ function toQuestion(query: URLSearchParams): StoredQuestion {
   const text = (name: string) => query.get(name) ?? '';
   return {
     ...{ id: text(FIND_FIELD), name: text('event').trim(), since: text('since').trim(), until: text('until').trim() },
+    ...{ type: text(NARROWING.type), surface: text(NARROWING.surface), test: text(NARROWING.test) },
     ...{ who: text('who'), after: text('after') },
   };
 }
 
-function toForm(path: string, { id, name, since, until, who }: StoredQuestion): HtmlValue {
+function toForm(path: string, question: StoredQuestion): HtmlValue {
+  const { id, name, since, until, who } = question;
+  const narrowing = (of: keyof typeof NARROWING, label: string) =>
+    choice({
+      ...{ name: NARROWING[of], label, value: question[of] },
+      choices: [{ value: '', text: 'all' }, ...FILTER_CHOICES[of].map((value) => ({ value, text: value }))],
+    });
   const person = who === '' ? '' : hidden('who', who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
 ${field({ name: FIND_FIELD, label: 'Message id', value: id, charactersMax: 36 })}
 ${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
+${narrowing('type', 'Type')}${narrowing('surface', 'Surface')}${narrowing('test', 'Test traffic')}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
 <button>Search</button>
 <p class="hint">The id is a UUID. Times as 2026-11-01 10:00; without them it is the last day.</p></form>`;
 }
 
-async function toFound(searchMessages: SearchMessages, environmentId: string, id: string): Promise<HtmlValue> {
+async function toFound(
+  searchMessages: SearchMessages,
+  environmentId: string,
+  question: StoredQuestion,
+): Promise<HtmlValue> {
+  const { id } = question;
   if (!ID.test(id)) return html`<p role="alert">Give a message id: a UUID, as clients send it.</p>`;
-  const found = await searchMessages({ environmentId, id });
-  if (found.length === 0)
+  const mistake = toMistake(question);
+  if (mistake !== null) return html`<p role="alert">${mistake}</p>`;
+  const stored = await searchMessages({ environmentId, id });
+  if (stored.length === 0)
     return html`<p>Nothing is stored under this id here. What was sent less than two seconds ago may be on its way; what was rejected is among the rejections.</p>`;
+  const found = stored.filter((each) => isWanted(each, question));
+  if (found.length === 0)
+    return html`<p>What is stored under this id is of another name, type or surface, or is test traffic where none was looked for, or the other way around.</p>`;
   return table(
     'Stored messages',
     ['Received', 'Type', 'Name', 'Surface', 'Message id', 'Trace id'],
     found.map((each) => [
-      ...[time(each.receivedAt), each.type, each.name, each.surface],
+      ...[time(each.receivedAt), each.type, each.name, toSurface(each)],
       ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
     ]),
   );
 }
 
+/** An id is exact: it needs no time, and the filter of a person is not asked. */
+const isWanted = (message: FoundMessage, { name, type, surface, test }: StoredQuestion) =>
+  (name === '' || message.name === name) &&
+  (type === '' || message.type === type) &&
+  (surface === '' || message.surface === surface) &&
+  (test === '' || message.isTest === (test === 'yes'));
+
+/** As the rows of live messages have it. */
+const toSurface = ({ surface, isTest }: Pick<FoundMessage, 'surface' | 'isTest'>) =>
+  isTest ? `${surface} (test)` : surface;
+
 const DAY_MS = 86_400_000;
-const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?$/;
 const PLACE = /^(\d{1,14})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /** A page of what happened in the span. */
@@ -134,27 +183,24 @@ async function toList(reads: Parts['reads'], place: SearchPlace, question: Store
 /** The span ends now, and is a day long, where it does not say. @returns words about what cannot be looked for */
 function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageSearch | string {
   const { environmentId, sight, nowMs } = place;
-  const [since, until] = [toMoment(question.since), toMoment(question.until)];
-  if (since === undefined || until === undefined) return 'Give a time as 2026-11-01 10:00, in UTC.';
+  const { name, type, surface, test } = question;
+  const mistake = toMistake(question);
+  if (mistake !== null) return mistake;
+  const [since, until] = [parseMoment(question.since), parseMoment(question.until)];
+  if (since === undefined || until === undefined) return NO_MOMENT;
   const untilMs = until ?? nowMs + DAY_MS;
   const sinceMs = since ?? (until ?? nowMs) - DAY_MS;
   if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
   return {
-    ...{ environmentId, sinceMs, untilMs, sight, name: question.name },
+    ...{ environmentId, sinceMs, untilMs, sight, name, type, surface },
+    ...(test === '' ? {} : { test: test === 'yes' }),
     ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
   };
 }
 
-/** Undefined for what is no time. */
-function toMoment(text: string): number | null | undefined {
-  if (text === '') return null;
-  const ms = MOMENT.test(text) ? Date.parse(`${text.replace(' ', 'T')}Z`) : Number.NaN;
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
 function toPage({ path, query }: SearchPlace, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
   const rows = messages.map((each) => [
-    ...[time(each.happenedMs), each.type, each.name, each.surface, each.userId || each.anonymousId],
+    ...[time(each.happenedMs), each.type, each.name, toSurface(each), each.userId || each.anonymousId],
     ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
   ]);
   const heads = ['Happened', 'Type', 'Name', 'Surface', 'Who', 'Message id', 'Trace id'];

@@ -32,7 +32,7 @@ export function toStoredFile(reads: Pick<PortalReads, 'messages'>, { search, sig
   return { kind: 'long file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };
 }
 
-/** Seconds are what a search can be told; those of the last one stand in both files. */
+/** A search takes whole seconds, so the next file begins with the messages of the last second once more. */
 function toEnd({ happenedMs }: MessagePlace): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
   return `This file ends here, at ${number(CSV_LINES_MAX, 'messages')}: search until ${until} for those before.`;

@@ -19,7 +19,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
     show: async (visit, fault) => {
       const { environment } = placeOf(visit);
       const deed = fault?.values.text('deed');
-      // What was wrong is said above the person whom it was about.
+      // The message about the mistake stands above the person that the form was about.
       if (fault !== undefined && (deed === 'erase' || deed === 'unlink')) return showPerson(parts, visit, fault.values);
       return {
         kind: 'page',

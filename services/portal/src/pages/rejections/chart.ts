@@ -5,9 +5,9 @@ import type { RejectionStep } from '../../reads/index.ts';
 /** In units of the drawing; the style sheet says how large it is shown. */
 const WIDTH = 600;
 const HEIGHT = 120;
-/** Between bars, as a part of a step. */
+/** The gap between bars, as a part of a step. */
 const GAP = 0.2;
-/** A bar that stands for something is seen. */
+/** A bar of few errors is still this high, so that it can be seen. */
 const BAR_MIN = 2;
 
 export interface ChartSpan {

@@ -137,7 +137,7 @@ const ending = ({ sessions }: SignInPagesParts): Deed => ({
   run: async (visit, values) => {
     const { account } = personOf(visit);
     const id = values.text('session');
-    // Of their own: ids of sessions of others end nothing.
+    // Only one of their own sessions: the id of somebody else's ends nothing.
     if ((await sessions.list(account.id)).some((each) => each.id === id)) await sessions.end(id);
     return { kind: 'see', to: PATH, notice: 'ended' };
   },
@@ -191,7 +191,7 @@ ${passkeys.length === 0 ? html`<p>None yet. With a passkey your phone or compute
 ${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys need JavaScript.</p></noscript>`)}`;
 }
 
-/** Also where there is no provider any more: what was linked can be taken away. */
+/** Shown also when there is no provider any more, so that a link to it can be taken away. */
 function toOpenId(parts: SignInPagesParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
   if (openId === null && parts.openId === null) return '';
   const link = openIdForm(parts, visit, { deed: 'link-openid', text: 'Link' });

@@ -84,7 +84,7 @@ function createLetIn({ frame, note }: SignInPagesParts) {
       await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
       return goOn(text, values);
     } catch (fault) {
-      // Of whom it was not known: the login may be a password in the wrong field.
+      // The login is left out: it may be a password that was typed into the wrong field.
       const isRefused = fault instanceof PublicError && fault.status < 500;
       if (isRefused) await note(visit, { action: 'session.refuse', detail: { way: way.name, code: fault.code } });
       throw fault;

@@ -30,7 +30,7 @@ export function contextOf(
   { accounts, sessions }: Pick<SignInPagesParts, 'accounts' | 'sessions'>,
   visit: Visit,
 ): AccountContext {
-  // Nobody has the id '': whoever has not signed in may nothing.
+  // No account has the id '', so whoever has not signed in changes nothing.
   return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
 }
 

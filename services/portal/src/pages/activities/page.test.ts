@@ -1,0 +1,190 @@
+import { linkCollection, type ProjectRecord, unlinkCollection } from '@playline/access-keys';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ActivityLine, TokenLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { toAmount } from './show.ts';
+
+const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
+const AUTHOR = { changedBy: 'a test', requestId: 'r' };
+const HASH = `0x${'dd'.repeat(32)}`;
+const [SELLER, BUYER] = [`0x${'ab'.repeat(20)}`, `0x${'cd'.repeat(20)}`];
+
+let portal: TestPortal;
+const activities: Record<string, ActivityLine[]> = {};
+const tokens: Record<string, TokenLine> = {};
+beforeAll(async () => {
+  portal = await openPortal({ reads: createMemoryReads({ activities, tokens }) });
+});
+afterAll(() => portal.close());
+
+let addresses = 0;
+const createAddress = () => `0x${(++addresses).toString(16).padStart(40, '0')}`;
+let made = 0;
+const createId = () => `0b1f7a52-6c3e-4d8a-9f10-${String(++made).padStart(12, '0')}`;
+
+const lineOf = (contractAddress: string, over: Partial<ActivityLine> = {}): ActivityLine => ({
+  ...{ chain: 'demo-chain', contractAddress, id: createId(), type: 'mint', from: '', to: BUYER, payment: null },
+  ...{ updatedUs: NOW_MS * 1000, updatedMs: NOW_MS, indexedMs: NOW_MS - 1_000 },
+  assets: [{ contractAddress, tokenId: '4711', amount: '1' }],
+  ...{ transactionHash: HASH, blockNumber: '18204511', ...over },
+});
+
+async function openProject() {
+  const project = await portal.addProject('Game');
+  const path = `/projects/${project.id}/environments/development/activities`;
+  return { project, path, browser: await portal.signIn({ project, role: 'analyst' }) };
+}
+
+/** Links a contract on which so much has happened. */
+async function link(project: ProjectRecord, { name = 'Swords', environment = 'development' } = {}) {
+  const contractAddress = createAddress();
+  const environmentId = `${project.id}-${environment}`;
+  const store = portal.parts.collections.changedBy(AUTHOR);
+  const contract = { chain: 'demo-chain', contractAddress };
+  await linkCollection({ store }, { ...contract, projectId: project.id, environmentId, name });
+  const put = (...lines: ActivityLine[]) => {
+    activities[`demo-chain ${contractAddress}`] = lines;
+  };
+  return { contractAddress, put, id: `demo-chain:${contractAddress}` };
+}
+
+const idsIn = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
+
+describe('the page of activities', () => {
+  it('says what to do while no contract is linked, while nothing has happened, and where a filter leaves nothing', async () => {
+    const { browser, project, path } = await openProject();
+    expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
+    const { contractAddress, put } = await link(project);
+    const nothing = (await browser.get(path)).text;
+    for (const said of ['Nothing has happened yet', 'demo-chain', 'npm run status']) expect(nothing).toContain(said);
+    put(lineOf(contractAddress));
+    expect((await browser.get(`${path}?kind=sale`)).text).toContain('No activity is so');
+  });
+
+  it('shows what happened to what, between whom, for how much and where on the chain, each with a button that copies it', async () => {
+    const { browser, project, path } = await openProject();
+    const { contractAddress, put } = await link(project);
+    const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
+    put(lineOf(contractAddress, { type: 'sale', from: SELLER, payment }));
+    const { text } = await browser.get(path);
+    for (const said of ['Swords', 'sale', '105', 'smallest units of ETH', 'block 18204511'])
+      expect(text).toContain(said);
+    for (const copied of [contractAddress, '4711', SELLER, BUYER, HASH])
+      expect(text).toContain(`data-copy="${copied}"`);
+    expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
+  });
+
+  it('shows an amount of a token in whole units, by the words of the chain', async () => {
+    const { browser, project, path } = await openProject();
+    const { contractAddress, put } = await link(project);
+    tokens[`demo-chain ${contractAddress}`] = {
+      ...{ chain: 'demo-chain', contractAddress, name: 'Gold', symbol: 'GLD', decimals: 18 },
+    };
+    const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
+    put(lineOf(contractAddress, { type: 'transfer', assets }));
+    expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
+  });
+
+  it('narrows by collection, kind, token and time, and all for a collection and a kind that there are not', async () => {
+    const { browser, project, path } = await openProject();
+    const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
+    const [sword, shield] = [
+      lineOf(swords.contractAddress),
+      lineOf(shields.contractAddress, {
+        ...{ type: 'burn', indexedMs: NOW_MS - 86_400_000, updatedUs: NOW_MS * 1000 - 1 },
+        assets: [{ contractAddress: shields.contractAddress, tokenId: '47', amount: '1' }],
+      }),
+    ];
+    swords.put(sword);
+    shields.put(shield);
+    const shown = async (query: string) => idsIn((await browser.get(`${path}?${query}`)).text);
+    expect(await shown('')).toEqual([sword.id, shield.id]);
+    for (const query of [`collection=${shields.id}`, 'kind=burn', 'token=47', 'until=2026-11-01+00:00'])
+      expect([query, await shown(query)]).toEqual([query, [shield.id]]);
+    for (const query of [`collection=${swords.id}`, 'kind=mint', 'token=4711', 'since=2026-11-01+00:00'])
+      expect([query, await shown(query)]).toEqual([query, [sword.id]]);
+    expect(await shown('collection=none&kind=none')).toEqual([sword.id, shield.id]);
+    for (const wrong of ['since=yesterday', 'token=x', 'since=2026-11-02T00:00&until=2026-11-01T00:00'])
+      expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
+  });
+
+  it('leads to older activities, each shown once, also where many are of one microsecond', async () => {
+    const { browser, project, path } = await openProject();
+    const { contractAddress, put } = await link(project);
+    const lines = Array.from({ length: 350 }, (_, at) =>
+      lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
+    );
+    put(...lines, lineOf(contractAddress, { type: 'burn' }));
+    const seen: (string | undefined)[] = [];
+    for (let next: string | undefined = `${path}?kind=mint`; next !== undefined; ) {
+      const { text } = await browser.get(next);
+      seen.push(...idsIn(text));
+      next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+    }
+    expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
+  });
+
+  it('is saved as a file too, as it is narrowed, each activity once, and none of its cells a formula', async () => {
+    const { browser, project, path } = await openProject();
+    const { contractAddress, put } = await link(project, { name: '=1+1' });
+    put(...Array.from({ length: 5_000 }, (_, at) => lineOf(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
+    const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
+    const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
+    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual([
+      'text/csv; charset=utf-8',
+      'no-store',
+    ]);
+    const ids = [...text.matchAll(/"(0b1f7a52[\w-]+)"/g)].map(([, id]) => id);
+    expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
+    expect(text.split(`"'=1+1"`)).toHaveLength(2_501);
+  });
+
+  it('shows nothing of a contract that another project has linked, or another environment, or nobody any more', async () => {
+    const [ours, other] = [await openProject(), await openProject()];
+    const [theirs, elsewhere, unlinked, mine] = [
+      await link(other.project, { name: 'Theirs' }),
+      await link(ours.project, { name: 'Elsewhere', environment: 'production' }),
+      await link(ours.project, { name: 'Unlinked' }),
+      await link(ours.project, { name: 'Mine' }),
+    ];
+    const store = portal.parts.collections.changedBy(AUTHOR);
+    const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
+    await unlinkCollection({ store }, { ...contract, projectId: ours.project.id });
+    const own = lineOf(mine.contractAddress);
+    for (const each of [theirs, elsewhere, unlinked]) each.put(lineOf(each.contractAddress));
+    mine.put(own);
+    for (const id of [theirs.id, elsewhere.id, unlinked.id, '', '*']) {
+      for (const way of ['', '&as=csv']) {
+        const { text } = await ours.browser.get(`${ours.path}?collection=${encodeURIComponent(id)}${way}`);
+        expect(text).toContain(own.id);
+        expect(text).not.toMatch(/Theirs|Elsewhere|Unlinked/);
+        for (const each of [theirs, elsewhere, unlinked]) expect(text).not.toContain(each.contractAddress);
+      }
+    }
+    expect((await ours.browser.get(other.path)).status).toBe(404);
+  });
+});
+
+describe('an amount in whole units', () => {
+  it.each([
+    ['2500000000000000000', 18, '2.5'],
+    ['1', 18, '0.000000000000000001'],
+    ['100', 2, '1'],
+    ['7', 0, '7'],
+    ['7', null, '7'],
+    ['<b>', 2, '<b>'],
+  ] as const)('of %s with %s decimals is %s', (digits, decimals, shown) => {
+    expect(toAmount(digits, decimals)).toBe(shown);
+  });
+
+  it('says the same number, whatever it is', () => {
+    const property = fc.property(fc.bigInt({ min: 0n, max: 10n ** 78n - 1n }), fc.nat(255), (amount, decimals) => {
+      const [whole = '', part = ''] = toAmount(String(amount), decimals).split('.');
+      expect(BigInt(whole + part.padEnd(decimals, '0'))).toBe(amount);
+      expect(part).not.toMatch(/0$/);
+    });
+    fc.assert(property);
+  });
+});

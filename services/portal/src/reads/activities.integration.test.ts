@@ -1,0 +1,228 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { createQueryRows } from '@playline/runtime';
+import { testStores } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ActivityQuestion, createPortalReads, readManyActivities } from './index.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const reads = createPortalReads(createQueryRows({ url, user, password, database }));
+const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
+const DAY_US = 86_400_000_000;
+const END_MS = Date.UTC(2256, 0);
+
+const send = async (sql: string, to = database) => {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
+  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
+  if (!answer.ok) throw new Error(await answer.text());
+};
+const insert = (table: string, rows: readonly object[]) =>
+  send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
+/** @param us epoch microseconds */
+const timeOf = (us: number) =>
+  `${new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace('T', ' ')}.${String(us % 1_000_000).padStart(6, '0')}`;
+
+beforeAll(async () => {
+  await applySql({ url, user, password, database });
+});
+afterAll(() => send(`DROP DATABASE ${database} SYNC`, 'default'));
+
+const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
+type Contract = ReturnType<typeof contractOf>;
+
+interface Version {
+  readonly id: string;
+  readonly us: number;
+  readonly type?: string;
+  readonly tokenId?: string;
+  /** When the next version of the activity came. */
+  readonly supersededUs?: number;
+  readonly indexedUs?: number;
+}
+
+/** Entries of a version, as the activity writer has them: in the feed of the chain, of the contract, and of both by type. */
+function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
+  const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
+  const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };
+  const members = JSON.stringify({
+    type,
+    details: { to: '0xto', amount: '1', asset },
+    blockchain_metadata: null,
+  }).slice(1, -1);
+  const entry = { updated_at: timeOf(us), id, indexed_at: timeOf(indexedUs) };
+  const feeds = [
+    `${chain} * *`,
+    `${chain} * ${type}`,
+    `${chain} ${contractAddress} *`,
+    `${chain} ${contractAddress} ${type}`,
+  ];
+  return feeds.flatMap((feed) => [
+    { ...entry, entry: 'version', feed, members, superseded_at: '2255-06-05 23:47:34' },
+    ...(supersededUs === undefined
+      ? []
+      : [{ ...entry, entry: 'superseded', feed, superseded_at: timeOf(supersededUs) }]),
+  ]);
+}
+
+const put = (contract: Contract, versions: readonly Version[]) =>
+  insert(
+    'activity_feeds',
+    versions.flatMap((version) => entriesOf(contract, version)),
+  );
+
+const asking = (contracts: readonly Contract[], over: Partial<ActivityQuestion> = {}): ActivityQuestion => ({
+  ...{ nowMs: NOW_MS, contracts, type: '', tokenId: '', sinceMs: 0, untilMs: END_MS, ...over },
+});
+const idsOf = async (question: ActivityQuestion) => (await reads.activities(question)).activities.map(({ id }) => id);
+
+describe('the search of activities', () => {
+  it('gives each activity once, in its last version, the newest version first, page by page', async () => {
+    const ages = fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 8 * DAY_US, 40 * DAY_US, 800 * DAY_US);
+    const list = fc.array(
+      fc.record({ ageUs: ages, isOfSecond: fc.boolean(), isUpdated: fc.boolean(), isTwice: fc.boolean() }),
+      {
+        minLength: 1,
+        maxLength: 25,
+      },
+    );
+    await fc.assert(
+      fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (wanted, activitiesMax) => {
+        const contracts = [contractOf(), contractOf()] as const;
+        const last: Version[] = [];
+        for (const { ageUs, isOfSecond, isUpdated, isTwice } of wanted) {
+          const [id, us] = [randomUUID(), NOW_MS * 1000 - ageUs];
+          const contract = contracts[isOfSecond ? 1 : 0];
+          const first = { id, us: us - 5_000_000, supersededUs: us, tokenId: 'old' };
+          const versions = isUpdated ? [first, { id, us, tokenId: 'new' }] : [{ id, us, tokenId: 'new' }];
+          await put(contract, versions);
+          if (isTwice) await put(contract, versions);
+          last.push(versions.at(-1)!);
+        }
+        const seen: { readonly id: string; readonly us: number; readonly tokenId: string }[] = [];
+        let before: ActivityQuestion['before'];
+        for (let pages = 0; pages < 100; pages++) {
+          const page = await reads.activities(asking(contracts, { activitiesMax, ...(before && { before }) }));
+          expect(page.activities.length).toBeLessThanOrEqual(activitiesMax);
+          seen.push(
+            ...page.activities.map(({ id, updatedUs: us, assets }) => ({ id, us, tokenId: assets[0]!.tokenId })),
+          );
+          if (page.next === null) break;
+          before = page.next;
+        }
+        const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);
+        expect(seen.toSorted(byId)).toEqual(last.map(({ id, us }) => ({ id, us, tokenId: 'new' })).toSorted(byId));
+        expect(seen.map(({ us }) => us)).toEqual(seen.map(({ us }) => us).toSorted((a, b) => b - a));
+      }),
+      { numRuns: 6 },
+    );
+  }, 120_000);
+
+  it('finds what each filter says, of the contracts that it is told alone', async () => {
+    const [contract, another] = [contractOf(), contractOf()];
+    const us = NOW_MS * 1000;
+    const mint = { id: randomUUID(), us };
+    const burn = { id: randomUUID(), us: us - 1, type: 'burn', tokenId: '77', indexedUs: us - DAY_US };
+    await put(contract, [mint, burn]);
+    await put(another, [{ id: randomUUID(), us }]);
+    await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
+    const found = (over: Partial<ActivityQuestion>) => idsOf(asking([contract], over));
+    expect(await found({})).toEqual([mint.id, burn.id]);
+    for (const over of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
+      expect([over, await found(over)]).toEqual([over, [mint.id]]);
+    for (const over of [
+      { type: 'burn' },
+      { tokenId: '77' },
+      { untilMs: NOW_MS },
+      { before: { updatedUs: us, id: '' } },
+    ])
+      expect([over, await found(over)]).toEqual([over, [burn.id]]);
+    for (const over of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
+      expect([over, (await found(over)).length]).toEqual([
+        over,
+        Object.values(over)[0] === '' || over.type === '*' ? 2 : 0,
+      ]);
+  });
+
+  it('takes no name of more than one contract: no chain, no pattern, no list', async () => {
+    const contract = contractOf();
+    await put(contract, [{ id: randomUUID(), us: NOW_MS * 1000 }]);
+    for (const contractAddress of [
+      '*',
+      '',
+      '%',
+      '0x%',
+      `${contract.contractAddress} *`,
+      `${contract.contractAddress}\n`,
+      '* *',
+    ])
+      expect([contractAddress, await idsOf(asking([{ chain: 'main', contractAddress }]))]).toEqual([
+        contractAddress,
+        [],
+      ]);
+    expect(await idsOf(asking([]))).toEqual([]);
+  });
+
+  it('gives the members that the writer wrote, and what a sale was paid with', async () => {
+    const contract = contractOf();
+    const members = {
+      type: 'sale',
+      details: {
+        ...{ order_id: 'o', from: '0xa', to: '0xb' },
+        asset: ['1', '2'].map((tokenId) => ({
+          contract_address: contract.contractAddress,
+          token_id: tokenId,
+          amount: '1',
+        })),
+        payment: { token: { contract_type: 'NATIVE', symbol: '<b>"ETH"</b>' }, price_including_fees: '105', fees: [] },
+      },
+      blockchain_metadata: { transaction_hash: '0xhash', block_number: '9', transaction_index: '0', log_index: null },
+    };
+    const feed = `main ${contract.contractAddress} *`;
+    const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
+    const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
+    await insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
+    expect((await reads.activities(asking([contract]))).activities).toEqual([
+      {
+        ...{ ...contract, id, type: 'sale', from: '0xa', to: '0xb', transactionHash: '0xhash', blockNumber: '9' },
+        ...{ updatedUs: NOW_MS * 1000, updatedMs: NOW_MS, indexedMs: NOW_MS },
+        assets: ['1', '2'].map((tokenId) => ({ contractAddress: contract.contractAddress, tokenId, amount: '1' })),
+        payment: { contractAddress: '', symbol: '<b>"ETH"</b>', amount: '105' },
+      },
+    ]);
+    for (const tokenId of ['1', '2']) expect(await idsOf(asking([contract], { tokenId }))).toEqual([id]);
+  });
+
+  it('gives many of one moment, each once, a part at a time', async () => {
+    const contract = contractOf();
+    const feed = `main ${contract.contractAddress} *`;
+    await send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+      SELECT 'version', '${feed}', '${timeOf(NOW_MS * 1000)}', generateUUIDv4(), '${timeOf(NOW_MS * 1000)}',
+        '2255-06-05 23:47:34', '"type":"mint","details":{}'
+      FROM numbers(5000)`);
+    const ids: string[] = [];
+    const sizes: number[] = [];
+    for await (const page of readManyActivities(reads.activities, asking([contract]), 4_500)) {
+      ids.push(...page.map(({ id }) => id));
+      sizes.push(page.length);
+    }
+    expect([ids.length, new Set(ids).size, Math.max(...sizes)]).toEqual([4_500, 4_500, 2_000]);
+  });
+});
+
+it('the names of tokens are those of the last record, of the contracts that were asked for alone', async () => {
+  const [contract, another] = [contractOf(), contractOf()];
+  const rowOf = ({ contractAddress }: Contract, at: number, over: object) => {
+    const bytes = contractAddress.slice(2);
+    return `('main', unhex('${bytes}'), '${timeOf(NOW_MS * 1000 + at)}', ${Object.values(over).join(', ')})`;
+  };
+  await send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES
+    ${rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 })},
+    ${rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 })},
+    ${rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' })}`);
+  expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
+  expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
+  expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);
+  expect(await reads.tokens([])).toEqual([]);
+});

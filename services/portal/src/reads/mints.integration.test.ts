@@ -1,0 +1,116 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { applySql } from '@playline/infra/clickhouse';
+import { createQueryRows } from '@playline/runtime';
+import { testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPortalReads, type MintQuestion } from './index.ts';
+
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const reads = createPortalReads(createQueryRows({ url, user, password, database }));
+const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
+
+const send = async (sql: string, to = database) => {
+  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
+  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
+  if (!answer.ok) throw new Error(await answer.text());
+};
+const insert = (table: string, rows: readonly object[]) =>
+  send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
+const timeOf = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
+
+beforeAll(async () => {
+  await applySql({ url, user, password, database });
+});
+afterAll(() => send(`DROP DATABASE ${database} SYNC`, 'default'));
+
+describe('what mints tell', () => {
+  const bytesOf = (letter: string) => letter.repeat(20);
+  const addressOf = (letter: string) => `0x${Buffer.from(bytesOf(letter)).toString('hex')}`;
+  let made = 0;
+  const mintOf = (environment: string, ageMs: number, over: object = {}) => {
+    made++;
+    return {
+      ...{ environment_id: environment, chain: 'main', contract: bytesOf('c'), signer: bytesOf('s') },
+      ...{ owner: bytesOf('o'), attempt_id: String(made).padStart(16, 'a'), reference_id: `r-${made}`, revision: 1 },
+      ...{ requested_at: timeOf(NOW_MS - ageMs), changed_at: timeOf(NOW_MS - ageMs + 500) },
+      ...{ status: 'succeeded', stage: 'settled', ...over },
+    };
+  };
+  const waits = { status: 'pending', stage: 'waiting' };
+  const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
+    reads.mintSigners({ environmentId, sinceMs });
+
+  it('of a signer is when it last could mint, by each stage that shows it, and by no other', async () => {
+    for (const [over, heldMs] of [
+      [{ status: 'succeeded' }, NOW_MS - 8_500],
+      [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
+      [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
+      [{ status: 'failed' }, null],
+      [{ status: 'pending', stage: 'accepted' }, null],
+      [waits, null],
+    ] as const) {
+      const environment = `e-${randomUUID()}`;
+      await insert('mint_requests', [mintOf(environment, 9_000, over)]);
+      expect([over, await signersOf(environment)]).toMatchObject([over, [{ heldMs }]]);
+    }
+  });
+
+  it('of a signer is how many assets wait, since when the first and why the last, as they stand now', async () => {
+    const environment = `e-${randomUUID()}`;
+    const done = mintOf(environment, 20_000, { ...waits, reason: 'waited once' });
+    await insert('mint_requests', [
+      ...[done, mintOf(environment, 3_000, { ...waits, reason: 'no role' })],
+      ...[
+        mintOf(environment, 2_000, { ...waits, reason: 'no funds' }),
+        mintOf(environment, 1_000, { stage: 'logged' }),
+      ],
+    ]);
+    // A part of its own: until a merge both revisions stand.
+    await insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
+    const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
+    const waiting = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
+    expect(await signersOf(environment)).toEqual([{ ...signer, ...waiting, heldMs: NOW_MS - 500 }]);
+  });
+
+  it('of each collection and signer of an environment stands by itself, and none before the span', async () => {
+    const environment = `e-${randomUUID()}`;
+    await insert('mint_requests', [
+      ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
+      ...[mintOf(environment, 7_000, { contract: bytesOf('d') }), mintOf(environment, 6_000, { chain: 'second' })],
+      mintOf(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
+    ]);
+    const found = async (sinceMs?: number) =>
+      (await signersOf(environment, sinceMs)).map((each) => [each.chain, each.contractAddress, each.signerAddress]);
+    expect(await found()).toEqual([
+      ...[
+        ['main', addressOf('c'), addressOf('t')],
+        ['main', addressOf('c'), addressOf('s')],
+      ],
+      ...[
+        ['main', addressOf('d'), addressOf('s')],
+        ['second', addressOf('c'), addressOf('s')],
+      ],
+    ]);
+    expect(await found(NOW_MS - 8_000)).toHaveLength(3);
+    expect(await found(NOW_MS - 7_999)).toHaveLength(2);
+    expect(await found(NOW_MS)).toEqual([]);
+  });
+
+  it('is given page by page, each mint once, also where one reference id stands in several collections', async () => {
+    const environment = `e-${randomUUID()}`;
+    await insert('mint_requests', [
+      ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
+      ...['d', 'e'].map((letter) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(letter) })),
+    ]);
+    const found: string[] = [];
+    for (let before: MintQuestion['before'], pages = 0; pages < 20; pages++) {
+      const asked = { environmentId: environment, sinceMs: NOW_MS - 86_400_000, status: '' as const, mintsMax: 1 };
+      const [mint] = await reads.mints({ ...asked, ...(before && { before }) });
+      if (mint === undefined) break;
+      found.push(`${mint.referenceId} ${mint.contractAddress}`);
+      before = mint;
+    }
+    expect([found.length, new Set(found).size]).toEqual([6, 6]);
+  });
+});

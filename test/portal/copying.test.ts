@@ -1,0 +1,56 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
+import { pathFor } from './pages.ts';
+import { type Planted, plant, plantAccount } from './planted.ts';
+import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
+import { openTab } from './visit-portal.ts';
+
+let browser: Browser;
+let portal: PlantedPortal;
+let planted: Planted;
+let accountId: string;
+beforeAll(async () => {
+  [browser, portal] = await Promise.all([openBrowser(), openPlantedPortal()]);
+  planted = await plant(portal, { id: 'demo', textOf: (field) => `<b>"${field}"</b>` });
+  accountId = await plantAccount(portal, { isAdministrator: true });
+});
+afterAll(async () => {
+  await browser?.close();
+  await portal?.close();
+});
+
+/** Runs in a page: of the row that is open what each button copies, and what stands beside it. */
+const COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
+  const button = dd.querySelector('button.copy');
+  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
+}))`;
+
+it('a folded row of live messages lets everything in it be copied, as it came', async () => {
+  const { page, context, faults } = await openTab(browser, { portal, accountId });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
+  await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/live', planted));
+  const row = page.locator('.live tbody tr', { hasText: 'name of an event' });
+  await row.locator('summary').click();
+  const copied = (await page.evaluate(COPIED)) as Record<string, [copied: string, shown: string]>;
+  const names = ['message id', 'trace id', 'anonymousId', 'userId', 'page', 'properties', 'traits'];
+  expect(Object.keys(copied)).toEqual(names);
+  for (const [name, [text, shown]] of Object.entries(copied)) expect([name, text]).toEqual([name, shown]);
+  await row.getByRole('button', { name: 'Copy userId' }).click();
+  await row.getByRole('button', { name: 'Copied userId' }).waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('<b>"user id"</b>');
+  expect(faults).toEqual([]);
+  await context.close();
+});
+
+it('an activity lets its contract, token, addresses, transaction and id be copied', async () => {
+  const { page, context } = await openTab(browser, { portal, accountId });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
+  await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/activities', planted));
+  const row = page.locator('tbody tr', { hasText: 'id of an activity' });
+  await row.getByRole('button', { name: 'Copy the id of the activity' }).click();
+  await row.getByRole('button', { name: 'Copied the id of the activity' }).waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('<b>"id of an activity"</b>');
+  expect(await row.getByRole('button', { name: /^Copy the/ }).count()).toBe(5);
+  await context.close();
+});
