@@ -23,6 +23,8 @@ import { StandBy } from './steps/stand-by.ts';
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
+  /** Whether a node has been left behind by the others. */
+  readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
@@ -78,7 +80,7 @@ export class ChainLane {
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
     this.standBy = new StandBy(this.nowMs);
     this.pool = new NodePool({
-      ...{ nodes: options.nodes, nowMs: this.nowMs },
+      ...{ nodes: options.nodes, nowMs: this.nowMs, ...(options.lags && { lags: options.lags }) },
       check: (node) => this.checkNode(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);

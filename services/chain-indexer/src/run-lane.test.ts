@@ -8,6 +8,7 @@ import { openLane } from './run-lane.ts';
 /** A lane whose steps and clock are the test's own. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
+  const watch: { standstill: { ms: number; block: number } | null } = { standstill: null };
   const script = { steps: 0, step: async (): Promise<LaneStep> => 'idle' };
   const lane = {
     isHalted: false,
@@ -17,13 +18,13 @@ function openTestLane(pollMs = 50) {
     },
     close: async () => {},
   };
-  const running = openLane({ chain: 'demo-chain', lane, pollMs, nowMs: () => clock.nowMs });
+  const running = openLane({ chain: 'demo-chain', lane, watch, pollMs, nowMs: () => clock.nowMs });
   onTestFinished(() => running.close());
   const untilStepped = async () => {
     const before = script.steps;
     await until('it has stepped', () => script.steps > before + 1);
   };
-  return { running, clock, script, untilStepped };
+  return { running, clock, script, watch, untilStepped };
 }
 
 const unreachable = async () => {
@@ -64,4 +65,16 @@ it('a chain that is looked at once a minute is not silent in between', async () 
   expect(running).toMatchObject({ working: true, silentMs: 0 });
   clock.nowMs = 90_000;
   expect(running.working).toBe(false);
+});
+
+it('a chain that stands still is worked at, and says that it stands still unless something else is wrong', async () => {
+  const { running, script, watch, untilStepped } = openTestLane();
+  await untilStepped();
+  expect(running).toMatchObject({ moving: true, reason: null });
+  watch.standstill = { ms: 130_500, block: 77 };
+  const reason = 'no node has had a new block for 130 s: 77 is the latest';
+  expect(running).toMatchObject({ working: true, active: true, moving: false, reason });
+  script.step = unreachable;
+  await untilStepped();
+  expect(running.reason).toBe('no node answers: it cannot be reached');
 });

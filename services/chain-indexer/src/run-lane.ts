@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Closable, Logger } from '@playline/runtime';
+import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 
@@ -10,7 +11,9 @@ export interface RunningLane extends Closable {
   readonly working: boolean;
   /** False while another indexer has the chain. */
   readonly active: boolean;
-  /** Why it does not work; null while it does. */
+  /** False while no node has had a new block for longer than it may be: it does all that there is to do. */
+  readonly moving: boolean;
+  /** Why it does not work, or has nothing to do; null while it does. */
   readonly reason: string | null;
   /** Since when nodes or brokers have let it do nothing, although it was to look. */
   readonly silentMs: number;
@@ -19,6 +22,8 @@ export interface RunningLane extends Closable {
 export interface RunLaneOptions {
   readonly chain: string;
   readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted'>;
+  /** What is seen of its nodes besides. */
+  readonly watch?: Pick<HeadWatch, 'standstill'>;
   readonly pollMs: number;
   readonly logger?: Logger;
   /** A clock that never goes back, in milliseconds. */
@@ -82,9 +87,14 @@ class LaneCourse {
   }
 }
 
+function toStillReason(still: HeadWatch['standstill']): string | null {
+  if (still === null) return null;
+  return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
+}
+
 /** Steps until it is closed; what fails is tried again, ever more seldom. */
 export function openLane(options: RunLaneOptions): RunningLane {
-  const { chain, lane, nowMs = () => performance.now() } = options;
+  const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
   const course = new LaneCourse(options, nowMs);
   const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
@@ -107,11 +117,15 @@ export function openLane(options: RunLaneOptions): RunningLane {
     get active() {
       return course.active;
     },
+    get moving() {
+      return (watch?.standstill ?? null) === null;
+    },
     get reason() {
       if (lane.isHalted) return `reorganised below what is final: ${course.reason}`;
       if (!course.active) return 'another indexer has it: standing by';
       const isSilent = course.silentMs >= SILENT_MAX_MS;
-      return course.reason ?? (isSilent ? 'nothing was heard of nodes or brokers for 30 s' : null);
+      if (isSilent) return course.reason ?? 'nothing was heard of nodes or brokers for 30 s';
+      return course.reason ?? toStillReason(watch?.standstill ?? null);
     },
     get silentMs() {
       return course.silentMs;
