@@ -34,6 +34,8 @@ export interface ContractCall {
 export type NodeFaultKind =
   /** No answer, or one that is none. */
   | 'unreachable'
+  /** It took the question, and gave no answer within the time that it may take. Nobody has asked it again. */
+  | 'late'
   /** It was asked too often. */
   | 'busy'
   /** It does not answer about so many blocks or logs at once: ask for fewer. */

@@ -17,6 +17,7 @@ import { NodePool, NodesFault } from './node-pool.ts';
 import { checkNode } from './steps/check-node.ts';
 import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
+import { RangeSize } from './steps/range-size.ts';
 import { HorizonTracker } from './steps/read-horizon.ts';
 import { StandBy } from './steps/stand-by.ts';
 
@@ -45,7 +46,6 @@ const HORIZON_AGE_MAX_MS = 5_000;
 const PROGRESS_MS = 20_000;
 /** One answer may come from a node that is just being mended; nothing is written meanwhile. */
 const FORKS_TO_HALT = 3;
-const GROWTH = 1.25;
 
 /** Indexes one chain, a range of final blocks a step. All that it must remember stands in the log. */
 export class ChainLane {
@@ -63,7 +63,7 @@ export class ChainLane {
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: { number: number; hash: string } | null = null;
   private genesis: string | null = null;
-  private size: number;
+  private readonly size: RangeSize;
   private forks = 0;
   private readonly knownTokens = new Set<string>();
   /** Seen, and not described because the node failed. */
@@ -74,7 +74,7 @@ export class ChainLane {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
     this.wallClockMs = options.wallClockMs ?? Date.now;
-    this.size = chain.rangeBlocks;
+    this.size = new RangeSize(chain.rangeBlocks, this.nowMs);
     const settings = { chain: chain.name, nativeSymbol: chain.nativeSymbol, marketplaces: chain.marketplaces };
     this.readActivities = createReadActivities({ ...settings, bridges: chain.bridges });
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
@@ -103,9 +103,12 @@ export class ChainLane {
     if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
     try {
       this.log ??= await this.openLog();
-      return await this.pool.use((node) => this.index(node), this.size === 1);
+      return await this.pool.use((node) => this.index(node), this.size.isSmallest);
     } catch (fault) {
-      if (fault instanceof NodeFault) return this.halve();
+      if (fault instanceof NodeFault) {
+        this.size.halve();
+        return 'more';
+      }
       if (fault instanceof NodesFault) {
         this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
@@ -155,25 +158,38 @@ export class ChainLane {
     const { chain, metrics } = this.options;
     const { final } = await this.readHorizon(node);
     const plan =
-      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size });
+      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size.blocks });
     if (plan === null || final === null) {
       this.goOn();
       await this.tellProgress();
       return 'idle';
     }
-    const blocks = this.tracker.known(plan.from, plan.to);
-    const read = await readRange(node, { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) });
+    const read = await this.readRange(node, plan);
     this.goOn();
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
-    if (read.blocks.length >= this.size) this.size = Math.min(chain.rangeBlocks, Math.ceil(this.size * GROWTH));
+    this.size.pass(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
+  }
+
+  private async readRange(node: ChainNode, plan: RangePlan): Promise<ReadBlocks> {
+    const { hasBlooms } = this.options.chain;
+    const blocks = this.tracker.known(plan.from, plan.to);
+    this.size.ask(plan.to - plan.from + 1);
+    try {
+      return await readRange(node, { ...plan, hasBlooms, ...(blocks && { blocks }) });
+    } catch (fault) {
+      const isLate = fault instanceof NodeFault && fault.kind === 'late';
+      if (isLate && !this.size.isSmallest && this.size.tellLate())
+        throw new NodeFault('too-much', 'again it does not answer in time about so many blocks');
+      throw fault;
+    }
   }
 
   /** Far behind it the horizon that was seen last will do. */
   private async readHorizon(node: ChainNode): Promise<{ final: { number: number; hash: string } | null }> {
-    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size;
+    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size.blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
     const { head, final } = await this.tracker.read(node);
     [this.final, this.horizonAtMs] = [final, this.nowMs()];
@@ -236,11 +252,6 @@ export class ChainLane {
       for (const token of contracts) this.openTokens.add(token);
       return [];
     }
-  }
-
-  private halve(): LaneStep {
-    this.size = Math.max(1, Math.floor(this.size / 2));
-    return 'more';
   }
 
   private goOn(): void {

@@ -120,8 +120,10 @@ describe('a node over HTTP', () => {
   });
 
   it('that does not answer in time, or is not there, is told without its address', async () => {
-    const silent = await openNode(() => {}, { timeoutMs: 100 });
-    expect((await faultOf(silent.chainId())).message).toBe('it does not answer in time');
+    let asked = 0;
+    const silent = await openNode(() => void asked++, { timeoutMs: 100 });
+    expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not answer in time' });
+    expect(asked, 'it is not asked again').toBe(1);
     const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
     expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
     const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });

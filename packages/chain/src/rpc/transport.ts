@@ -34,7 +34,10 @@ const SECOND_MS = 1_000;
 /** One answer in some goes wrong at many providers: to ask once more is cheaper than to begin a range anew. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
-/** Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before. */
+/**
+ * Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before.
+ * One that was late has had its time: whoever asked may want less, or another node.
+ */
 const passes = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
@@ -50,11 +53,12 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
 }
 
 /** Its code at most: what `fetch` says may name the address. */
-function toUnreachable(fault: unknown): NodeFault {
+function toSilence(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
   const code = typeof cause?.code === 'string' ? ` (${cause.code})` : '';
-  return new NodeFault('unreachable', isLate ? 'it does not answer in time' : `it cannot be reached${code}`);
+  if (isLate) return new NodeFault('late', 'it does not answer in time');
+  return new NodeFault('unreachable', `it cannot be reached${code}`);
 }
 
 function retryAfterOf(answer: Response): number | null {
@@ -93,7 +97,7 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     try {
       text = await send(body);
     } catch (fault) {
-      throw fault instanceof NodeFault ? fault : toUnreachable(fault);
+      throw fault instanceof NodeFault ? fault : toSilence(fault);
     }
     try {
       return JSON.parse(text);

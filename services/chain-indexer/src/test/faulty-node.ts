@@ -6,6 +6,7 @@ import { type ChainState, createStateNode, type MemoryChain } from './memory-cha
 export const NODE_FAULTS = [
   'none',
   'unreachable',
+  'late',
   'busy',
   'too-much',
   'lags',
@@ -59,6 +60,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     const fault = draw();
     state = chain.state;
     if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
+    if (fault === 'late') throw new NodeFault('late', 'it does not answer in time');
     if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
     if (fault.startsWith('lags') || fault === 'gives logs of a replaced block')
       state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
