@@ -121,7 +121,7 @@ function createStrictNode(chain: MemoryChain): ChainNode {
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
   const large = chain.state[LARGE_BLOCK]!.hash;
   const logsOf = (hash: string) => (hash === large ? refuse() : honest.logsOf(hash));
-  return { ...honest, name: 'strict', logsOf, logsIn: refuse };
+  return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
 }
 
 describe('what others have met', () => {

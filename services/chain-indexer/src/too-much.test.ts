@@ -1,8 +1,10 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
-import { describe, expect, it } from 'vitest';
+import { createRpcNode } from '@playline/chain/rpc';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
 import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
 import { MemoryIndexLogs } from './test/memory-index-logs.ts';
+import { openRpcServer, type RpcQuestion } from './test/open-rpc-server.ts';
 
 const DEPTH = 4;
 function createBusyChain(blocks: number): MemoryChain {
@@ -34,8 +36,10 @@ describe('a node that never answers in time about a whole range', () => {
     const { node, asked } = createSlowNode(chain, 100);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
-    // Four halvings: two answers are late before the first, one before each of the others.
-    expect(asked.filter((blocks) => blocks > 100)).toEqual([800, 800, 400, 200]);
+    // Two answers are late before the first halving, one before each of the others; after ten minutes it is tried again.
+    const tooMany = asked.filter((blocks) => blocks > 100);
+    expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
+    expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
   });
 
   it('is not taken for one that wants less when it answers nothing at all', async () => {
@@ -53,5 +57,49 @@ describe('a node that never answers in time about a whole range', () => {
     Object.assign(node, honestNode(chain));
     await stepToEnd(own);
     expect(asked.every((blocks) => blocks >= 46)).toBe(true);
+  });
+});
+
+describe('a block whose logs every node refuses', () => {
+  const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
+
+  /** A node over HTTP that gives no list of the logs of any block that has many. */
+  async function openStingy(refused: (question: RpcQuestion, chain: MemoryChain) => boolean) {
+    const chain = createBusyChain(6);
+    chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
+    for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+    const server = await openRpcServer(chain);
+    onTestFinished(() => server.close());
+    server.refuses = (question) => refused(question, chain);
+    const logs = new MemoryIndexLogs();
+    const node = createRpcNode({ name: 'stingy', url: server.url });
+    return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
+  }
+  const large = 7;
+  const asksForLarge = ({ method, params: [filter] }: RpcQuestion, chain: MemoryChain) =>
+    method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
+  const asksForMany = ({ method, params: [filter] }: RpcQuestion) =>
+    method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
+
+  it.each([
+    ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
+    ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
+  ])('is published whole from %s', async (_what, refused, asked) => {
+    const { chain, server, logs, own } = await openStingy(
+      (question, of) => asksForLarge(question, of) || asksForMany(question) || refused.includes(question.method),
+    );
+    await stepToEnd(own);
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+    expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
+    expect([...server.asked.keys()]).toContain(asked);
+  });
+
+  it('is told of, and nothing behind it is published, when the receipts are refused as well', async () => {
+    const { chain, logs, own } = await openStingy(
+      (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
+    );
+    await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
+    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
   });
 });

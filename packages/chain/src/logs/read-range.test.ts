@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChainBlock, ChainLog, ChainNode } from '../node.ts';
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { bloomOf } from './bloom.ts';
 import { type BlockRange, ForkFault, readRange } from './read-range.ts';
 import { TRANSFER } from './transfers.ts';
@@ -35,6 +35,7 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   block: async (at) => blockOf(Number(at)),
   blocks: async (from, to) => list(from, to, blockOf),
   logsOf: async (hash) => logsOf(numberOf(hash)),
+  logsByReceipts: async (hash) => logsOf(numberOf(hash)),
   logsIn: async (from, to) => list(from, to, logsOf).flat(),
   calls: async () => [],
   ...over,
@@ -111,5 +112,42 @@ describe('a range of blocks', () => {
       'not in order',
     );
     expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
+  });
+});
+
+describe('a single block whose logs a node refuses', () => {
+  const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'not so many'));
+  const single = range({ to: 10 });
+
+  it.each(['too-much', 'late', 'unreachable'] as const)(
+    '(%s) is read by the receipts of its transactions',
+    async (kind) => {
+      const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
+      expect(logs).toEqual(logsOf(10));
+    },
+  );
+
+  it('is refused when its receipts leave out a log, or are those of another block', async () => {
+    for (const [logs, sentence] of [
+      [logsOf(10).slice(1), 'not all there'],
+      [logsOf(10).slice(0, 1), 'not those that'],
+      [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'of another block of this number'],
+    ] as const) {
+      const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
+      await expect(readRange(node, single)).rejects.toThrow(sentence);
+    }
+  });
+
+  it('is too much when its receipts are refused as well, but for a node that wants to be asked later', async () => {
+    const asked = (kind: NodeFault['kind']) =>
+      readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
+    await expect(asked('behind')).rejects.toMatchObject({ kind: 'too-much' });
+    await expect(asked('busy')).rejects.toMatchObject({ kind: 'busy' });
+  });
+
+  it('is asked for by receipts only when it stands alone: of several fewer may pass', async () => {
+    await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
+      kind: 'too-much',
+    });
   });
 });

@@ -80,7 +80,31 @@ export function checkLogs(
     throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
 }
 
-async function readLogs(node: ChainNode, blocks: readonly ChainBlock[], hasBlooms: boolean): Promise<ChainLog[]> {
+/** That a node does not give a list says nothing of what it gives otherwise. */
+const REFUSES = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
+
+/**
+ * Of one block. Nobody can be asked for less: where a node refuses its logs, as some do with more than 10,000 of them, they
+ * stand in the receipts of its transactions too. What comes so is checked as everything.
+ */
+async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
+  try {
+    return await node.logsOf(hash);
+  } catch (refusal) {
+    if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
+    return await node.logsByReceipts(hash).catch((fault: unknown) => {
+      // When it wants to be asked again matters more than why the first answer failed.
+      const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy';
+      throw isOther ? fault : refusal;
+    });
+  }
+}
+
+async function readLogs(
+  node: ChainNode,
+  blocks: readonly ChainBlock[],
+  hasBlooms: boolean,
+): Promise<readonly ChainLog[]> {
   const asked = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
   if (asked.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
@@ -88,10 +112,10 @@ async function readLogs(node: ChainNode, blocks: readonly ChainBlock[], hasBloom
     // Behind a balancer another node may have answered, which has gone another way meanwhile.
     for (const { number, hash } of [first, last])
       if ((await node.block(number))?.hash !== hash) throw inconsistent(`block ${number} has become another one`);
-    return [...logs];
+    return logs;
   }
   const logs: ChainLog[] = [];
-  for (const { hash } of asked) logs.push(...(await node.logsOf(hash)));
+  for (const { hash } of asked) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
   return logs;
 }
 

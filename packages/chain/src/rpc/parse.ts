@@ -66,5 +66,35 @@ export function parseLogs(value: unknown): ChainLog[] {
   return value.map(parseLog);
 }
 
+const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
+
+/**
+ * The logs of receipts, in their order.
+ * @throws NodeFault for what is no list of receipts, and for one that is not of the block
+ */
+export function parseReceipts(value: unknown, blockHash: string): ChainLog[] {
+  if (value === null) throw unknownBlock();
+  if (!Array.isArray(value)) throw noAnswer('no list of receipts');
+  const logs: ChainLog[] = [];
+  for (const each of value) {
+    if (each === null) throw unknownBlock();
+    const receipt = membersOf(each, 'receipt');
+    if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
+      throw new NodeFault('inconsistent', 'a receipt is of another block than was asked for');
+    for (const log of parseLogs(receipt.logs)) logs.push(log);
+  }
+  return logs;
+}
+
+/** The hashes of a block's transactions, in their order. @throws NodeFault for what is not this block */
+export function parseTransactions(value: unknown, blockHash: string): string[] {
+  if (value === null || value === undefined) throw unknownBlock();
+  const block = membersOf(value, 'block');
+  if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
+    throw new NodeFault('inconsistent', 'it gave another block than was asked for');
+  if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
+  return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
+}
+
 /** Hexadecimal of whatever length. @throws NodeFault */
 export const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');
