@@ -94,6 +94,11 @@ export class ChainLane {
     return this.forks >= FORKS_TO_HALT;
   }
 
+  /** When something was published last, by the clock of the lane: within a step as well. */
+  get workedAtMs(): number {
+    return this.publishedAtMs;
+  }
+
   /**
    * Does the next piece of work.
    * @throws NodesFault when no node can be asked; faults of the log, after which it is opened anew

@@ -12,6 +12,7 @@ function openTestLane(pollMs = 50) {
   const script = { steps: 0, step: async (): Promise<LaneStep> => 'idle' };
   const lane = {
     isHalted: false,
+    workedAtMs: Number.NEGATIVE_INFINITY,
     step: () => {
       script.steps++;
       return script.step();
@@ -24,7 +25,7 @@ function openTestLane(pollMs = 50) {
     const before = script.steps;
     await until('it has stepped', () => script.steps > before + 1);
   };
-  return { running, clock, script, watch, untilStepped };
+  return { running, lane, clock, script, watch, untilStepped };
 }
 
 const unreachable = async () => {
@@ -77,4 +78,19 @@ it('a chain that stands still is worked at, and says that it stands still unless
   script.step = unreachable;
   await untilStepped();
   expect(running.reason).toBe('no node answers: it cannot be reached');
+});
+
+it('a step that takes minutes is no silence while it publishes', async () => {
+  const { running, lane, clock, script, untilStepped } = openTestLane();
+  await untilStepped();
+  const done = Promise.withResolvers<LaneStep>();
+  script.step = () => done.promise;
+  await until('it works', () => script.steps > 2);
+  for (let second = 10; second <= 300; second += 10) {
+    [clock.nowMs, lane.workedAtMs] = [second * 1000, second * 1000];
+    expect(running).toMatchObject({ working: true, silentMs: 0 });
+  }
+  clock.nowMs += 30_000;
+  expect(running.working).toBe(false);
+  done.resolve('idle');
 });

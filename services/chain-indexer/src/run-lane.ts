@@ -21,7 +21,7 @@ export interface RunningLane extends Closable {
 
 export interface RunLaneOptions {
   readonly chain: string;
-  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted'>;
+  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs'>;
   /** What is seen of its nodes besides. */
   readonly watch?: Pick<HeadWatch, 'standstill'>;
   readonly pollMs: number;
@@ -41,7 +41,7 @@ const STANDING_BY_MS = 1_000;
 
 /** How the steps of a lane have gone. */
 class LaneCourse {
-  private readonly options: Pick<RunLaneOptions, 'chain' | 'pollMs' | 'logger'>;
+  private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
   /** When it was to look again after it had worked. */
   private dueAtMs: number;
@@ -57,7 +57,8 @@ class LaneCourse {
   }
 
   get silentMs(): number {
-    return Math.max(0, this.nowMs() - this.dueAtMs);
+    // One step may publish a block of a million logs, in many pieces.
+    return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
   /** @returns how long to wait for the next step, in milliseconds */

@@ -22,6 +22,20 @@ function hex(value: unknown, digits: number | null, what: string): string {
   return text;
 }
 
+/** Texts that come again in every log: contracts, kinds of events, owners, blocks and transactions. */
+const REPEATED_MAX = 50_000;
+const repeatedTexts = new Map<string, string>();
+
+/** As `hex`, of what comes again and again: looked at once, and once in memory, however many logs have it. */
+function repeatedHex(value: unknown, digits: number, what: string): string {
+  const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
+  if (known?.length === digits) return known;
+  const text = hex(value, digits, what);
+  if (repeatedTexts.size >= REPEATED_MAX) repeatedTexts.clear();
+  repeatedTexts.set(value as string, text);
+  return text;
+}
+
 /** @throws NodeFault when it is no whole number that can be counted with */
 export function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
@@ -50,12 +64,12 @@ function parseLog(value: unknown): ChainLog {
   if (data.length % 2 !== 0) throw noAnswer('data of a log that is cut short');
   return {
     blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
-    blockHash: hex(log.blockHash, HASH_DIGITS, 'hash of a block'),
-    transactionHash: hex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
+    blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'hash of a block'),
+    transactionHash: repeatedHex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
     transactionIndex: parseQuantity(log.transactionIndex, 'index of a transaction'),
     logIndex: parseQuantity(log.logIndex, 'index of a log'),
-    address: hex(log.address, ADDRESS_DIGITS, 'address'),
-    topics: log.topics.map((topic) => hex(topic, HASH_DIGITS, 'topic')),
+    address: repeatedHex(log.address, ADDRESS_DIGITS, 'address'),
+    topics: log.topics.map((topic) => repeatedHex(topic, HASH_DIGITS, 'topic')),
     data,
   };
 }
