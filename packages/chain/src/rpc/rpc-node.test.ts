@@ -152,7 +152,11 @@ describe('a node over HTTP', () => {
       (of: string): Answer =>
       (body, response) => {
         const error = { code: -32005, message: 'response size exceeded' };
-        if (Array.isArray(body)) return send(response, { jsonrpc: '2.0', id: null, error });
+        if (Array.isArray(body))
+          return send(
+            response,
+            body.map(({ id }) => ({ jsonrpc: '2.0', id, error })),
+          );
         const { id, method, params } = body;
         if (method === 'eth_getBlockReceipts')
           return send(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
