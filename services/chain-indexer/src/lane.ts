@@ -124,7 +124,7 @@ export class ChainLane {
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
       this.standBy.begin(await logs.readProgress(chain.name));
-      logger?.warn({ chain: chain.name }, 'another indexer has taken this chain: standing by');
+      logger?.warn({ chain: chain.name }, 'another process indexes this chain now: standing by');
       return 'standing by';
     }
   }
@@ -187,7 +187,7 @@ export class ChainLane {
     } catch (fault) {
       const isLate = fault instanceof NodeFault && fault.kind === 'late';
       if (isLate && !this.size.isSmallest && this.size.tellLate())
-        throw new NodeFault('too-much', 'again it does not answer in time about so many blocks');
+        throw new NodeFault('too-much', `it has timed out twice on a range of up to ${this.size.blocks} blocks`);
       throw fault;
     }
   }
@@ -261,7 +261,10 @@ export class ChainLane {
 
   private goOn(): void {
     if (this.isHalted)
-      this.options.logger?.warn({ chain: this.options.chain.name }, 'the chain holds again what is indexed');
+      this.options.logger?.warn(
+        { chain: this.options.chain.name },
+        'a node has the indexed block again: indexing goes on',
+      );
     this.forks = 0;
     this.options.metrics.setHalted(false);
   }
@@ -274,13 +277,16 @@ export class ChainLane {
     const { number: block, hash } = fault.block;
     this.options.logger?.error(
       { chain: this.options.chain.name, block, hash, reason: fault.message },
-      'the chain was reorganised below what is final: nothing is indexed until its nodes have this block again',
+      'the chain was reorganised below its last final block: nothing is indexed until its nodes have this block again',
     );
   }
 
   private tellReorg(depth: number): void {
     this.options.metrics.countReorg(depth);
-    this.options.logger?.info({ chain: this.options.chain.name, depth }, 'blocks that were not final were replaced');
+    this.options.logger?.info(
+      { chain: this.options.chain.name, depth },
+      'reorganisation: blocks that were not final yet were replaced',
+    );
   }
 
   private tellReading(reading: LogRecords, { block, log }: { block: number; log: number }): void {
@@ -290,7 +296,7 @@ export class ChainLane {
     const taken = reading.records.length;
     this.options.logger?.error(
       { chain, block, log, claimed: String(reading.claimed), taken },
-      'a log claims more tokens than are taken: the others are in no history',
+      'a log claims more tokens than are indexed: the rest is missing from the history',
     );
   }
 }

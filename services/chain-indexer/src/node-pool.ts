@@ -33,14 +33,18 @@ export class NodesFault extends Error {
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(cause === null ? 'every node rests' : `${startOf(cause)}: ${cause.message}`);
+    super(
+      cause === null
+        ? 'every node has failed a moment ago and is asked again soon'
+        : `${startOf(cause)}: ${cause.message}`,
+    );
     this.waitMs = waitMs;
     this.cause = cause;
   }
 }
 
 const startOf = ({ kind }: NodeFault) =>
-  kind === 'too-much' ? 'no node gives all of the next block' : 'no node answers';
+  kind === 'too-much' ? 'no node returns the whole next block' : 'no node answers';
 
 /**
  * Nodes of one chain. Who fails rests for a while, longer each time, and meanwhile others are asked. Who answers, and has

@@ -53,7 +53,7 @@ it('a node that takes a question and never answers is silence too, although noth
   script.step = () => answer.promise;
   await until('it asks', () => script.steps > 2);
   clock.nowMs = 30_050;
-  expect(running).toMatchObject({ working: false, reason: 'nothing was heard of nodes or brokers for 30 s' });
+  expect(running).toMatchObject({ working: false, reason: 'no answer from nodes or brokers for 30 s' });
   answer.resolve('idle');
   await until('it works again', () => running.working);
 });

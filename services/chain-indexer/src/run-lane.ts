@@ -84,7 +84,7 @@ class LaneCourse {
     const isLong = this.faults > FAULTS_TO_TELL && this.nowMs() - this.toldAtMs > TELL_MS;
     if (this.faults !== FAULTS_TO_TELL && !isLong) return;
     this.toldAtMs = this.nowMs();
-    logger?.warn({ chain, reason: this.reason }, 'the chain is not indexed further for now');
+    logger?.warn({ chain, reason: this.reason }, 'indexing of this chain has stopped, and is tried again');
   }
 }
 
@@ -122,10 +122,10 @@ export function openLane(options: RunLaneOptions): RunningLane {
       return (watch?.standstill ?? null) === null;
     },
     get reason() {
-      if (lane.isHalted) return `reorganised below what is final: ${course.reason}`;
-      if (!course.active) return 'another indexer has it: standing by';
+      if (lane.isHalted) return `the chain was reorganised below its last final block: ${course.reason}`;
+      if (!course.active) return 'another process indexes this chain: standing by';
       const isSilent = course.silentMs >= SILENT_MAX_MS;
-      if (isSilent) return course.reason ?? 'nothing was heard of nodes or brokers for 30 s';
+      if (isSilent) return course.reason ?? 'no answer from nodes or brokers for 30 s';
       return course.reason ?? toStillReason(watch?.standstill ?? null);
     },
     get silentMs() {

@@ -36,7 +36,7 @@ const REVERTED = 3;
 /** The words of a node may quote its address: only what was found in them is told. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
-  return new NodeFault(kind, `it answered with fault ${Number.isFinite(code) ? code : ''} (${kind})`);
+  return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 
 const toHex = (number: number) => `0x${number.toString(16)}`;

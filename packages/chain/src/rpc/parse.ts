@@ -18,7 +18,7 @@ function membersOf(value: unknown, what: string): Members {
 /** Hexadecimal of so many digits with `0x`, in lower case. */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
-  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`a ${what} that is none`);
+  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
   return text;
 }
 
@@ -40,7 +40,7 @@ function repeatedHex(value: unknown, digits: number, what: string): string {
 export function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
   const number = text.length > 2 ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw noAnswer(`a ${what} that is none`);
+  if (!Number.isSafeInteger(number)) throw noAnswer(`an invalid ${what}`);
   return number;
 }
 
@@ -61,7 +61,7 @@ function parseLog(value: unknown): ChainLog {
   const log = membersOf(value, 'log');
   if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw noAnswer('a log without topics');
   const data = hex(log.data, null, 'data of a log');
-  if (data.length % 2 !== 0) throw noAnswer('data of a log that is cut short');
+  if (data.length % 2 !== 0) throw noAnswer('data of a log with half a byte');
   return {
     blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
     blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'hash of a block'),

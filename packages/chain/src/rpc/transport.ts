@@ -71,7 +71,7 @@ async function readText(answer: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new NodeFault('too-much', 'it answers with more than is taken at once');
+    if (bytes > ANSWER_BYTES_MAX) throw new NodeFault('too-much', 'its answer is larger than 128 MiB');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -87,7 +87,8 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     });
     const text = await readText(answer);
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
-    if (answer.status === TOO_LARGE) throw new NodeFault('too-much', 'it answers about less at once');
+    if (answer.status === TOO_LARGE)
+      throw new NodeFault('too-much', 'it refused the request as too large (status 413)');
     // Some nodes answer a fault of JSON-RPC with a status of its own.
     if (!answer.ok && !text.startsWith('{')) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
@@ -124,6 +125,6 @@ export function parseAnswer(value: unknown): { id: unknown; answer: RpcAnswer } 
     const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
     return { id, answer: { ok: false, error: { code: Number(code), message: String(message), data } } };
   }
-  if (result === undefined) throw new NodeFault('unreachable', 'it answered with no answer of JSON-RPC');
+  if (result === undefined) throw new NodeFault('unreachable', 'its answer has neither a result nor an error');
   return { id, answer: { ok: true, result } };
 }
