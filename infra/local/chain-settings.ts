@@ -11,6 +11,9 @@ export interface ServedChain {
 /** A chain as development nodes number theirs. */
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
+/** It makes blocks only while something is to be minted: none for hours is no alarm. */
+const MAY_STAND_STILL = { stillAfterS: 0 };
+
 /**
  * What a stack tells its chain API of chains and cursors, and its chain indexer and minter of nodes.
  * @param chainPort of its chain; absent: it has none, and nothing is indexed or minted
@@ -20,9 +23,10 @@ export function chainSettings(
   chainPort?: number,
 ): Record<string, string> {
   const urls = chainPort === undefined ? [] : [chainAddress(chainPort)];
+  const nodes = DEMO_CHAINS.map((chain) => ({ ...chain, urls, ...MAY_STAND_STILL }));
   return {
     CHAINS: JSON.stringify(DEMO_CHAINS),
-    CHAIN_NODES: JSON.stringify(urls.length === 0 ? [] : DEMO_CHAINS.map((chain) => ({ ...chain, urls }))),
+    CHAIN_NODES: JSON.stringify(urls.length === 0 ? [] : nodes),
     CURSOR_KEYS: `1=${cursorSecret}`,
     ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
   };

@@ -19,6 +19,7 @@ const GIVEN = fc.record(
     rangeBlocks: fc.integer({ min: 1, max: 100_000 }),
     nativeSymbol: fc.constantFrom('ETH', 'IMX'),
     hasBlooms: fc.boolean(),
+    stillAfterS: fc.integer({ min: 0, max: 86_400 }),
     gasMax: fc.integer({ min: 21_000, max: 1_000_000_000 }),
     stuckAfterS: fc.integer({ min: 1, max: 86_400 }),
     resendEveryS: fc.integer({ min: 1, max: 3_600 }),
@@ -34,6 +35,7 @@ describe('the setting of chains', () => {
       {
         ...{ ...chain, chainId: 31_337, finality: 'finalized', pollMs: 1_000 },
         ...{ start: 0, rangeBlocks: 1_000, nativeSymbol: 'ETH', marketplaces: [], bridges: [], hasBlooms: true },
+        stillAfterS: 120,
         ...{ gasMax: 10_000_000, feeMaxWei: 500_000_000_000n, priorityFeeMaxWei: 50_000_000_000n },
         ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, assetsMax: 100 },
       },

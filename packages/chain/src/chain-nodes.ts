@@ -9,6 +9,8 @@ const DEPTH_MAX = 1_000_000;
 /** As often as most chains make blocks. */
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
+/** Ten blocks of the slowest of the chains that people use: so many are never missed in a row while a chain works. */
+const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
 const GWEI = 1_000_000_000;
 
@@ -37,6 +39,8 @@ export interface IndexedChain extends NodesOfChain {
   readonly bridges: readonly BridgeEvent[];
   /** Whether its blocks say what logs they have. */
   readonly hasBlooms: boolean;
+  /** Seconds without a new block after which it is told to stand still; 0: never, it makes blocks only for transactions. */
+  readonly stillAfterS: number;
 }
 
 /** What a minter reads besides: what may be spent on a transaction, and when one is looked after. */
@@ -108,6 +112,7 @@ const ofIndexer = {
   marketplaces: z.array(address()).default([]),
   bridges: z.array(bridge).default([]),
   hasBlooms: z.boolean().default(true),
+  stillAfterS: z.number().int().min(0).max(86_400).default(STILL_AFTER_S),
 };
 
 const ofMinter = {

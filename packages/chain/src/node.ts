@@ -34,6 +34,8 @@ export interface ContractCall {
 export type NodeFaultKind =
   /** No answer, or one that is none. */
   | 'unreachable'
+  /** It took the question, and gave no answer within the time that it may take. Nobody has asked it again. */
+  | 'late'
   /** It was asked too often. */
   | 'busy'
   /** It does not answer about so many blocks or logs at once: ask for fewer. */
@@ -71,6 +73,8 @@ export interface ChainNode {
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
   /** All logs of one block. */
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
+  /** As `logsOf`, by the receipts of its transactions: more to read, and what a node gives that refuses the list. */
+  logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
   /** All logs of the blocks from `from` to `to` inclusive. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
   /** Answers of calls as of the latest block, hexadecimal with `0x`; null for each that fails. */

@@ -24,7 +24,7 @@ function createGauges(metrics: Metrics) {
     behind: metrics.gauge('chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
     headTime: metrics.gauge('chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
     depth: metrics.gauge('chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
-    tooLarge: metrics.gauge('chain_indexer_too_large', '1 while no node gives all of the next block', ['chain']),
+    tooLarge: metrics.gauge('chain_indexer_too_large', '1 while no node returns the whole next block', ['chain']),
     halted: metrics.gauge('chain_indexer_halted', '1 while the chain was reorganised below its horizon', ['chain']),
   };
 }

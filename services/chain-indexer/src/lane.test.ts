@@ -121,7 +121,7 @@ function createStrictNode(chain: MemoryChain): ChainNode {
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
   const large = chain.state[LARGE_BLOCK]!.hash;
   const logsOf = (hash: string) => (hash === large ? refuse() : honest.logsOf(hash));
-  return { ...honest, name: 'strict', logsOf, logsIn: refuse };
+  return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
 }
 
 describe('what others have met', () => {
@@ -227,7 +227,7 @@ describe('what others have met', () => {
     const strict = createStrictNode(chain);
     const own = createTestLane([strict, { ...strict, name: 'strict too' }], logs);
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-    await expect(own.lane.step()).rejects.toThrow('no node gives all of the next block: fewer at once');
+    await expect(own.lane.step()).rejects.toThrow('no node returns the whole next block: fewer at once');
     expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
     const before = chain.finalLogs().filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
     expect(publishedIds(logs)).toEqual(idsOf(before));
@@ -240,7 +240,7 @@ describe('what others have met', () => {
     const before = publishedIds(logs);
     const anew = createBusyChain(60, 'anew');
     await expect(createTestLane([honestNode(anew)], logs).lane.step()).rejects.toThrow(
-      'its first block is not that of',
+      'its genesis block is not that of',
     );
     const other = { ...honestNode(chain), chainId: async () => 1 };
     await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node of chain 1, not of 31337');

@@ -17,12 +17,15 @@ import { NodePool, NodesFault } from './node-pool.ts';
 import { checkNode } from './steps/check-node.ts';
 import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
+import { RangeSize } from './steps/range-size.ts';
 import { HorizonTracker } from './steps/read-horizon.ts';
 import { StandBy } from './steps/stand-by.ts';
 
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
+  /** Whether a node has been left behind by the others. */
+  readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
@@ -43,7 +46,6 @@ const HORIZON_AGE_MAX_MS = 5_000;
 const PROGRESS_MS = 20_000;
 /** One answer may come from a node that is just being mended; nothing is written meanwhile. */
 const FORKS_TO_HALT = 3;
-const GROWTH = 1.25;
 
 /** Indexes one chain, a range of final blocks a step. All that it must remember stands in the log. */
 export class ChainLane {
@@ -61,7 +63,7 @@ export class ChainLane {
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: { number: number; hash: string } | null = null;
   private genesis: string | null = null;
-  private size: number;
+  private readonly size: RangeSize;
   private forks = 0;
   private readonly knownTokens = new Set<string>();
   /** Seen, and not described because the node failed. */
@@ -72,13 +74,13 @@ export class ChainLane {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
     this.wallClockMs = options.wallClockMs ?? Date.now;
-    this.size = chain.rangeBlocks;
+    this.size = new RangeSize(chain.rangeBlocks, this.nowMs);
     const settings = { chain: chain.name, nativeSymbol: chain.nativeSymbol, marketplaces: chain.marketplaces };
     this.readActivities = createReadActivities({ ...settings, bridges: chain.bridges });
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
     this.standBy = new StandBy(this.nowMs);
     this.pool = new NodePool({
-      ...{ nodes: options.nodes, nowMs: this.nowMs },
+      ...{ nodes: options.nodes, nowMs: this.nowMs, ...(options.lags && { lags: options.lags }) },
       check: (node) => this.checkNode(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);
@@ -92,6 +94,11 @@ export class ChainLane {
     return this.forks >= FORKS_TO_HALT;
   }
 
+  /** When something was published last, by the clock of the lane: within a step as well. */
+  get workedAtMs(): number {
+    return this.publishedAtMs;
+  }
+
   /**
    * Does the next piece of work.
    * @throws NodesFault when no node can be asked; faults of the log, after which it is opened anew
@@ -101,9 +108,12 @@ export class ChainLane {
     if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
     try {
       this.log ??= await this.openLog();
-      return await this.pool.use((node) => this.index(node), this.size === 1);
+      return await this.pool.use((node) => this.index(node), this.size.isSmallest);
     } catch (fault) {
-      if (fault instanceof NodeFault) return this.halve();
+      if (fault instanceof NodeFault) {
+        this.size.halve();
+        return 'more';
+      }
       if (fault instanceof NodesFault) {
         this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
@@ -114,7 +124,7 @@ export class ChainLane {
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
       this.standBy.begin(await logs.readProgress(chain.name));
-      logger?.warn({ chain: chain.name }, 'another indexer has taken this chain: standing by');
+      logger?.warn({ chain: chain.name }, 'another process indexes this chain now: standing by');
       return 'standing by';
     }
   }
@@ -153,25 +163,38 @@ export class ChainLane {
     const { chain, metrics } = this.options;
     const { final } = await this.readHorizon(node);
     const plan =
-      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size });
+      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size.blocks });
     if (plan === null || final === null) {
       this.goOn();
       await this.tellProgress();
       return 'idle';
     }
-    const blocks = this.tracker.known(plan.from, plan.to);
-    const read = await readRange(node, { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) });
+    const read = await this.readRange(node, plan);
     this.goOn();
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
-    if (read.blocks.length >= this.size) this.size = Math.min(chain.rangeBlocks, Math.ceil(this.size * GROWTH));
+    this.size.pass(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
+  }
+
+  private async readRange(node: ChainNode, plan: RangePlan): Promise<ReadBlocks> {
+    const { hasBlooms } = this.options.chain;
+    const blocks = this.tracker.known(plan.from, plan.to);
+    this.size.ask(plan.to - plan.from + 1);
+    try {
+      return await readRange(node, { ...plan, hasBlooms, ...(blocks && { blocks }) });
+    } catch (fault) {
+      const isLate = fault instanceof NodeFault && fault.kind === 'late';
+      if (isLate && !this.size.isSmallest && this.size.tellLate())
+        throw new NodeFault('too-much', `it has timed out twice on a range of up to ${this.size.blocks} blocks`);
+      throw fault;
+    }
   }
 
   /** Far behind it the horizon that was seen last will do. */
   private async readHorizon(node: ChainNode): Promise<{ final: { number: number; hash: string } | null }> {
-    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size;
+    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size.blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
     const { head, final } = await this.tracker.read(node);
     [this.final, this.horizonAtMs] = [final, this.nowMs()];
@@ -236,14 +259,12 @@ export class ChainLane {
     }
   }
 
-  private halve(): LaneStep {
-    this.size = Math.max(1, Math.floor(this.size / 2));
-    return 'more';
-  }
-
   private goOn(): void {
     if (this.isHalted)
-      this.options.logger?.warn({ chain: this.options.chain.name }, 'the chain holds again what is indexed');
+      this.options.logger?.warn(
+        { chain: this.options.chain.name },
+        'a node has the indexed block again: indexing goes on',
+      );
     this.forks = 0;
     this.options.metrics.setHalted(false);
   }
@@ -256,13 +277,16 @@ export class ChainLane {
     const { number: block, hash } = fault.block;
     this.options.logger?.error(
       { chain: this.options.chain.name, block, hash, reason: fault.message },
-      'the chain was reorganised below what is final: nothing is indexed until its nodes have this block again',
+      'the chain was reorganised below its last final block: nothing is indexed until its nodes have this block again',
     );
   }
 
   private tellReorg(depth: number): void {
     this.options.metrics.countReorg(depth);
-    this.options.logger?.info({ chain: this.options.chain.name, depth }, 'blocks that were not final were replaced');
+    this.options.logger?.info(
+      { chain: this.options.chain.name, depth },
+      'reorganisation: blocks that were not final yet were replaced',
+    );
   }
 
   private tellReading(reading: LogRecords, { block, log }: { block: number; log: number }): void {
@@ -272,7 +296,7 @@ export class ChainLane {
     const taken = reading.records.length;
     this.options.logger?.error(
       { chain, block, log, claimed: String(reading.claimed), taken },
-      'a log claims more tokens than are taken: the others are in no history',
+      'a log claims more tokens than are indexed: the rest is missing from the history',
     );
   }
 }

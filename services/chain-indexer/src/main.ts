@@ -34,7 +34,7 @@ await runService(logger, async (use) => {
     ...faults.reasons(),
     ...Object.fromEntries(lanes.flatMap(({ chain, reason }) => (reason === null ? [] : [[chain, reason]]))),
   });
-  const [ready, degraded] = [checks(({ working }) => working), checks(({ active }) => active)];
+  const [ready, degraded] = [checks(({ working }) => working), checks(({ active, moving }) => active && moving)];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );

@@ -6,6 +6,8 @@ export interface NodePoolOptions {
   /** Asked once of each node, before anything else. @throws NodeFault of a node that is none of the chain's */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
+  /** Whether others have left a node behind: it is asked last. */
+  readonly lags?: (node: ChainNode) => boolean;
   /** A clock that never goes back, in milliseconds. */
   readonly nowMs?: () => number;
 }
@@ -31,16 +33,23 @@ export class NodesFault extends Error {
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(cause === null ? 'every node rests' : `${startOf(cause)}: ${cause.message}`);
+    super(
+      cause === null
+        ? 'every node has failed a moment ago and is asked again soon'
+        : `${startOf(cause)}: ${cause.message}`,
+    );
     this.waitMs = waitMs;
     this.cause = cause;
   }
 }
 
 const startOf = ({ kind }: NodeFault) =>
-  kind === 'too-much' ? 'no node gives all of the next block' : 'no node answers';
+  kind === 'too-much' ? 'no node returns the whole next block' : 'no node answers';
 
-/** Nodes of one chain. Who fails rests for a while, longer each time, and meanwhile others are asked. */
+/**
+ * Nodes of one chain. Who fails rests for a while, longer each time, and meanwhile others are asked. Who answers, and has
+ * been left behind by the others, is asked behind them.
+ */
 export class NodePool {
   private readonly options: NodePoolOptions;
   private readonly pooled: readonly PooledNode[];
@@ -64,7 +73,7 @@ export class NodePool {
    */
   async use<T>(work: (node: ChainNode) => Promise<T>, isSmallest = false): Promise<T> {
     let last: NodeFault | null = null;
-    for (const each of this.pooled) {
+    for (const each of this.inTurn()) {
       if (each.restsUntilMs > this.nowMs()) continue;
       try {
         if (!each.isChecked) await this.options.check(each.node);
@@ -83,6 +92,13 @@ export class NodePool {
     }
     const wait = Math.min(...this.pooled.map(({ restsUntilMs }) => restsUntilMs)) - this.nowMs();
     throw new NodesFault(Math.max(wait, 0), last);
+  }
+
+  /** Where all of them lag they keep their order. */
+  private inTurn(): readonly PooledNode[] {
+    const { lags = () => false } = this.options;
+    const late = new Set(this.pooled.filter(({ node }) => lags(node)));
+    return [...this.pooled.filter((each) => !late.has(each)), ...late];
   }
 
   private rest(each: PooledNode, { retryAfterMs }: NodeFault): void {

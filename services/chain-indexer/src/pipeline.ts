@@ -1,5 +1,6 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
 import type { Logger, Metrics, Use } from '@playline/runtime';
+import { type HeadWatch, openHeadWatch } from './head-watch.ts';
 import type { IndexLogs } from './index-log.ts';
 import { createIndexerMetrics } from './indexer-metrics.ts';
 import { ChainLane } from './lane.ts';
@@ -25,12 +26,17 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
   const { chains, createNode, logs, logger, use } = options;
   const metricsOf = createIndexerMetrics(options.metrics);
   const lanes: RunningLane[] = [];
+  const watches = new Map<string, HeadWatch>();
   watchSilence(options.metrics, lanes);
+  watchHeads(options.metrics, watches);
   for (const chain of chains) {
     const nodes = chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
-    const lane = new ChainLane({ chain, nodes, logs, metrics: metricsOf(chain.name), logger });
     const { name, pollMs } = chain;
-    lanes.push(await use(`lane of ${name}`, () => openLane({ chain: name, lane, pollMs, logger })));
+    const { watch } = await use(`latest blocks of ${name}`, () => openHeadWatch({ chain, nodes, logger }));
+    watches.set(name, watch);
+    const lags = (node: ChainNode) => watch.lags(node);
+    const lane = new ChainLane({ chain, nodes, lags, logs, metrics: metricsOf(name), logger });
+    lanes.push(await use(`lane of ${name}`, () => openLane({ chain: name, lane, watch, pollMs, logger })));
   }
   return lanes;
 }
@@ -42,4 +48,31 @@ function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
       for (const { chain, silentMs } of lanes) gauge.set({ chain }, silentMs / 1000);
     },
   });
+}
+
+function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): void {
+  metrics.collectedGauge('chain_indexer_node_block', 'Latest block of a node', {
+    labelNames: ['chain', 'node'],
+    collect: (gauge) => {
+      for (const [chain, { heads }] of watches)
+        for (const { node, head } of heads) if (head !== null) gauge.set({ chain, node: node.name }, head);
+    },
+  });
+  metrics.collectedGauge('chain_indexer_node_lags', '1 while a node is half a minute behind the others', {
+    labelNames: ['chain', 'node'],
+    collect: (gauge) => {
+      for (const [chain, { heads }] of watches)
+        for (const { node, lags } of heads) gauge.set({ chain, node: node.name }, lags ? 1 : 0);
+    },
+  });
+  metrics.collectedGauge(
+    'chain_indexer_still_seconds',
+    'Since a node has last had a new block, where that is too long',
+    {
+      labelNames: ['chain'],
+      collect: (gauge) => {
+        for (const [chain, { standstill }] of watches) gauge.set({ chain }, (standstill?.ms ?? 0) / 1000);
+      },
+    },
+  );
 }

@@ -8,22 +8,24 @@ import { openLane } from './run-lane.ts';
 /** A lane whose steps and clock are the test's own. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
+  const watch: { standstill: { ms: number; block: number } | null } = { standstill: null };
   const script = { steps: 0, step: async (): Promise<LaneStep> => 'idle' };
   const lane = {
     isHalted: false,
+    workedAtMs: Number.NEGATIVE_INFINITY,
     step: () => {
       script.steps++;
       return script.step();
     },
     close: async () => {},
   };
-  const running = openLane({ chain: 'demo-chain', lane, pollMs, nowMs: () => clock.nowMs });
+  const running = openLane({ chain: 'demo-chain', lane, watch, pollMs, nowMs: () => clock.nowMs });
   onTestFinished(() => running.close());
   const untilStepped = async () => {
     const before = script.steps;
     await until('it has stepped', () => script.steps > before + 1);
   };
-  return { running, clock, script, untilStepped };
+  return { running, lane, clock, script, watch, untilStepped };
 }
 
 const unreachable = async () => {
@@ -51,7 +53,7 @@ it('a node that takes a question and never answers is silence too, although noth
   script.step = () => answer.promise;
   await until('it asks', () => script.steps > 2);
   clock.nowMs = 30_050;
-  expect(running).toMatchObject({ working: false, reason: 'nothing was heard of nodes or brokers for 30 s' });
+  expect(running).toMatchObject({ working: false, reason: 'no answer from nodes or brokers for 30 s' });
   answer.resolve('idle');
   await until('it works again', () => running.working);
 });
@@ -64,4 +66,31 @@ it('a chain that is looked at once a minute is not silent in between', async () 
   expect(running).toMatchObject({ working: true, silentMs: 0 });
   clock.nowMs = 90_000;
   expect(running.working).toBe(false);
+});
+
+it('a chain that stands still is worked at, and says that it stands still unless something else is wrong', async () => {
+  const { running, script, watch, untilStepped } = openTestLane();
+  await untilStepped();
+  expect(running).toMatchObject({ moving: true, reason: null });
+  watch.standstill = { ms: 130_500, block: 77 };
+  const reason = 'no node has had a new block for 130 s: 77 is the latest';
+  expect(running).toMatchObject({ working: true, active: true, moving: false, reason });
+  script.step = unreachable;
+  await untilStepped();
+  expect(running.reason).toBe('no node answers: it cannot be reached');
+});
+
+it('a step that takes minutes is no silence while it publishes', async () => {
+  const { running, lane, clock, script, untilStepped } = openTestLane();
+  await untilStepped();
+  const done = Promise.withResolvers<LaneStep>();
+  script.step = () => done.promise;
+  await until('it works', () => script.steps > 2);
+  for (let second = 10; second <= 300; second += 10) {
+    [clock.nowMs, lane.workedAtMs] = [second * 1000, second * 1000];
+    expect(running).toMatchObject({ working: true, silentMs: 0 });
+  }
+  clock.nowMs += 30_000;
+  expect(running.working).toBe(false);
+  done.resolve('idle');
 });

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Closable, Logger } from '@playline/runtime';
+import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 
@@ -10,7 +11,9 @@ export interface RunningLane extends Closable {
   readonly working: boolean;
   /** False while another indexer has the chain. */
   readonly active: boolean;
-  /** Why it does not work; null while it does. */
+  /** False while no node has had a new block for longer than it may be: it does all that there is to do. */
+  readonly moving: boolean;
+  /** Why it does not work, or has nothing to do; null while it does. */
   readonly reason: string | null;
   /** Since when nodes or brokers have let it do nothing, although it was to look. */
   readonly silentMs: number;
@@ -18,7 +21,9 @@ export interface RunningLane extends Closable {
 
 export interface RunLaneOptions {
   readonly chain: string;
-  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted'>;
+  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs'>;
+  /** What is seen of its nodes besides. */
+  readonly watch?: Pick<HeadWatch, 'standstill'>;
   readonly pollMs: number;
   readonly logger?: Logger;
   /** A clock that never goes back, in milliseconds. */
@@ -36,7 +41,7 @@ const STANDING_BY_MS = 1_000;
 
 /** How the steps of a lane have gone. */
 class LaneCourse {
-  private readonly options: Pick<RunLaneOptions, 'chain' | 'pollMs' | 'logger'>;
+  private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
   /** When it was to look again after it had worked. */
   private dueAtMs: number;
@@ -52,7 +57,8 @@ class LaneCourse {
   }
 
   get silentMs(): number {
-    return Math.max(0, this.nowMs() - this.dueAtMs);
+    // One step may publish a block of a million logs, in many pieces.
+    return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
   /** @returns how long to wait for the next step, in milliseconds */
@@ -78,13 +84,18 @@ class LaneCourse {
     const isLong = this.faults > FAULTS_TO_TELL && this.nowMs() - this.toldAtMs > TELL_MS;
     if (this.faults !== FAULTS_TO_TELL && !isLong) return;
     this.toldAtMs = this.nowMs();
-    logger?.warn({ chain, reason: this.reason }, 'the chain is not indexed further for now');
+    logger?.warn({ chain, reason: this.reason }, 'indexing of this chain has stopped, and is tried again');
   }
+}
+
+function toStillReason(still: HeadWatch['standstill']): string | null {
+  if (still === null) return null;
+  return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
 }
 
 /** Steps until it is closed; what fails is tried again, ever more seldom. */
 export function openLane(options: RunLaneOptions): RunningLane {
-  const { chain, lane, nowMs = () => performance.now() } = options;
+  const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
   const course = new LaneCourse(options, nowMs);
   const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
@@ -107,11 +118,15 @@ export function openLane(options: RunLaneOptions): RunningLane {
     get active() {
       return course.active;
     },
+    get moving() {
+      return (watch?.standstill ?? null) === null;
+    },
     get reason() {
-      if (lane.isHalted) return `reorganised below what is final: ${course.reason}`;
-      if (!course.active) return 'another indexer has it: standing by';
+      if (lane.isHalted) return `the chain was reorganised below its last final block: ${course.reason}`;
+      if (!course.active) return 'another process indexes this chain: standing by';
       const isSilent = course.silentMs >= SILENT_MAX_MS;
-      return course.reason ?? (isSilent ? 'nothing was heard of nodes or brokers for 30 s' : null);
+      if (isSilent) return course.reason ?? 'no answer from nodes or brokers for 30 s';
+      return course.reason ?? toStillReason(watch?.standstill ?? null);
     },
     get silentMs() {
       return course.silentMs;

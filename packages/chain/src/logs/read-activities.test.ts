@@ -5,7 +5,14 @@ import { toActivityRow } from '../rows.ts';
 import { parseBridge } from './bridges.ts';
 import { createReadActivities } from './read-activities.ts';
 import { ORDER_FULFILLED } from './sales.ts';
-import { CONSECUTIVE_MAX, CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
+import {
+  BATCH_MAX,
+  CONSECUTIVE_MAX,
+  CONSECUTIVE_TRANSFER,
+  TRANSFER,
+  TRANSFER_BATCH,
+  TRANSFER_SINGLE,
+} from './transfers.ts';
 import { eventTopicOf } from './words.ts';
 
 const TOKEN = `0x${'70'.repeat(20)}`;
@@ -50,6 +57,17 @@ describe('a log of a token', () => {
     expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
     expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'nobody' });
     expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
+  });
+
+  it('of an ERC-1155 with more pieces than are taken tells of the first ones, and of how many it claims', () => {
+    const count = BATCH_MAX + 7;
+    const list = Array.from({ length: count }, (_, index) => index);
+    const log = logOf({
+      topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)],
+      data: data(64, 64 + 32 * (count + 1), count, ...list, count, ...list),
+    });
+    const { records, claimed } = read(log, 0);
+    expect([records.length, claimed]).toEqual([BATCH_MAX, BigInt(count)]);
   });
 
   it('of an ERC-721 is told from an ERC-20 by its topics', () => {

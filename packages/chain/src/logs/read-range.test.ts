@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChainBlock, ChainLog, ChainNode } from '../node.ts';
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { bloomOf } from './bloom.ts';
 import { type BlockRange, ForkFault, readRange } from './read-range.ts';
 import { TRANSFER } from './transfers.ts';
@@ -35,6 +35,7 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   block: async (at) => blockOf(Number(at)),
   blocks: async (from, to) => list(from, to, blockOf),
   logsOf: async (hash) => logsOf(numberOf(hash)),
+  logsByReceipts: async (hash) => logsOf(numberOf(hash)),
   logsIn: async (from, to) => list(from, to, logsOf).flat(),
   calls: async () => [],
   ...over,
@@ -69,27 +70,33 @@ describe('a range of blocks', () => {
     const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
     const blocks = async (from: number, to: number) =>
       list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
-    await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow('no child of the block before');
+    await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow(
+      'does not link to the block before it',
+    );
   });
 
   it.each([
-    ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'lacks blocks'],
+    ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
     ['gives another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'asked for block 12 it gave 13'],
-    ['leaves out a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are not all there'],
+    [
+      'leaves out a log',
+      { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) },
+      'are missing or out of order',
+    ],
     [
       'leaves out the last log',
       { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },
-      'not those that',
+      'do not match the bloom',
     ],
     [
       'gives a log twice',
       { logsOf: async (hash: string) => [logOf(numberOf(hash), 0), ...logsOf(numberOf(hash))] },
-      'not all there',
+      'missing or out of order',
     ],
     [
       'gives logs of another block of the number',
       { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
-      'of another block of this number',
+      'has the hash of another block',
     ],
     ['gives logs that were not asked for', { logsOf: async () => logsOf(40) }, 'not'],
   ])('is refused of a node that %s', async (_what, over, sentence) => {
@@ -98,7 +105,7 @@ describe('a range of blocks', () => {
 
   it('is refused when one of its ends has become another block while logs were read', async () => {
     const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
-    await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('has become another one');
+    await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
   });
 
   it('of a chain without blooms has logs whose order is right, and asks for those of every block', async () => {
@@ -108,8 +115,45 @@ describe('a range of blocks', () => {
     expect(logs).toHaveLength(6);
     const reversed = async (hash: string) => logsOf(numberOf(hash)).toReversed();
     await expect(readRange(nodeOf({ blocks, logsOf: reversed }), range({ hasBlooms: false }))).rejects.toThrow(
-      'not in order',
+      'out of order',
     );
     expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
+  });
+});
+
+describe('a single block whose logs a node refuses', () => {
+  const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'not so many'));
+  const single = range({ to: 10 });
+
+  it.each(['too-much', 'late', 'unreachable'] as const)(
+    '(%s) is read by the receipts of its transactions',
+    async (kind) => {
+      const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
+      expect(logs).toEqual(logsOf(10));
+    },
+  );
+
+  it('is refused when its receipts leave out a log, or are those of another block', async () => {
+    for (const [logs, sentence] of [
+      [logsOf(10).slice(1), 'missing or out of order'],
+      [logsOf(10).slice(0, 1), 'do not match the bloom'],
+      [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'has the hash of another block'],
+    ] as const) {
+      const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
+      await expect(readRange(node, single)).rejects.toThrow(sentence);
+    }
+  });
+
+  it('is too much when its receipts are refused as well, but for a node that wants to be asked later', async () => {
+    const asked = (kind: NodeFault['kind']) =>
+      readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
+    await expect(asked('behind')).rejects.toMatchObject({ kind: 'too-much' });
+    await expect(asked('busy')).rejects.toMatchObject({ kind: 'busy' });
+  });
+
+  it('is asked for by receipts only when it stands alone: of several fewer may pass', async () => {
+    await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
+      kind: 'too-much',
+    });
   });
 });

@@ -50,11 +50,12 @@ const inconsistent = (message: string) => new NodeFault('inconsistent', message)
 
 /** @throws NodeFault unless the blocks are those from `from` to `to`, each the child of the one before */
 export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
-  if (blocks.length < to - from + 1) throw new NodeFault('behind', `it lacks blocks between ${from} and ${to}`);
+  if (blocks.length < to - from + 1)
+    throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
   for (const [index, { number, parentHash }] of blocks.entries()) {
     if (number !== from + index) throw inconsistent(`asked for block ${from + index} it gave ${number}`);
     if (index > 0 && blocks[index - 1]!.hash !== parentHash)
-      throw inconsistent(`block ${number} is no child of the block before`);
+      throw inconsistent(`block ${number} does not link to the block before it`);
   }
 }
 
@@ -69,40 +70,65 @@ export function checkLogs(
     const own: ChainLog[] = [];
     for (; logs[at]?.blockNumber === number; at++) own.push(logs[at]!);
     for (const [index, log] of own.entries()) {
-      if (log.blockHash !== hash) throw inconsistent(`a log of block ${number} is of another block of this number`);
+      if (log.blockHash !== hash) throw inconsistent(`a log of block ${number} has the hash of another block`);
       const isNext = hasBlooms ? log.logIndex === index : index === 0 || log.logIndex > own[index - 1]!.logIndex;
-      if (!isNext) throw inconsistent(`logs of block ${number} are not all there, or not in order`);
+      if (!isNext) throw inconsistent(`logs of block ${number} are missing or out of order`);
     }
     if (hasBlooms && !bloomOf(own).equals(logsBloom))
-      throw inconsistent(`logs of block ${number} are not those that the block says it has`);
+      throw inconsistent(`logs of block ${number} do not match the bloom of the block`);
   }
   if (at < logs.length)
     throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
 }
 
-async function readLogs(node: ChainNode, blocks: readonly ChainBlock[], hasBlooms: boolean): Promise<ChainLog[]> {
+/** That a node does not give a list says nothing of what it gives otherwise. */
+const REFUSES = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
+
+/**
+ * Of one block. Nobody can be asked for less: where a node refuses its logs, as some do with more than 10,000 of them, they
+ * stand in the receipts of its transactions too. What comes so is checked as everything.
+ */
+async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
+  try {
+    return await node.logsOf(hash);
+  } catch (refusal) {
+    if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
+    return await node.logsByReceipts(hash).catch((fault: unknown) => {
+      // When it wants to be asked again matters more than why the first answer failed.
+      const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy';
+      throw isOther ? fault : refusal;
+    });
+  }
+}
+
+async function readLogs(
+  node: ChainNode,
+  blocks: readonly ChainBlock[],
+  hasBlooms: boolean,
+): Promise<readonly ChainLog[]> {
   const asked = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
   if (asked.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
     // Behind a balancer another node may have answered, which has gone another way meanwhile.
     for (const { number, hash } of [first, last])
-      if ((await node.block(number))?.hash !== hash) throw inconsistent(`block ${number} has become another one`);
-    return [...logs];
+      if ((await node.block(number))?.hash !== hash)
+        throw inconsistent(`block ${number} was replaced while its logs were read`);
+    return logs;
   }
   const logs: ChainLog[] = [];
-  for (const { hash } of asked) logs.push(...(await node.logsOf(hash)));
+  for (const { hash } of asked) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
   return logs;
 }
 
 /** @throws ForkFault */
 function checkHeld(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
-    throw new ForkFault(after, `its block ${from} is no child of the block ${after.number} that is indexed`);
+    throw new ForkFault(after, `its block ${from} does not link to block ${after.number}, which is indexed`);
   for (const name of holds) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)
-      throw new ForkFault(name, `its block ${name.number} is not the one that is known`);
+      throw new ForkFault(name, `its block ${name.number} has another hash than the known one`);
   }
 }
 

@@ -13,6 +13,11 @@ export const CONSECUTIVE_TRANSFER = eventTopicOf('ConsecutiveTransfer(uint256,ui
  * contracts that people use mint 5,000 at most with it.
  */
 export const CONSECUTIVE_MAX = 5_000;
+/**
+ * Pieces of one `TransferBatch` that are taken: all of a log are published in one step. A contract that keeps balances has
+ * room for some 3,000 in a block of today.
+ */
+export const BATCH_MAX = 20_000;
 const WORD = 32;
 const ONE_WORD = 2 + 2 * WORD;
 
@@ -69,12 +74,11 @@ function readMany({ address, topics, data }: ChainLog, isBatch: boolean): LogRea
   const ids = isBatch ? words.uints(0) : [words.uint(0)];
   const amounts = isBatch ? words.uints(WORD) : [words.uint(WORD)];
   if (ids.length !== amounts.length) return unread('malformed');
-  return toReading(
-    ids.map((id, index) => {
-      const amount = amounts[index]!;
-      return { from, to, amount, asset: nft('ERC1155', address, [id, amount]) };
-    }),
-  );
+  const moves = ids.slice(0, BATCH_MAX).map((id, index) => {
+    const amount = amounts[index]!;
+    return { from, to, amount, asset: nft('ERC1155', address, [id, amount]) };
+  });
+  return toReading(moves, ids.length > BATCH_MAX ? BigInt(ids.length) : null);
 }
 
 function readConsecutive({ address, topics, data }: ChainLog): LogReading {

@@ -1,5 +1,5 @@
-import { type ChainBlock, type ChainNode, NodeFault, type NodeFaultKind } from '../node.ts';
-import { parseBlock, parseBytes, parseLogs, parseQuantity } from './parse.ts';
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault, type NodeFaultKind } from '../node.ts';
+import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
 import { createTransport, parseAnswer, type RpcAnswer, type RpcCall, type RpcError } from './transport.ts';
 
 export interface RpcNodeOptions {
@@ -15,6 +15,10 @@ export interface RpcNodeOptions {
 const TIMEOUT_MS = 20_000;
 /** Questions in one request: some providers take no more. */
 const BATCH_MAX = 50;
+/** Most of their answers are short, and one may have megabytes. */
+const RECEIPTS_MAX = 20;
+/** Of one block: as many as a process can hold in some hundred megabytes. */
+const LOGS_MAX = 1_000_000;
 
 /** What nodes say in words, since their numbers mean different things. The first that fits counts. */
 const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
@@ -32,7 +36,7 @@ const REVERTED = 3;
 /** The words of a node may quote its address: only what was found in them is told. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
-  return new NodeFault(kind, `it answered with fault ${Number.isFinite(code) ? code : ''} (${kind})`);
+  return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
@@ -141,6 +145,40 @@ class RpcNode implements ChainNode {
 
   async logsOf(blockHash: string) {
     return parseLogs(await this.ask({ method: 'eth_getLogs', params: [{ blockHash }] }));
+  }
+
+  async logsByReceipts(blockHash: string) {
+    try {
+      const receipts = await this.ask({ method: 'eth_getBlockReceipts', params: [blockHash] });
+      return parseReceipts(receipts, blockHash);
+    } catch (fault) {
+      // Not every node knows this question, and one that does may refuse the answer to be so long.
+      if (!(fault instanceof NodeFault) || fault.kind === 'busy') throw fault;
+    }
+    return this.logsByTransactions(blockHash);
+  }
+
+  private async logsByTransactions(blockHash: string): Promise<readonly ChainLog[]> {
+    const block = await this.ask({ method: 'eth_getBlockByHash', params: [blockHash, false] });
+    const transactions = parseTransactions(block, blockHash);
+    const logs: ChainLog[] = [];
+    for (let from = 0; from < transactions.length; from += RECEIPTS_MAX) {
+      const receipts = await this.receiptsOf(transactions.slice(from, from + RECEIPTS_MAX));
+      for (const log of parseReceipts(receipts, blockHash)) logs.push(log);
+      if (logs.length > LOGS_MAX) throw new NodeFault('too-much', `a block has more than ${LOGS_MAX} logs`);
+    }
+    return logs;
+  }
+
+  /** In one request, or each in its own where that is too much. */
+  private async receiptsOf(transactions: readonly string[]): Promise<unknown[]> {
+    const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
+    try {
+      return (await this.askMany(calls)).map(resultOf);
+    } catch (fault) {
+      if (!(fault instanceof NodeFault && (fault.kind === 'too-much' || fault.kind === 'late'))) throw fault;
+      return (await this.askEach(calls)).map(resultOf);
+    }
   }
 
   async logsIn(from: number, to: number) {

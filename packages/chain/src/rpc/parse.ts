@@ -18,7 +18,21 @@ function membersOf(value: unknown, what: string): Members {
 /** Hexadecimal of so many digits with `0x`, in lower case. */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
-  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`a ${what} that is none`);
+  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
+  return text;
+}
+
+/** Texts that come again in every log: contracts, kinds of events, owners, blocks and transactions. */
+const REPEATED_MAX = 50_000;
+const repeatedTexts = new Map<string, string>();
+
+/** As `hex`, of what comes again and again: looked at once, and once in memory, however many logs have it. */
+function repeatedHex(value: unknown, digits: number, what: string): string {
+  const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
+  if (known?.length === digits) return known;
+  const text = hex(value, digits, what);
+  if (repeatedTexts.size >= REPEATED_MAX) repeatedTexts.clear();
+  repeatedTexts.set(value as string, text);
   return text;
 }
 
@@ -26,7 +40,7 @@ function hex(value: unknown, digits: number | null, what: string): string {
 export function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
   const number = text.length > 2 ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw noAnswer(`a ${what} that is none`);
+  if (!Number.isSafeInteger(number)) throw noAnswer(`an invalid ${what}`);
   return number;
 }
 
@@ -47,15 +61,15 @@ function parseLog(value: unknown): ChainLog {
   const log = membersOf(value, 'log');
   if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw noAnswer('a log without topics');
   const data = hex(log.data, null, 'data of a log');
-  if (data.length % 2 !== 0) throw noAnswer('data of a log that is cut short');
+  if (data.length % 2 !== 0) throw noAnswer('data of a log with half a byte');
   return {
     blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
-    blockHash: hex(log.blockHash, HASH_DIGITS, 'hash of a block'),
-    transactionHash: hex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
+    blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'hash of a block'),
+    transactionHash: repeatedHex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
     transactionIndex: parseQuantity(log.transactionIndex, 'index of a transaction'),
     logIndex: parseQuantity(log.logIndex, 'index of a log'),
-    address: hex(log.address, ADDRESS_DIGITS, 'address'),
-    topics: log.topics.map((topic) => hex(topic, HASH_DIGITS, 'topic')),
+    address: repeatedHex(log.address, ADDRESS_DIGITS, 'address'),
+    topics: log.topics.map((topic) => repeatedHex(topic, HASH_DIGITS, 'topic')),
     data,
   };
 }
@@ -64,6 +78,36 @@ function parseLog(value: unknown): ChainLog {
 export function parseLogs(value: unknown): ChainLog[] {
   if (!Array.isArray(value)) throw noAnswer('no list of logs');
   return value.map(parseLog);
+}
+
+const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
+
+/**
+ * The logs of receipts, in their order.
+ * @throws NodeFault for what is no list of receipts, and for one that is not of the block
+ */
+export function parseReceipts(value: unknown, blockHash: string): ChainLog[] {
+  if (value === null) throw unknownBlock();
+  if (!Array.isArray(value)) throw noAnswer('no list of receipts');
+  const logs: ChainLog[] = [];
+  for (const each of value) {
+    if (each === null) throw unknownBlock();
+    const receipt = membersOf(each, 'receipt');
+    if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
+      throw new NodeFault('inconsistent', 'a receipt is of another block than was asked for');
+    for (const log of parseLogs(receipt.logs)) logs.push(log);
+  }
+  return logs;
+}
+
+/** The hashes of a block's transactions, in their order. @throws NodeFault for what is not this block */
+export function parseTransactions(value: unknown, blockHash: string): string[] {
+  if (value === null || value === undefined) throw unknownBlock();
+  const block = membersOf(value, 'block');
+  if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
+    throw new NodeFault('inconsistent', 'it gave another block than was asked for');
+  if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
+  return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
 }
 
 /** Hexadecimal of whatever length. @throws NodeFault */

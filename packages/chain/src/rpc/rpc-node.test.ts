@@ -41,6 +41,10 @@ const blockAt = (number: number) => ({
   ...{ number: `0x${number.toString(16)}`, hash: hash('AA'), parentHash: hash('bb'), timestamp: '0x5' },
   logsBloom: `0x${'00'.repeat(256)}`,
 });
+const LOG = {
+  ...{ blockNumber: '0x5', blockHash: hash('aa'), transactionHash: hash('01'), address: `0x${'a1'.repeat(20)}` },
+  ...{ topics: [hash('cc')], data: '0x' },
+};
 const answerBlocks: Answer = (body, response) => {
   const one = ({ id, params }: RpcQuestion) => ({ jsonrpc: '2.0', id, result: blockAt(Number(params[0])) });
   send(response, Array.isArray(body) ? body.map(one).toReversed() : one(body));
@@ -120,8 +124,10 @@ describe('a node over HTTP', () => {
   });
 
   it('that does not answer in time, or is not there, is told without its address', async () => {
-    const silent = await openNode(() => {}, { timeoutMs: 100 });
-    expect((await faultOf(silent.chainId())).message).toBe('it does not answer in time');
+    let asked = 0;
+    const silent = await openNode(() => void asked++, { timeoutMs: 100 });
+    expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not answer in time' });
+    expect(asked, 'it is not asked again').toBe(1);
     const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
     expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
     const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
@@ -137,6 +143,33 @@ describe('a node over HTTP', () => {
       { login: 'ada:pass%20word@' },
     );
     expect(await node.chainId()).toBe(31337);
+  });
+
+  it('whose receipts are too much in one request is asked for each alone, and they must be of the block', async () => {
+    const logsOf = (index: number) => [{ ...LOG, transactionIndex: `0x${index}`, logIndex: `0x${index}` }];
+    const transactions = [hash('01'), hash('02'), hash('03')];
+    const answerReceipts =
+      (of: string): Answer =>
+      (body, response) => {
+        const error = { code: -32005, message: 'response size exceeded' };
+        if (Array.isArray(body))
+          return send(
+            response,
+            body.map(({ id }) => ({ jsonrpc: '2.0', id, error })),
+          );
+        const { id, method, params } = body;
+        if (method === 'eth_getBlockReceipts')
+          return send(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
+        const index = transactions.indexOf(String(params[0]));
+        const block = { ...blockAt(5), transactions };
+        const receipt = { blockHash: of, logs: logsOf(index) };
+        send(response, { jsonrpc: '2.0', id, result: method === 'eth_getBlockByHash' ? block : receipt });
+      };
+    const logs = await (await openNode(answerReceipts(hash('aa')))).logsByReceipts(hash('aa'));
+    expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2]);
+    server?.close();
+    const other = await openNode(answerReceipts(hash('bb')));
+    expect((await faultOf(other.logsByReceipts(hash('aa')))).kind).toBe('inconsistent');
   });
 
   it('gives of contracts that fail nothing, and of its own faults a fault', async () => {

@@ -34,7 +34,10 @@ const SECOND_MS = 1_000;
 /** One answer in some goes wrong at many providers: to ask once more is cheaper than to begin a range anew. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
-/** Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before. */
+/**
+ * Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before.
+ * One that was late has had its time: whoever asked may want less, or another node.
+ */
 const passes = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
@@ -50,11 +53,12 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
 }
 
 /** Its code at most: what `fetch` says may name the address. */
-function toUnreachable(fault: unknown): NodeFault {
+function toSilence(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
   const code = typeof cause?.code === 'string' ? ` (${cause.code})` : '';
-  return new NodeFault('unreachable', isLate ? 'it does not answer in time' : `it cannot be reached${code}`);
+  if (isLate) return new NodeFault('late', 'it does not answer in time');
+  return new NodeFault('unreachable', `it cannot be reached${code}`);
 }
 
 function retryAfterOf(answer: Response): number | null {
@@ -67,7 +71,7 @@ async function readText(answer: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new NodeFault('too-much', 'it answers with more than is taken at once');
+    if (bytes > ANSWER_BYTES_MAX) throw new NodeFault('too-much', 'its answer is larger than 128 MiB');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -83,7 +87,8 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     });
     const text = await readText(answer);
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
-    if (answer.status === TOO_LARGE) throw new NodeFault('too-much', 'it answers about less at once');
+    if (answer.status === TOO_LARGE)
+      throw new NodeFault('too-much', 'it refused the request as too large (status 413)');
     // Some nodes answer a fault of JSON-RPC with a status of its own.
     if (!answer.ok && !text.startsWith('{')) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
@@ -93,7 +98,7 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     try {
       text = await send(body);
     } catch (fault) {
-      throw fault instanceof NodeFault ? fault : toUnreachable(fault);
+      throw fault instanceof NodeFault ? fault : toSilence(fault);
     }
     try {
       return JSON.parse(text);
@@ -120,6 +125,6 @@ export function parseAnswer(value: unknown): { id: unknown; answer: RpcAnswer } 
     const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
     return { id, answer: { ok: false, error: { code: Number(code), message: String(message), data } } };
   }
-  if (result === undefined) throw new NodeFault('unreachable', 'it answered with no answer of JSON-RPC');
+  if (result === undefined) throw new NodeFault('unreachable', 'its answer has neither a result nor an error');
   return { id, answer: { ok: true, result } };
 }

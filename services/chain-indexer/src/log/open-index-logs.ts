@@ -134,7 +134,8 @@ async function awaitDecided(log: LogReader, topic: string, key?: string): Promis
     return ends.every(({ partition, end }) => now[partition]!.end >= end);
   };
   while (!(await isDecided())) {
-    if (performance.now() > untilMs) throw new Error(`a transaction on ${topic} stays open`);
+    if (performance.now() > untilMs)
+      throw new Error(`a transaction on topic ${topic} has been open for more than 30 s`);
     await delay(DECIDED_WAIT_MS);
   }
 }

@@ -19,6 +19,6 @@ export async function checkNode(node: ChainNode, { number, genesis }: ChainIdent
   const first = await node.block(0);
   if (first === null) throw new NodeFault('behind', 'it does not know the first block');
   if (genesis !== null && first.hash !== genesis)
-    throw new NodeFault('other-chain', 'its first block is not that of the chain that is indexed');
+    throw new NodeFault('other-chain', 'its genesis block is not that of the chain that is indexed');
   return first.hash;
 }

@@ -15,12 +15,18 @@ export interface BatchRules {
   readonly readActivities: (log: ReadBlocks['logs'][number], blockTimestampS: number) => LogRecords;
   /** Told of each log that is read. */
   readonly onRead: (reading: LogRecords, at: { readonly block: number; readonly log: number }) => void;
-  /** A batch that has as many is full; more than a log's own are never divided. */
+  /** A batch that has as many is full. Those of one log are never divided, and are 20,000 at most. */
   readonly recordsMax?: number;
+  /** A batch of so many bytes, roughly, is full as well. */
+  readonly bytesMax?: number;
 }
 
 /** A transaction of some hundred milliseconds: readers of other chains in the same partition wait behind it. */
 const RECORDS_MAX = 5_000;
+/** Sales may have 64 KiB each: 5,000 of them would take longer than brokers let a transaction be. */
+const BYTES_MAX = 4 * 1024 * 1024;
+/** Of a record beside its details. */
+const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
@@ -28,20 +34,23 @@ const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 export function* makeBatches(
   { blocks, logs }: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,
-  { readActivities, onRead, recordsMax = RECORDS_MAX }: BatchRules,
+  { readActivities, onRead, recordsMax = RECORDS_MAX, bytesMax = BYTES_MAX }: BatchRules,
 ): Generator<ActivityBatch> {
   const byNumber = new Map(blocks.map((block) => [block.number, block]));
-  let [activities, tokens]: [ActivityRecord[], Set<string>] = [[], new Set()];
+  let [activities, tokens, bytes]: [ActivityRecord[], Set<string>, number] = [[], new Set(), 0];
   for (const log of logs) {
     if (log.blockNumber === from && log.logIndex < firstLog) continue;
     const block = byNumber.get(log.blockNumber)!;
     const reading = readActivities(log, block.timestampS);
     onRead(reading, { block: block.number, log: log.logIndex });
-    activities.push(...reading.records);
+    for (const record of reading.records) {
+      activities.push(record);
+      bytes += record.details.length + RECORD_BYTES;
+    }
     for (const token of reading.tokens) tokens.add(token);
-    if (activities.length < recordsMax) continue;
+    if (activities.length < recordsMax && bytes < bytesMax) continue;
     yield { activities, tokens, reached: { block: block.number, hash: toHash(block.hash), nextLog: log.logIndex + 1 } };
-    [activities, tokens] = [[], new Set()];
+    [activities, tokens, bytes] = [[], new Set(), 0];
   }
   const last = blocks.at(-1)!;
   yield { activities, tokens, reached: { block: last.number, hash: toHash(last.hash), nextLog: null } };

@@ -57,17 +57,18 @@ export class HorizonTracker {
     const { finality } = this.options;
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
     const head = await node.block('latest');
-    if (head === null) throw new NodeFault('behind', 'it has no block');
+    if (head === null) throw new NodeFault('behind', 'it has no latest block');
     const said = finality === 'finalized' ? finalized?.number : head.number - finality;
     const floor = this.final?.number ?? -1;
-    if (head.number < Math.max(floor, said ?? -1)) throw new NodeFault('behind', 'it lags behind what is final');
+    if (head.number < Math.max(floor, said ?? -1))
+      throw new NodeFault('behind', 'its latest block is below the last final one');
     const target = Math.max(floor, said ?? -1);
     if (target < 0) return { head, final: null };
     const blocks = await this.follow(node, { head, target });
     const final = blocks.find(({ number }) => number === target);
-    if (final === undefined) throw new NodeFault('behind', 'it lacks the final block');
+    if (final === undefined) throw new NodeFault('behind', 'it does not return the final block');
     if (finalized?.number === target && finalized.hash !== final.hash)
-      throw new NodeFault('inconsistent', 'it calls a block final that is not on its chain');
+      throw new NodeFault('inconsistent', 'its finalized block is not an ancestor of its latest block');
     this.settle(blocks, final);
     return { head, final: this.final };
   }
@@ -114,7 +115,7 @@ export class HorizonTracker {
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
       const standing = await node.block(this.final.number);
-      if (standing === null) throw new NodeFault('behind', 'it lacks a block that is final');
+      if (standing === null) throw new NodeFault('behind', 'it does not return a block that was final before');
       this.checkHorizon(standing);
     }
     const from = head.number - target > TRACKED_MAX ? target : null;
@@ -126,7 +127,7 @@ export class HorizonTracker {
   private checkHorizon({ number, hash }: ChainBlock): void {
     const { final } = this;
     if (final !== null && final.number === number && final.hash !== hash)
-      throw new ForkFault(final, `its block ${number} is not the one that was final`);
+      throw new ForkFault(final, `its block ${number} has another hash than the one that was final`);
   }
 
   private tellReorg(blocks: readonly ChainBlock[]): void {

@@ -6,8 +6,10 @@ import { type ChainState, createStateNode, type MemoryChain } from './memory-cha
 export const NODE_FAULTS = [
   'none',
   'unreachable',
+  'late',
   'busy',
   'too-much',
+  'refuses the logs of a block',
   'lags',
   'lags on an orphan',
   'leaves out a log',
@@ -50,6 +52,16 @@ function spoil(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faulty
   return logs;
 }
 
+function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): void {
+  if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
+  if (fault === 'late') throw new NodeFault('late', 'it does not answer in time');
+  if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
+}
+
+function refuseMany(fault: NodeFaultName, from: number, to: number): void {
+  if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
+}
+
 /** A node behind a balancer that answers as balancers do when some of what is behind them is behind, or broken. */
 export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions): ChainNode {
   const { draw, pick, name } = options;
@@ -58,14 +70,10 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
   const begin = (): NodeFaultName => {
     const fault = draw();
     state = chain.state;
-    if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
-    if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
+    fail(fault, pick);
     if (fault.startsWith('lags') || fault === 'gives logs of a replaced block')
       state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
     return fault;
-  };
-  const refuseMany = (fault: NodeFaultName, from: number, to: number) => {
-    if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
   };
   return {
     name,
@@ -85,7 +93,12 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     },
     logsOf: async (hash) => {
       const fault = begin();
+      if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer at once');
       return spoil(await honest.logsOf(hash), fault, options);
+    },
+    logsByReceipts: async (hash) => {
+      const fault = begin();
+      return spoil(await honest.logsByReceipts(hash), fault, options);
     },
     logsIn: async (from, to) => {
       const fault = begin();

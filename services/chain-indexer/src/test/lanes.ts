@@ -18,6 +18,7 @@ export const CHAIN: IndexedChain = {
   marketplaces: [],
   bridges: [],
   hasBlooms: true,
+  stillAfterS: 120,
 };
 
 /** A lane of a test's own: its clock goes on with each look at it, so that nodes that rest do so for a few steps. */
@@ -29,16 +30,19 @@ export function createTestLane(
     chain = { ...CHAIN, name },
     recordsMax = 4,
     clock = { nowMs: 0 },
+    lags,
   }: {
     name?: string;
     chain?: IndexedChain;
     recordsMax?: number;
     clock?: { nowMs: number };
+    lags?: (node: ChainNode) => boolean;
   } = {},
 ) {
   const metrics = createMetrics('test');
   const lane = new ChainLane({
     ...{ chain, nodes, logs, recordsMax, metrics: createIndexerMetrics(metrics)(chain.name) },
+    ...(lags && { lags }),
     nowMs: () => clock.nowMs++,
     wallClockMs: () => 1_700_000_000_000,
   });

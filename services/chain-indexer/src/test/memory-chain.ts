@@ -87,6 +87,7 @@ export function createStateNode(name: string, depth: number, stateOf: () => Chai
     },
     blocks: async (from, to) => stateOf().slice(from, to + 1),
     logsOf: async (hash) => find(hash).logs,
+    logsByReceipts: async (hash) => find(hash).logs,
     logsIn: async (from, to) =>
       stateOf()
         .slice(from, to + 1)

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type ChainState, finalOf, type MadeBlock, type MemoryChain } from './memory-chain.ts';
 
-interface RpcQuestion {
+export interface RpcQuestion {
   readonly id: number;
   readonly method: string;
   readonly params: readonly unknown[];
@@ -14,6 +14,8 @@ export interface RpcServer {
   readonly url: string;
   /** Questions that were answered, by method. */
   readonly asked: Map<string, number>;
+  /** Decides of each question whether it is refused as too much. */
+  refuses: (question: RpcQuestion) => boolean;
   /** Decides of each request whether it is answered as it should be; true: it was answered by the one who decided. */
   spoil: (response: ServerResponse) => boolean;
   close(): Promise<void>;
@@ -29,6 +31,11 @@ const toBlock = (block: MadeBlock | undefined) =>
         ...{ number: toHex(block.number), hash: block.hash, parentHash: block.parentHash },
         ...{ timestamp: toHex(block.timestampS), logsBloom: `0x${block.logsBloom.toString('hex')}` },
       };
+const toTransactions = ({ logs }: MadeBlock) => [...new Set(logs.map(({ transactionHash }) => transactionHash))];
+const toReceipt = (block: MadeBlock, transactionHash: string) => ({
+  ...{ blockHash: block.hash, transactionHash },
+  logs: toLogs([block]).filter((log) => log.transactionHash === transactionHash),
+});
 const toLogs = (blocks: readonly MadeBlock[]) =>
   blocks.flatMap(({ logs }) =>
     logs.map((log) => ({
@@ -44,6 +51,16 @@ function answer(state: ChainState, depth: number, { method, params }: RpcQuestio
     const [tag] = params as [string];
     const last = state.length - 1;
     return toBlock(state[tag === 'latest' ? last : tag === 'finalized' ? finalOf(state, depth) : Number(tag)]);
+  }
+  const [hash] = params as [string];
+  const block = state.find((each) => each.hash === hash);
+  if (method === 'eth_getBlockByHash')
+    return block === undefined ? null : { ...toBlock(block), transactions: toTransactions(block) };
+  if (method === 'eth_getBlockReceipts')
+    return block === undefined ? null : toTransactions(block).map((each) => toReceipt(block, each));
+  if (method === 'eth_getTransactionReceipt') {
+    const found = state.find(({ logs }) => logs.some(({ transactionHash }) => transactionHash === hash));
+    return found === undefined ? null : toReceipt(found, hash);
   }
   if (method === 'eth_getLogs') {
     const [filter] = params as [{ blockHash?: string; fromBlock: string; toBlock: string }];
@@ -64,6 +81,8 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     const body = JSON.parse(text) as RpcQuestion | RpcQuestion[];
     const one = (question: RpcQuestion) => {
       asked.set(question.method, (asked.get(question.method) ?? 0) + 1);
+      const error = { code: -32005, message: 'query returned more than 10000 results' };
+      if (opened.refuses(question)) return { jsonrpc: '2.0', id: question.id, error };
       return { jsonrpc: '2.0', id: question.id, result: answer(chain.state, chain.depth, question) };
     };
     response.end(JSON.stringify(Array.isArray(body) ? body.map(one) : one(body)));
@@ -73,6 +92,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
     asked,
     spoil: () => false,
+    refuses: () => false,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

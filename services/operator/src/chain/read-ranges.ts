@@ -70,20 +70,39 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
   }
 }
 
-/** @returns null when a node wants to be asked for less, and less may be asked for */
+/**
+ * Asks one node after the other.
+ * @returns null when less may be asked for, and a node wants to be asked for less, or was late with so much and answers
+ *   something small
+ * @throws UnreachableError when none answers as it should
+ */
 export async function askNodes<T>(
   nodes: readonly ChainNode[],
   work: (node: ChainNode) => Promise<T>,
   mayHalve = false,
 ): Promise<T | null> {
   const faults: string[] = [];
+  const late: ChainNode[] = [];
   for (const node of nodes)
     try {
       return await work(node);
     } catch (fault) {
       if (!(fault instanceof NodeFault)) throw fault;
       if (fault.kind === 'too-much' && mayHalve) return null;
+      if (fault.kind === 'late') late.push(node);
       faults.push(`${node.name}: ${fault.message}`);
     }
+  if (mayHalve && (await answersAny(late))) return null;
   throw new UnreachableError(`no node of the chain answers as it should (${faults.join('; ')})`);
+}
+
+/** Whether one of them answers at all: one that does not is late with everything. */
+async function answersAny(nodes: readonly ChainNode[]): Promise<boolean> {
+  const asked = nodes.map((node) =>
+    node.chainId().then(
+      () => true,
+      () => false,
+    ),
+  );
+  return (await Promise.all(asked)).includes(true);
 }

@@ -1,40 +1,41 @@
 import type { IndexedChain } from '@playline/chain';
 import { EXIT, type ExitCode, textOf } from '../command.ts';
+import { askEnds, type EndOfNode } from './ask-ends.ts';
 import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
 import { paceOf, toPaceText } from './pace.ts';
 import { COURSE_MS, type IndexCourse, lastWholeBlockOf, readProgress } from './read-progress.ts';
-import { askNodes } from './read-ranges.ts';
 
 /** An indexer that works tells of it three times as often: of one that does not, nobody knows when it will be done. */
 const FRESH_MS = 60_000;
 
-/** Says how far each chain is indexed, and when what it lacks will be. */
+/**
+ * Says how far each chain is indexed, and when what it lacks will be.
+ * @returns `unreachable` when no node of a chain answers; all the same every chain is told of
+ */
 export async function showStatus(job: ChainJob): Promise<ExitCode> {
   const { context, terminal, values } = job;
   const chains = textOf(values, 'chain') === undefined ? context.chains() : [chainOf(job)];
   const courses = await readProgress(context);
-  for (const chain of chains) {
-    const state = await stateOf(job, chain, courses.get(chain.name) ?? null);
+  // At once: a node that is silent is waited for, and those of other chains need not be.
+  const states = await Promise.all(chains.map((chain) => stateOf(job, chain, courses.get(chain.name) ?? null)));
+  for (const state of states)
     terminal.result(values.json === true ? JSON.stringify(state) : toLine(state, context.wallClockMs()));
-  }
   if (chains.length === 0) terminal.result('no chain is indexed');
-  return EXIT.ok;
+  return states.every(({ reachable }) => reachable) ? EXIT.ok : EXIT.unreachable;
 }
 
 async function stateOf(job: ChainJob, chain: IndexedChain, course: IndexCourse | null) {
-  const { finality } = chain;
-  const ends = await askNodes(nodesOf(job, chain), async (node) => {
-    const head = (await node.block('latest'))?.number ?? null;
-    const said = finality === 'finalized' ? ((await node.block('finalized'))?.number ?? null) : null;
-    return { head, horizon: finality === 'finalized' || head === null ? said : Math.max(0, head - finality) };
-  });
+  const { nodes, furthest } = await askEnds(nodesOf(job, chain), chain);
   const indexed = course === null ? null : lastWholeBlockOf(course.last);
-  const { head = null, horizon = null } = ends ?? {};
+  const { head = null, horizon = null } = furthest ?? {};
   const behind = horizon === null ? null : Math.max(0, horizon - (indexed ?? chain.start - 1));
   const changedAt = course === null ? null : new Date(course.last.changedAt).toISOString();
   const { blocksPerSecond, remainingMs } = paceTo(horizon, { course, behind, nowMs: job.context.wallClockMs() });
   const remainingSeconds = remainingMs === null ? null : Math.ceil(remainingMs / 1000);
-  return { chain: chain.name, head, horizon, indexed, behind, changedAt, blocksPerSecond, remainingSeconds };
+  return {
+    ...{ chain: chain.name, reachable: furthest !== null, head, horizon, indexed, behind, changedAt },
+    ...{ blocksPerSecond, remainingSeconds, nodes: nodes.map(({ name, head, fault }) => ({ name, head, fault })) },
+  };
 }
 
 /** What is told only of a chain that lacks something, and whose indexer works. */
@@ -48,17 +49,24 @@ function paceTo(
 }
 
 function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): string {
-  const { chain, head, horizon, indexed, behind, changedAt, blocksPerSecond, remainingSeconds } = state;
+  const { chain, reachable, head, horizon, indexed, behind, changedAt, blocksPerSecond, remainingSeconds } = state;
   const known = (value: number | string | null) => value ?? 'none';
   const remainingMs = remainingSeconds === null ? null : remainingSeconds * 1000;
-  return [
-    `${chain}: latest block ${known(head)}`,
-    `final ${known(horizon)}`,
+  const ends = reachable ? [`latest block ${known(head)}`, `final ${known(horizon)}`] : ['no node answers'];
+  const parts = [
+    ...ends,
     `indexed ${known(indexed)}`,
     behind === null ? '' : `${behind} behind`,
     toPaceText({ blocksPerSecond, remainingMs }, nowMs),
     changedAt === null ? '' : `last told at ${changedAt}`,
-  ]
-    .filter((part) => part !== '')
-    .join(', ');
+  ];
+  const words = parts.filter((part) => part !== '').join(', ');
+  return `${chain}: ${words}; ${state.nodes.map((node) => toNodeWords(node, head)).join(', ')}`;
+}
+
+/** Such as `demo-chain/2 at block 90 (30 behind)`. */
+function toNodeWords({ name, head, fault }: Omit<EndOfNode, 'horizon'>, furthest: number | null): string {
+  if (fault !== null) return `${name} does not serve (${fault})`;
+  const behind = (furthest ?? 0) - (head ?? 0);
+  return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }

@@ -96,7 +96,8 @@ async function readLast(log: LogReader, { topic, key, schemas }: LastOf): Promis
   const untilMs = performance.now() + DECIDED_MAX_MS;
   const endOf = async () => (await log.bounds(topic)).find(({ partition }) => partition === at)?.end ?? 0;
   while ((await endOf()) < wanted.end) {
-    if (performance.now() > untilMs) throw new UnreachableError(`a transaction on ${topic} stays open`);
+    if (performance.now() > untilMs)
+      throw new UnreachableError(`a transaction on topic ${topic} has been open for more than 30 s`);
     await delay(DECIDED_WAIT_MS);
   }
   const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: tokenCodec.decoderOf });

@@ -13,7 +13,8 @@ const HELP = `usage: operator chain status [--chain NAME] [--json]
                                           (npm run chain -- status)
 
 status         how far each chain is: latest block, what is final of it, what is indexed; how fast the indexer goes and when
-               it will have the rest, while it has not
+               it will have the rest, while it has not; the latest block of each node. A chain whose nodes do not answer is
+               told of beside the others, with exit code 3
 verify         reads blocks again and says what of them the history does not have, or has otherwise, and which logs claim
                more tokens than are taken; of all that is indexed, unless --from and --to say less
 backfill       reads blocks again and publishes what the history does not have as the chain says it, and nothing else: it can

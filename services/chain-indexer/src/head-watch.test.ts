@@ -1,0 +1,133 @@
+import { type ChainNode, NodeFault } from '@playline/chain';
+import { describe, expect, it } from 'vitest';
+import { HeadWatch } from './head-watch.ts';
+import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
+import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
+import { MemoryIndexLogs } from './test/memory-index-logs.ts';
+
+const DEPTH = 4;
+
+/** A chain with two nodes, one of which may stand still, and a clock of the test's own. */
+function createWatched({ stillAfterS = 120, names = ['first', 'second'] } = {}) {
+  const chain = new MemoryChain(DEPTH);
+  const clock = { nowMs: 0 };
+  /** What a node shows; all of the chain unless it is set. */
+  const shown = new Map<string, () => MemoryChain['state']>();
+  const nodes: readonly ChainNode[] = names.map((name) =>
+    createStateNode(name, DEPTH, () => (shown.get(name) ?? (() => chain.state))()),
+  );
+  const watch = new HeadWatch({ chain: { ...CHAIN, stillAfterS }, nodes, nowMs: () => clock.nowMs });
+  /** Five seconds, in which the chain has a block more, unless it has none. */
+  const pass = async (looks: number, isMining = true) => {
+    for (let look = 0; look < looks; look++) {
+      if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);
+      for (const node of nodes) await watch.look(node);
+      clock.nowMs += 5_000;
+    }
+  };
+  const freeze = (name: string) => {
+    const { state } = chain;
+    shown.set(name, () => state);
+  };
+  return { chain, clock, nodes, watch, pass, freeze, thaw: (name: string) => void shown.delete(name) };
+}
+const lagging = ({ heads }: HeadWatch) => heads.filter(({ lags }) => lags).map(({ node }) => node.name);
+
+describe('a node that stands still and answers', () => {
+  it('lags once others had half a minute ago what it has not by now, and no longer when it has', async () => {
+    const { watch, pass, freeze, thaw } = createWatched();
+    await pass(3);
+    freeze('first');
+    await pass(5);
+    expect(lagging(watch)).toEqual([]);
+    await pass(3);
+    expect(lagging(watch)).toEqual(['first']);
+    thaw('first');
+    await pass(1);
+    expect(lagging(watch)).toEqual([]);
+  });
+
+  it('is asked behind the others, so that the chain is indexed on', async () => {
+    const { chain, nodes, watch, pass, freeze } = createWatched();
+    const logs = new MemoryIndexLogs();
+    const own = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
+    await pass(3);
+    freeze('first');
+    await pass(12);
+    await stepToEnd(own);
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+  });
+
+  it('changes nothing when all of them stand still, or when it is the only one', async () => {
+    const { watch, pass, freeze } = createWatched();
+    await pass(3);
+    for (const name of ['first', 'second']) freeze(name);
+    await pass(20);
+    expect(lagging(watch)).toEqual([]);
+    const single = createWatched({ names: ['first'] });
+    await single.pass(20, false);
+    expect(lagging(single.watch)).toEqual([]);
+  });
+
+  it('is not one that was reorganised: a shorter chain for a moment is none', async () => {
+    const { chain, watch, pass } = createWatched();
+    await pass(20);
+    chain.states.push(chain.state.slice(0, -2));
+    await pass(1, false);
+    expect(lagging(watch)).toEqual([]);
+  });
+});
+
+describe('a chain whose nodes all stand still', () => {
+  it('is told after as long as its settings say, with the latest block, until one has a new block', async () => {
+    const { watch, pass } = createWatched({ stillAfterS: 60 });
+    await pass(3);
+    await pass(10, false);
+    expect(watch.standstill).toBeNull();
+    await pass(1, false);
+    expect(watch.standstill).toEqual({ ms: 60_000, block: 3 });
+    await pass(1);
+    expect(watch.standstill).toBeNull();
+  });
+
+  it('is never told where blocks are made only when there is a transaction', async () => {
+    const { watch, pass } = createWatched({ stillAfterS: 0 });
+    await pass(1_000, false);
+    expect(watch.standstill).toBeNull();
+  });
+
+  it('is not told while no node answers: that is another fault', async () => {
+    const { nodes, watch, pass, clock } = createWatched();
+    await pass(3);
+    for (const node of nodes)
+      Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
+    await pass(30);
+    expect(watch.standstill).toBeNull();
+    expect(clock.nowMs).toBeGreaterThan(120_000);
+  });
+});
+
+it('a node of another chain says nothing of how far this one is', async () => {
+  const { nodes, watch, pass } = createWatched();
+  const [first] = nodes;
+  Object.assign(first!, { chainId: async () => 1, block: async () => ({ number: 9_000, hash: '0x' }) });
+  await pass(20);
+  expect(watch.heads.map(({ head }) => head)).toEqual([null, 20]);
+  expect(lagging(watch)).toEqual([]);
+});
+
+it('a node that says when it wants to be asked is not asked before, and no later than in a minute', async () => {
+  const { nodes, watch } = createWatched();
+  const [first] = nodes;
+  const busy = (retryAfterMs: number | null) => async () => {
+    throw new NodeFault('busy', 'asked too often', retryAfterMs);
+  };
+  for (const [asked, waits] of [
+    [null, 5_000],
+    [20_000, 20_000],
+    [9_000_000, 60_000],
+  ] as const) {
+    Object.assign(first!, { block: busy(asked) });
+    expect(await watch.look(first!)).toBe(waits);
+  }
+});

@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { RangeSize } from './range-size.ts';
+
+/** A node that is late with more blocks than it can read. */
+function ask(size: RangeSize, able: number): boolean {
+  size.ask(size.blocks);
+  if (size.blocks <= able) size.pass(size.blocks);
+  else if (size.isSmallest || !size.tellLate()) return false;
+  else size.halve();
+  return true;
+}
+
+it('a range whose answer is late twice is halved, then each time, until a node is in time', () => {
+  const size = new RangeSize(1_000, () => 0);
+  expect(ask(size, 100)).toBe(false);
+  expect(size.blocks).toBe(1_000);
+  for (const blocks of [500, 250, 125, 62]) {
+    ask(size, 100);
+    expect(size.blocks).toBe(blocks);
+  }
+});
+
+it('a node that was late with so many blocks is asked for so many again after ten minutes, not before', () => {
+  const clock = { nowMs: 0 };
+  const size = new RangeSize(1_000, () => clock.nowMs);
+  for (let question = 0; question < 100; question++) ask(size, 100);
+  expect(size.blocks).toBe(62);
+  clock.nowMs = 600_000;
+  ask(size, 100);
+  expect(size.blocks).toBe(78);
+});
+
+it('one late answer between others that come halves nothing', () => {
+  const size = new RangeSize(64, () => 0);
+  for (let turn = 0; turn < 20; turn++) {
+    expect(size.tellLate()).toBe(false);
+    size.pass(64);
+  }
+  expect(size.blocks).toBe(64);
+});
+
+it('a node is asked for as many as it can read, in a number of questions that grows with the logarithm alone', () => {
+  const property = fc.property(
+    fc.integer({ min: 1, max: 100_000 }),
+    fc.integer({ min: 1, max: 100_000 }),
+    (most, able) => {
+      const size = new RangeSize(most, () => 0);
+      let late = 0;
+      for (let question = 0; question < 200; question++) {
+        const before = size.blocks;
+        ask(size, able);
+        if (before > able) late++;
+        expect(size.blocks).toBeGreaterThanOrEqual(1);
+        expect(size.blocks).toBeLessThanOrEqual(most);
+      }
+      expect(late).toBeLessThanOrEqual(2 + Math.ceil(Math.log2(most)));
+      expect(size.blocks).toBeLessThanOrEqual(able);
+    },
+  );
+  fc.assert(property);
+});

@@ -1,0 +1,105 @@
+import { type ChainNode, NodeFault } from '@playline/chain';
+import { createRpcNode } from '@playline/chain/rpc';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
+import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
+import { MemoryIndexLogs } from './test/memory-index-logs.ts';
+import { openRpcServer, type RpcQuestion } from './test/open-rpc-server.ts';
+
+const DEPTH = 4;
+function createBusyChain(blocks: number): MemoryChain {
+  const chain = new MemoryChain(DEPTH);
+  for (let block = 0; block < blocks; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+  return chain;
+}
+const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
+const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
+
+/** A node that answers about so many blocks at once, and about more of them never. */
+function createSlowNode(chain: MemoryChain, able: number) {
+  const honest = honestNode(chain);
+  const asked: number[] = [];
+  const node: ChainNode = {
+    ...honest,
+    logsIn: (from, to) => {
+      asked.push(to - from + 1);
+      return to - from + 1 > able ? late() : honest.logsIn(from, to);
+    },
+  };
+  return { node, asked };
+}
+
+describe('a node that never answers in time about a whole range', () => {
+  it('is asked for less until it does, and the chain is indexed to its end', async () => {
+    const chain = createBusyChain(2_000);
+    const logs = new MemoryIndexLogs();
+    const { node, asked } = createSlowNode(chain, 100);
+    await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+    // Two answers are late before the first halving, one before each of the others; after ten minutes it is tried again.
+    const tooMany = asked.filter((blocks) => blocks > 100);
+    expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
+    expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
+  });
+
+  it('is not taken for one that wants less when it answers nothing at all', async () => {
+    const chain = createBusyChain(100);
+    const logs = new MemoryIndexLogs();
+    const { node, asked } = createSlowNode(chain, 100);
+    const own = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
+    await own.lane.step();
+    const silent = { ...node, block: late, blocks: late };
+    Object.assign(node, silent);
+    for (let look = 0; look < 10; look++) {
+      await expect(own.lane.step()).rejects.toThrow('no node answers: it does not answer in time');
+      own.clock.nowMs += 120_000;
+    }
+    Object.assign(node, honestNode(chain));
+    await stepToEnd(own);
+    expect(asked.every((blocks) => blocks >= 46)).toBe(true);
+  });
+});
+
+describe('a block whose logs every node refuses', () => {
+  const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
+
+  /** A node over HTTP that gives no list of the logs of any block that has many. */
+  async function openStingy(refused: (question: RpcQuestion, chain: MemoryChain) => boolean) {
+    const chain = createBusyChain(6);
+    chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
+    for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+    const server = await openRpcServer(chain);
+    onTestFinished(() => server.close());
+    server.refuses = (question) => refused(question, chain);
+    const logs = new MemoryIndexLogs();
+    const node = createRpcNode({ name: 'stingy', url: server.url });
+    return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
+  }
+  const large = 7;
+  const asksForLarge = ({ method, params: [filter] }: RpcQuestion, chain: MemoryChain) =>
+    method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
+  const asksForMany = ({ method, params: [filter] }: RpcQuestion) =>
+    method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
+
+  it.each([
+    ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
+    ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
+  ])('is published whole from %s', async (_what, refused, asked) => {
+    const { chain, server, logs, own } = await openStingy(
+      (question, of) => asksForLarge(question, of) || asksForMany(question) || refused.includes(question.method),
+    );
+    await stepToEnd(own);
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+    expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
+    expect([...server.asked.keys()]).toContain(asked);
+  });
+
+  it('is told of, and nothing behind it is published, when the receipts are refused as well', async () => {
+    const { chain, logs, own } = await openStingy(
+      (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
+    );
+    await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
+    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
+  });
+});
