@@ -1,10 +1,10 @@
-import { createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { encodeFunctionData } from 'viem/utils';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ownerOf } from '../test/mint-requests.ts';
-import { createJsonRpc } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { MINT_ABI } from './mint-calls.ts';
 import { mintedTokensOf } from './minted-tokens.ts';
 import { createRpcNode } from './rpc-node.ts';
@@ -21,8 +21,11 @@ beforeAll(async () => {
 });
 afterAll(() => chain.close());
 
-const nodeOf = (finality: 'finalized' | number = 'finalized') =>
-  createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url: chain.rpc })), finality });
+const nodeAt = (url: string, finality: 'finalized' | number) => {
+  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality });
+};
+const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 
 const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
   encodeFunctionData({

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { encodeErrorResult, parseAbi } from 'viem/utils';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createJsonRpc } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 const SECRET = 'a-secret-of-ours';
@@ -28,7 +28,8 @@ async function openNode(answer: Answer, login = '') {
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
-  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), finality: 'finalized' });
+  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality: 'finalized' });
 }
 
 const refuses =

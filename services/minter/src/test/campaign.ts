@@ -19,7 +19,7 @@ const STORM = 6_000;
 const CALM_MAX = 60_000;
 const RULES: ChainRules = {
   ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, assetsMax: 100 },
+  ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, unfinalNoncesMax: 12, assetsMax: 100 },
 };
 
 /** What a seed came to. */

@@ -101,6 +101,16 @@ export class MemoryNode implements ChainNode {
 
   receiptOf = (hash: string) => this.#answer(() => this.chain.receiptOf(hash));
   blockHashOf = (number: number) => this.#answer(() => this.chain.blockAt(number)?.hash ?? null);
+  viewOf: ChainNode['viewOf'] = async (hash, blocks) => ({
+    receipt: await this.receiptOf(hash),
+    blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
+  });
+  spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
+    this.#answer(() => {
+      if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
+        throw new NodeFault('inconsistent', 'the node has another block at the horizon');
+      return this.chain.spenderOf({ address, nonce }, horizon.number);
+    });
   call: ChainNode['call'] = (call) => this.#answer(() => this.chain.ask(call));
   gasOf: ChainNode['gasOf'] = (call) =>
     this.#answer(() => {
