@@ -80,6 +80,23 @@ describe('a node that is asked by JSON-RPC', () => {
     expect(await nodeOf(1).spentNonces(from, 'finalized')).toBe(1);
   });
 
+  it('gives a receipt and blocks in one answer, and names the transaction that has spent a nonce up to a block', async () => {
+    const node = nodeOf();
+    const head = await node.head();
+    const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
+    const { receipt, blockHashes } = await node.viewOf(transactions[0]!, [Number(number), Number(number) + 1]);
+    expect([receipt?.blockHash, blockHashes]).toEqual([blockHash, [blockHash, null]]);
+    const horizon = { number: head.number, hash: blockHash };
+    expect(await node.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
+    expect(await node.spenderOf({ address: from, nonce: 2, horizon })).toBeNull();
+    const first = await node.spenderOf({ address: from, nonce: 0, horizon });
+    expect((await node.receiptOf(first!))?.blockNumber).toBeLessThan(Number(number));
+    const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
+    expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
+    const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
+    await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
+  });
+
   it('says why a contract refuses a call, in its own words', async () => {
     const node = nodeOf();
     const call = { from, to: contracts.erc721, data: mintOf(1n) };

@@ -75,6 +75,18 @@ export class MemoryNode implements ChainNode {
     }
   }
 
+  /** Takes a transaction of somebody else with the same key in the place of what it has at its nonce. */
+  take({
+    address,
+    ...given
+  }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
+    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...given };
+    const hash = `0x${createHash('sha256')
+      .update(toJson({ ...call, by: 'somebody else' }))
+      .digest('hex')}`;
+    this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
+  }
+
   #answer<T>(value: () => T): Promise<T> {
     if (this.isAway) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
     return Promise.resolve(value());
