@@ -24,6 +24,7 @@ const GIVEN = fc.record(
     stuckAfterS: fc.integer({ min: 1, max: 86_400 }),
     resendEveryS: fc.integer({ min: 1, max: 3_600 }),
     openNoncesMax: fc.integer({ min: 1, max: 64 }),
+    unfinalNoncesMax: fc.integer({ min: 1, max: 10_000 }),
     assetsMax: fc.integer({ min: 1, max: 250 }),
   },
   { requiredKeys: [] },
@@ -37,7 +38,7 @@ describe('the setting of chains', () => {
         ...{ start: 0, rangeBlocks: 1_000, nativeSymbol: 'ETH', marketplaces: [], bridges: [], hasBlooms: true },
         stillAfterS: 120,
         ...{ gasMax: 10_000_000, feeMaxWei: 500_000_000_000n, priorityFeeMaxWei: 50_000_000_000n },
-        ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, assetsMax: 100 },
+        ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, unfinalNoncesMax: 1_000, assetsMax: 100 },
       },
     ]);
     expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });

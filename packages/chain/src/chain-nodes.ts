@@ -50,7 +50,10 @@ export interface MintableChain extends NodesOfChain {
   readonly priorityFeeMaxWei: bigint;
   readonly stuckAfterS: number;
   readonly resendEveryS: number;
+  /** Transactions that stand in no block. */
   readonly openNoncesMax: number;
+  /** Transactions that are not final, in blocks or not. */
+  readonly unfinalNoncesMax: number;
   readonly assetsMax: number;
 }
 
@@ -122,6 +125,7 @@ const ofMinter = {
   stuckAfterS: z.number().int().min(1).max(86_400).default(60),
   resendEveryS: z.number().int().min(1).max(3_600).default(15),
   openNoncesMax: z.number().int().min(1).max(64).default(8),
+  unfinalNoncesMax: z.number().int().min(1).max(10_000).default(1_000),
   assetsMax: z.number().int().min(1).max(250).default(100),
 };
 

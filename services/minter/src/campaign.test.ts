@@ -18,6 +18,7 @@ describe('minters that are killed, doubled and cut off, on a chain that reorgani
       'reorg',
       'takeover',
       'commit unknown',
+      'nonce spent by a stranger',
       'killed after send',
       'killed before log of signed bytes',
     ])

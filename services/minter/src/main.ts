@@ -2,7 +2,7 @@ import { openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
-import { createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { mintStateCodec, mintTransactionCodec, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
@@ -24,7 +24,7 @@ import {
   openProducer,
   openRecordConsumer,
 } from '@playline/stream/kafka';
-import { createJsonRpc } from './chain/json-rpc.ts';
+import { createJsonRpc, createJsonRpcTogether } from './chain/json-rpc.ts';
 import { createKeySigner } from './chain/key-signer.ts';
 import { createRpcNode } from './chain/rpc-node.ts';
 import { configSchema } from './config.ts';
@@ -41,12 +41,15 @@ const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
 /** The addresses of nodes may hold secrets: none is ever told of, a chain is named by its name. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
-  const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, assetsMax } = rest;
+  const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, ...counts } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
-  const nodes = urls.map((url) =>
-    createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url, timeoutMs: NODE_TIMEOUT_MS })), finality }),
-  );
-  const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, assetsMax, ...waits };
+  const nodes = urls.map((url) => {
+    const node = { url, timeoutMs: NODE_TIMEOUT_MS };
+    const askTogether = createJsonRpcTogether(createRpcBatches(node));
+    return createRpcNode({ ask: createJsonRpc(createRpcQuestions(node)), askTogether, finality });
+  });
+  const { unfinalNoncesMax, assetsMax } = counts;
+  const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, unfinalNoncesMax, assetsMax, ...waits };
   return [name, { nodes, pollMs, rules }] as const;
 };
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { activityIdOf } from '@playline/chain';
 import { type SchemaSource, toSignerKey } from '@playline/contracts';
 import type { ReadinessChecks } from '@playline/http';
@@ -12,6 +13,7 @@ import {
 } from '@playline/stream';
 import { createNodeChoice } from './chain/node-choice.ts';
 import { LaneWorker } from './lane/lane-worker.ts';
+import { LaneWorkers } from './lane/lane-workers.ts';
 import { MintLane } from './lane/mint-lane.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
 import type { ChainNode, ChainRules, LaneClock, LaneSigner, MintLog, PlacedRequest, SignerLane } from './ports.ts';
@@ -49,48 +51,56 @@ export interface Minter extends Closable {
   hindrances(): Readonly<Record<string, string>>;
 }
 
-/** Workers by signer, with the partition whose requests they take. */
-type Workers = Map<string, { readonly worker: LaneWorker; readonly partition: number }>;
+/** How often it is looked for signers whose pending assets nobody works for. */
+const LOOK_EVERY_MS = 30_000;
 
 /** Opens the minter: requests become states here, and a worker for each signer makes tokens of these. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
-  const workers: Workers = new Map();
-  const each = () => [...workers.values()].map(({ worker }) => worker);
-  const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: each });
-  const openWorker = createOpenWorker(parts, metrics);
-  const workerOf = (lane: SignerLane, partition: number) => {
-    const key = toSignerKey(lane);
-    const found = workers.get(key) ?? { worker: openWorker(lane), partition };
-    workers.set(key, found);
-    return found.worker;
-  };
-  const closing = new Set<Promise<void>>();
-  const closeWhere = (isOver: (partition: number) => boolean) => {
-    for (const [key, { worker, partition }] of [...workers]) {
-      if (!isOver(partition)) continue;
-      workers.delete(key);
-      const closed = worker.close().catch((error) => parts.logger.warn({ error }, 'a lane was not closed cleanly'));
-      closing.add(closed);
-      void closed.finally(() => closing.delete(closed));
-    }
-  };
+  const { logger } = parts;
+  const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
+  const workers: LaneWorkers<LaneWorker> = new LaneWorkers({
+    open: createOpenWorker(parts, metrics),
+    find: (partition) => findLanes(parts, partition),
+    onFault: (error, words) => logger.warn({ error }, words),
+  });
   const consumer = await parts.openConsumer({
-    onBatch: createOnBatch(parts, metrics, workerOf),
+    onBatch: createOnBatch(parts, metrics, (lane, partition) => workers.of(lane, partition)),
     onAssign: async ({ partition, committed }) => {
-      for (const lane of await findLanes(parts, partition)) workerOf(lane, partition);
+      await workers.assign(partition);
       return committed;
     },
-    onRevoke: (_topic, partition) => closeWhere((each) => each === partition),
+    onRevoke: (_topic, partition) => workers.revoke(partition),
   });
+  const looking = startLooking(workers, logger);
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
-    degraded: { lanes: () => each().every(({ fault }) => fault === null) },
-    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...each().flatMap(faultOf)]),
+    degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
+    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...workers.all.flatMap(faultOf)]),
     async close() {
+      await looking.stop();
       await consumer.close();
-      closeWhere(() => true);
-      await Promise.all(closing);
+      await workers.close();
+    },
+  };
+}
+
+function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
+  const stopped = new AbortController();
+  const look = async () => {
+    while (!stopped.signal.aborted) {
+      await delay(LOOK_EVERY_MS, undefined, { signal: stopped.signal }).catch(() => {});
+      if (stopped.signal.aborted) return;
+      await workers
+        .look()
+        .catch((error) => logger.warn({ error }, 'it was not looked for assets that nobody works for'));
+    }
+  };
+  const ended = look();
+  return {
+    stop: async () => {
+      stopped.abort();
+      await ended;
     },
   };
 }

@@ -60,6 +60,8 @@ export interface OtherSigners {
   look(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer than that of the lane has an attempt that is pending or has succeeded, as of the last look. */
   hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
+  /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
+  has(lane: SignerLane, attempt: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean;
 }
 
 /** A request and where it stands in its log. */
@@ -96,6 +98,14 @@ export interface MintReceipt {
   readonly logs: readonly EventLog[];
 }
 
+/** What one node says at one moment, of a transaction and of blocks. */
+export interface ChainView {
+  /** Null: no block of the node has the transaction. */
+  readonly receipt: MintReceipt | null;
+  /** Of the blocks that were asked for, in their order; null: the node has no such block. */
+  readonly blockHashes: readonly (string | null)[];
+}
+
 /** A call of a contract; hexadecimal, lower case. */
 export interface ContractCall {
   readonly from: string;
@@ -121,6 +131,13 @@ export interface SendAnswer {
   readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
 }
 
+/** A nonce of an address, and the block that nothing changes any more up to. */
+export interface SpentNonce {
+  readonly address: string;
+  readonly nonce: number;
+  readonly horizon: { readonly number: number; readonly hash: string };
+}
+
 /** A node of a chain. Hashes and addresses are hexadecimal in lower case. Every question may throw: the node did not answer. */
 export interface ChainNode {
   /** The number behind `eip155:`. */
@@ -132,6 +149,16 @@ export interface ChainNode {
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** Null: the node has no such block. */
   blockHashOf(number: number): Promise<string | null>;
+  /**
+   * A transaction and blocks as one node has them. Behind one address there may be several nodes, and two questions may be
+   * answered by two of them: these are one.
+   */
+  viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
+  /**
+   * The hash of the transaction that has spent a nonce, on the branch that ends with a block. Null: it is not spent there, or
+   * the node cannot tell, as when it has no states of that time any more.
+   */
+  spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendAnswer>;
   call(call: ContractCall): Promise<CallAnswer<string>>;
   gasOf(call: ContractCall): Promise<CallAnswer<number>>;
@@ -200,8 +227,10 @@ export interface ChainRules {
   readonly stuckAfterMs: number;
   /** How often what is in no block is sent again. */
   readonly resendEveryMs: number;
-  /** Most nonces that are not spent for good. */
+  /** Most nonces whose transactions stand in no block. */
   readonly openNoncesMax: number;
+  /** Most nonces that are not spent for good, in blocks or not. */
+  readonly unfinalNoncesMax: number;
   /** Most assets of a transaction. */
   readonly assetsMax: number;
 }

@@ -66,6 +66,38 @@ export function createRpcQuestions({
   };
 }
 
+/**
+ * Creates lists of questions to one node, each list one request: behind an address with several nodes one of them answers all
+ * of it. Answers are in the order of the questions.
+ * @throws NodeFault when there is no answer, one is missing, or the node does not take several questions in one request
+ */
+export function createRpcBatches({
+  url,
+  timeoutMs = TIMEOUT_MS,
+  fetch: ask = fetch,
+}: Omit<RpcNodeOptions, 'name'>): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
+  const send = createTransport({ url, timeoutMs, fetch: ask });
+  let lastId = 0;
+  return async (calls) => {
+    const requests = calls.map((call) => ({ jsonrpc: '2.0', id: ++lastId, ...call }));
+    const body = await send(requests);
+    if (Array.isArray(body)) return toAnswersOf(requests, body);
+    const { answer } = parseAnswer(body);
+    const fault = answer.ok ? null : toFault(answer.error);
+    if (fault?.kind === 'busy') throw fault;
+    throw new NodeFault('unreachable', 'it does not take several questions in one request');
+  };
+}
+
+function toAnswersOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcAnswer[] {
+  const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
+  return requests.map(({ id }) => {
+    const answer = answers.get(id);
+    if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
+    return answer;
+  });
+}
+
 class RpcNode implements ChainNode {
   readonly name: string;
   private readonly question: (call: RpcCall) => Promise<RpcAnswer>;
@@ -99,12 +131,7 @@ class RpcNode implements ChainNode {
       this.takesBatches = false;
       return this.askEach(calls);
     }
-    const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
-    return requests.map(({ id }) => {
-      const answer = answers.get(id);
-      if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
-      return answer;
-    });
+    return toAnswersOf(requests, body);
   }
 
   private async askEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {

@@ -8,7 +8,7 @@ import {
   TOPICS,
   toSignerKey,
 } from '@playline/contracts';
-import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll, toPartition } from '@playline/stream';
+import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from '@playline/stream';
 
 /** The log of requests as far as its ends are asked for. */
 export interface RequestLog {
@@ -62,20 +62,39 @@ export interface LogKnownParts {
   /** How far the log was brought in, by `topic/partition`. */
   readonly places: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
+  /** Milliseconds of a clock that only goes forward. */
+  readonly monotonicMs?: () => number;
 }
 
 /**
- * Builds the question whether everything that the log of requests of a signer may hold now was brought into the claims. The
- * end is that of everything stored: what is decided later stands in front of it already.
+ * For so long the ends of the log that were asked for are good. Whoever asks asks about a claim that is a minute old
+ * (`CLAIM_LAPSE_MS`), and producers give up after a third of that: ends of ten seconds ago lie behind whatever became of it.
  */
-export function createIsLogKnown({ log, places, topicPrefix }: LogKnownParts) {
+const ENDS_GOOD_MS = 10_000;
+
+/**
+ * Builds the question whether everything that the log may hold of requests of a minute ago was brought into the claims. All
+ * partitions are looked at, whoever signs: when an operator adds partitions, the key of a signer gives another one, and what
+ * was written before stands where it stood. The ends are those of everything stored: what is decided later stands in front of
+ * them already. They are kept for a while, since a log that is written to is never brought in to an end of this moment.
+ */
+export function createIsLogKnown({
+  log,
+  places,
+  topicPrefix,
+  monotonicMs = () => performance.now(),
+}: LogKnownParts): () => Promise<boolean> {
   const topic = topicPrefix + TOPICS.mintRequests.name;
-  return async ({ chain, signer }: { chain: string; signer: string }): Promise<boolean> => {
-    const bounds = await log.bounds(topic, { undecided: true });
-    if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
-    const partition = toPartition(Buffer.from(`${chain}:${signer}`), bounds.length);
-    const end = bounds.find((each) => each.partition === partition)?.end;
-    const place = (await places()).get(`${topic}/${partition}`);
-    return end !== undefined && place !== undefined && place >= end;
+  let asked: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
+  return async () => {
+    const nowMs = monotonicMs();
+    if (asked === null || nowMs - asked.atMs > ENDS_GOOD_MS) {
+      const ends = await log.bounds(topic, { undecided: true });
+      if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
+      asked = { atMs: nowMs, ends };
+    }
+    const { ends } = asked;
+    const brought = await places();
+    return ends.every(({ partition, end }) => (brought.get(`${topic}/${partition}`) ?? -1) >= end);
   };
 }

@@ -1,13 +1,20 @@
 import { NodeFault } from '@playline/chain';
 
-/** A question to one node, and what it says in the place of an answer. @throws NodeFault */
-export type AskRpc = (call: {
+/** A question to a node. */
+export interface NodeQuestion {
   readonly method: string;
   readonly params: readonly unknown[];
-}) => Promise<
+}
+
+type RpcAnswer =
   | { readonly ok: true; readonly result: unknown }
-  | { readonly ok: false; readonly error: { readonly code: number; readonly message: string; readonly data: unknown } }
->;
+  | { readonly ok: false; readonly error: { readonly code: number; readonly message: string; readonly data: unknown } };
+
+/** A question to one node, and what it says in the place of an answer. @throws NodeFault */
+export type AskRpc = (call: NodeQuestion) => Promise<RpcAnswer>;
+
+/** Several of them in one request. @throws NodeFault */
+export type AskRpcTogether = (calls: readonly NodeQuestion[]) => Promise<readonly RpcAnswer[]>;
 
 /** A node has refused what it was asked. Its own words may quote its address: they can be looked at, and are never told. */
 export class NodeRefusal extends Error {
@@ -37,12 +44,20 @@ const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
 /** Creates questions to one node. */
 export function createJsonRpc(ask: AskRpc): AskNode {
-  return async (method, params) => {
-    const answer = await ask({ method, params });
-    if (answer.ok) return answer.result;
-    if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node of the chain is asked too often');
-    throw new NodeRefusal(answer.error);
-  };
+  return async (method, params) => toResult(await ask({ method, params }));
+}
+
+/** Asks a node several questions in one request, which one node answers as a whole. @throws NodeRefusal, NodeFault */
+export type AskNodeTogether = (questions: readonly NodeQuestion[]) => Promise<readonly unknown[]>;
+
+export function createJsonRpcTogether(ask: AskRpcTogether): AskNodeTogether {
+  return async (questions) => (await ask(questions)).map(toResult);
+}
+
+function toResult(answer: RpcAnswer): unknown {
+  if (answer.ok) return answer.result;
+  if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node of the chain is asked too often');
+  throw new NodeRefusal(answer.error);
 }
 
 /** What a contract reverts with: four bytes and words of 32, as nodes write it. Nothing else is taken for that. */

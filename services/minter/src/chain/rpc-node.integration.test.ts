@@ -1,10 +1,10 @@
-import { createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { encodeFunctionData } from 'viem/utils';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ownerOf } from '../test/mint-requests.ts';
-import { createJsonRpc } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { MINT_ABI } from './mint-calls.ts';
 import { mintedTokensOf } from './minted-tokens.ts';
 import { createRpcNode } from './rpc-node.ts';
@@ -21,8 +21,11 @@ beforeAll(async () => {
 });
 afterAll(() => chain.close());
 
-const nodeOf = (finality: 'finalized' | number = 'finalized') =>
-  createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url: chain.rpc })), finality });
+const nodeAt = (url: string, finality: 'finalized' | number) => {
+  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality });
+};
+const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 
 const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
   encodeFunctionData({
@@ -75,6 +78,23 @@ describe('a node that is asked by JSON-RPC', () => {
     expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
     expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
     expect(await nodeOf(1).spentNonces(from, 'finalized')).toBe(1);
+  });
+
+  it('gives a receipt and blocks in one answer, and names the transaction that has spent a nonce up to a block', async () => {
+    const node = nodeOf();
+    const head = await node.head();
+    const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
+    const { receipt, blockHashes } = await node.viewOf(transactions[0]!, [Number(number), Number(number) + 1]);
+    expect([receipt?.blockHash, blockHashes]).toEqual([blockHash, [blockHash, null]]);
+    const horizon = { number: head.number, hash: blockHash };
+    expect(await node.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
+    expect(await node.spenderOf({ address: from, nonce: 2, horizon })).toBeNull();
+    const first = await node.spenderOf({ address: from, nonce: 0, horizon });
+    expect((await node.receiptOf(first!))?.blockNumber).toBeLessThan(Number(number));
+    const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
+    expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
+    const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
+    await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
   });
 
   it('says why a contract refuses a call, in its own words', async () => {

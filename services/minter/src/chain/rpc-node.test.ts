@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { encodeErrorResult, parseAbi } from 'viem/utils';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createJsonRpc } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 const SECRET = 'a-secret-of-ours';
@@ -28,7 +28,22 @@ async function openNode(answer: Answer, login = '') {
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
-  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), finality: 'finalized' });
+  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality: 'finalized' });
+}
+
+/** @returns the address of a node that answers lists of questions */
+async function openBatchNode(
+  answer: (body: readonly { readonly id: number; readonly method: string }[]) => object,
+): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    response.end(JSON.stringify(answer(JSON.parse(Buffer.concat(chunks).toString()))));
+  }).listen(0, '127.0.0.1');
+  opened.push(server);
+  await new Promise((done) => server.once('listening', done));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 const refuses =
@@ -58,6 +73,26 @@ describe('a node of the minter', () => {
   it('that answers another question has not answered', async () => {
     const node = await openNode(({ id }) => ({ id: id + 1, result: '0x1' }));
     await expect(node.chainId()).rejects.toThrow(/another question/);
+  });
+
+  it('that does not take several questions in one request has not answered them', async () => {
+    const node = await openNode(({ id }) => ({ id, result: null }));
+    await expect(node.viewOf('0x01', [1, 2])).rejects.toThrow('does not take several questions');
+  });
+
+  it('is asked for a receipt and blocks in one request', async () => {
+    const bodies: { method: string }[][] = [];
+    const url = await openBatchNode((body) => {
+      bodies.push([...body]);
+      return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
+    });
+    const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
+    const ask = createJsonRpc(createRpcQuestions({ url }));
+    const node = createRpcNode({ ask, askTogether, finality: 'finalized' });
+    expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
+    expect(bodies.map((body) => body.map(({ method }) => method))).toEqual([
+      ['eth_getTransactionReceipt', 'eth_getBlockByNumber', 'eth_getBlockByNumber'],
+    ]);
   });
 
   const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });

@@ -1,14 +1,11 @@
 import { NodeFault } from '@playline/chain';
 import { z } from 'zod';
-import type { CallAnswer, ChainNode, ContractCall, SendAnswer } from '../ports.ts';
-import { type AskNode, NodeRefusal } from './json-rpc.ts';
+import type { CallAnswer, ChainNode, ContractCall, MintReceipt, SendAnswer } from '../ports.ts';
+import { type AskNode, type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
 import { toRefusalWords } from './mint-calls.ts';
+import { BLOCK, block, count, hex, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
+import { findSpender } from './nonce-spender.ts';
 
-const hexText = z.string().regex(/^0x[0-9a-fA-F]*$/);
-const hex = hexText.transform((text) => text.toLowerCase());
-const quantity = hexText.transform((text) => BigInt(text));
-const count = quantity.transform(Number);
-const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
 const receipt = z.object({
   status: count,
   blockNumber: count,
@@ -31,20 +28,17 @@ const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer
 
 export interface RpcNodeOptions {
   readonly ask: AskNode;
+  readonly askTogether: AskNodeTogether;
   /** Which blocks are final: those that the node calls so, or those so many blocks behind the head. */
   readonly finality: 'finalized' | number;
 }
 
 /** A node that is asked by JSON-RPC. */
-export function createRpcNode({ ask, finality }: RpcNodeOptions): ChainNode {
-  const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> => {
-    const parsed = schema.safeParse(await ask(method, params));
-    if (!parsed.success)
-      throw new NodeFault('unreachable', `the node of the chain answered ${method} with something else`);
-    return parsed.data;
-  };
+export function createRpcNode({ ask, askTogether, finality }: RpcNodeOptions): ChainNode {
+  const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
+    parseAnswer(schema, method, await ask(method, params));
   const blockAt = (at: number | string) =>
-    read(block.nullable(), 'eth_getBlockByNumber', [typeof at === 'number' ? toQuantity(at) : at, false]);
+    read(block.nullable(), BLOCK, [typeof at === 'number' ? toQuantity(at) : at, false]);
   const existing = async (at: number | string) => {
     const found = await blockAt(at);
     if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
@@ -64,12 +58,16 @@ export function createRpcNode({ ask, finality }: RpcNodeOptions): ChainNode {
       const tag = isDepth ? toQuantity((await finalized((await existing('latest')).number)).number) : at;
       return read(count, 'eth_getTransactionCount', [address, tag]);
     },
-    receiptOf: async (hash) => {
-      const found = await read(receipt.nullable(), 'eth_getTransactionReceipt', [hash]);
-      return found === null ? null : { ...found, isSuccess: found.status === 1 };
-    },
+    receiptOf: async (hash) => toReceipt(await ask(RECEIPT, [hash])),
     blockHashOf: async (number) => (await blockAt(number))?.hash ?? null,
+    viewOf: async (hash, numbers) => {
+      const blocks = numbers.map((number) => ({ method: BLOCK, params: [toQuantity(number), false] }));
+      const [found, ...others] = await askTogether([{ method: RECEIPT, params: [hash] }, ...blocks]);
+      const blockHashes = others.map((other) => parseAnswer(block.nullable(), BLOCK, other)?.hash ?? null);
+      return { receipt: toReceipt(found), blockHashes };
+    },
     send: (bytes) => send(ask, bytes),
+    spenderOf: (spent) => findSpender({ read, askTogether }, spent),
     call: (call) => answerOf(read(hex, 'eth_call', [call, 'latest'])),
     gasOf: (call: ContractCall) => answerOf(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
@@ -77,7 +75,12 @@ export function createRpcNode({ ask, finality }: RpcNodeOptions): ChainNode {
   };
 }
 
-const toQuantity = (number: number) => `0x${number.toString(16)}`;
+const RECEIPT = 'eth_getTransactionReceipt';
+
+function toReceipt(answer: unknown): MintReceipt | null {
+  const found = parseAnswer(receipt.nullable(), RECEIPT, answer);
+  return found === null ? null : { ...found, isSuccess: found.status === 1 };
+}
 
 async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
   try {

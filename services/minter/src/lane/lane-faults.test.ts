@@ -2,9 +2,9 @@ import { NodeFault } from '@playline/chain';
 import { describe, expect, it } from 'vitest';
 import { TRANSFER_SINGLE } from '../chain/minted-tokens.ts';
 import type { ChainNode } from '../ports.ts';
-import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
+import { createWorld, DEPTH } from '../test/lane-world.ts';
 import { MemoryChain } from '../test/memory-chain.ts';
-import { createMemorySigner, MemoryNode } from '../test/memory-node.ts';
+import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
 const UNRUNNABLE = { kind: 'unrunnable', words: 'The contract cannot run the call.', isSure: true } as const;
@@ -39,6 +39,7 @@ describe('a lane whose nodes do not agree', () => {
       withOthers(node, () => ({
         receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),
         blockHashOf: (number) => (fork.isHeard ? other : node).blockHashOf(number),
+        viewOf: (hash, blocks) => (fork.isHeard ? other : node).viewOf(hash, blocks),
       })),
     ]);
     const { log, mine, last, tokens, takeOver, request } = world;
@@ -176,19 +177,22 @@ describe('a lane with a contract that stumbles', () => {
   });
 
   it('goes on with others when an event or a receipt of one cannot be read', async () => {
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        receiptOf: async (hash) => {
-          const receipt = await node.receiptOf(hash);
-          if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
-          const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
-            ...log,
-            ...{ topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!], data: '0x' },
-          });
-          return receipt && { ...receipt, logs: receipt.logs.map(broken) };
-        },
-      })),
-    ]);
+    const world = createWorld((node) => {
+      const { receiptOf } = node;
+      return [
+        Object.assign(node, {
+          receiptOf: async (hash: string) => {
+            const receipt = await receiptOf(hash);
+            if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
+            const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
+              ...log,
+              ...{ topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!], data: '0x' },
+            });
+            return receipt && { ...receipt, logs: receipt.logs.map(broken) };
+          },
+        }),
+      ];
+    });
     const lane = await world.takeOver();
     await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
     expect(await pass(world, lane)).toEqual([]);
@@ -198,26 +202,6 @@ describe('a lane with a contract that stumbles', () => {
 });
 
 describe('a lane that waits says why, also of what is logged', () => {
-  it('when a nonce is spent by something that is not known here, and of what waits behind it', async () => {
-    const world = createWorld(undefined, { openNoncesMax: 1 });
-    const lane = await world.takeOver();
-    await lane.take([world.request('a')]);
-    await lane.turn();
-    world.node.losePool();
-    const foreign = { chainId: 31_337, nonce: 0, to: ADDRESS, data: '0x', gas: 21_000 };
-    const fees = { maxFeePerGas: 999n, maxPriorityFeePerGas: 999n };
-    const { bytes } = await createMemorySigner(ADDRESS).sign({ ...foreign, ...fees }, { isOpen: true });
-    await world.node.send(bytes);
-    await lane.take([world.request('b', { contract: SHIELDS })]);
-    await pass(world, lane, 5);
-    const reason = expect.stringMatching(/Nonce 0 .* is spent by a transaction that is not known here/);
-    expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
-    expect(world.last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
-    const { length } = world.log.states;
-    await pass(world, lane, 10);
-    expect(world.log.states).toHaveLength(length);
-  });
-
   it.each([
     ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
     ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],

@@ -183,7 +183,7 @@ export class MintLane {
 
   /** What has passed is the reason of nothing any more. */
   #unsay(): Promise<void> {
-    const isFull = this.ledger.openNonces.length >= this.#parts.rules.openNoncesMax;
+    const isFull = !this.#hasRoom();
     const isOver = (reason: string) => reason.startsWith(FAULT_WORDS) || (!isFull && reason.startsWith(FULL_WORDS));
     const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
     return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
@@ -222,12 +222,12 @@ export class MintLane {
 
   /** Begins new nonces as long as there is something to carry and room. */
   async #begin(turn: LaneTurn): Promise<void> {
-    const { ledger, rules } = turn;
+    const { ledger } = turn;
     const known = await this.#yieldToOthers(turn);
     const looked = new Set<string>();
     const isFree = (asset: MintStateRecord) =>
       asset.nonce === null && known.has(toAttemptKey(asset)) && !looked.has(toHex(asset.contractAddress));
-    while (ledger.openNonces.length < rules.openNoncesMax) {
+    while (this.#hasRoom()) {
       const free = ledger.pending.filter(isFree);
       const [first] = free;
       if (first === undefined) return;
@@ -241,6 +241,16 @@ export class MintLane {
     }
     const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
     if (reason !== undefined) await this.wait(FULL_WORDS + reason);
+  }
+
+  /**
+   * Few wait for a block, since nodes keep few of an address; many more may wait for finality. Which of the two a nonce is
+   * counted under proves nothing: it is settled behind the horizon alone.
+   */
+  #hasRoom(): boolean {
+    const { openNoncesMax, unfinalNoncesMax } = this.#parts.rules;
+    const { openNonces, absentNonces } = this.ledger;
+    return absentNonces.length < openNoncesMax && openNonces.length < unfinalNoncesMax;
   }
 
   #waitOf(contract: Buffer, reason: string): Promise<void> {
@@ -260,6 +270,8 @@ export class MintLane {
     if (free.length === 0) return new Set();
     const { others } = this.#parts.log;
     await others.look({ isWhole: true });
+    // An operator has given some of it up, in this writer's place: what stands must be read anew.
+    if (free.some((asset) => !others.has(lane, asset))) throw new LaneOver('somebody else has written for the signer');
     const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.hold(lane, asset));
     const error = 'Another signer of the collection has this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });

@@ -10,8 +10,12 @@ export const toReferenceKey = ({
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
-/** Some tens of megabytes. */
-const FAILED_MAX = 250_000;
+const comparePlaces = (one: MintStateRecord, other: MintStateRecord) =>
+  one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
+
+/** Whether a transaction of its nonce stands in a block, as of the last look. */
+export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
+  stage === 'mined' || stage === 'reverted';
 
 /**
  * What the log says of one signer, in memory. It follows from records alone, in whatever process, so two that have read the
@@ -19,12 +23,19 @@ const FAILED_MAX = 250_000;
  */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
+  /** The same in order, until something changes. */
+  #ordered: readonly MintStateRecord[] | null = null;
+  /** The keys of pending assets are in the order of their requests. */
+  #isOrdered = true;
+  #last: MintStateRecord | null = null;
+  /** Pending assets that a nonce carries, by nonce and attempt. */
+  readonly #carried = new Map<number, Map<string, MintStateRecord>>();
   /** Which attempt has a reference id: one that is pending or has succeeded. */
   readonly #holders = new Map<string, string>();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
   /** Nonces that have carried an attempt. */
   readonly #carriers = new Map<string, Set<number>>();
-  /** The newest attempts that failed: read again, they stay what they are. */
+  /** Attempts that failed: read again, however much later, they stay what they are. Some 100 bytes each. */
   readonly #failed = new Set<string>();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
@@ -42,19 +53,34 @@ export class MintLedger {
 
   #applyState(state: MintStateRecord): void {
     const [attempt, reference] = [toAttemptKey(state), toReferenceKey(state)];
-    if (state.status === 'pending') this.#pending.set(attempt, state);
-    else this.#pending.delete(attempt);
-    if (state.status === 'failed') this.#noteFailed(attempt);
+    this.#follow(attempt, state);
+    if (state.status === 'failed') this.#failed.add(attempt);
     if (state.status !== 'failed') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
   }
 
-  /** Requests are read again from where a group has committed last, and that is never so far back. */
-  #noteFailed(attempt: string): void {
-    this.#failed.add(attempt);
-    if (this.#failed.size <= FAILED_MAX) return;
-    const [oldest] = this.#failed;
-    this.#failed.delete(oldest!);
+  #follow(attempt: string, state: MintStateRecord): void {
+    const before = this.#pending.get(attempt);
+    if (before !== undefined && before.nonce !== null) this.#leave(before.nonce, attempt);
+    this.#ordered = null;
+    if (state.status !== 'pending') {
+      this.#pending.delete(attempt);
+      return;
+    }
+    if (before === undefined) {
+      if (this.#last !== null && comparePlaces(this.#last, state) > 0) this.#isOrdered = false;
+      else this.#last = state;
+    }
+    this.#pending.set(attempt, state);
+    if (state.nonce === null) return;
+    const carried = this.#carried.get(state.nonce) ?? new Map<string, MintStateRecord>();
+    this.#carried.set(state.nonce, carried.set(attempt, state));
+  }
+
+  #leave(nonce: number, attempt: string): void {
+    const carried = this.#carried.get(nonce);
+    carried?.delete(attempt);
+    if (carried?.size === 0) this.#carried.delete(nonce);
   }
 
   #applyTransaction(transaction: MintTransactionRecord): void {
@@ -81,9 +107,18 @@ export class MintLedger {
 
   /** Pending assets in the order of their requests. */
   get pending(): readonly MintStateRecord[] {
-    return [...this.#pending.values()].sort(
-      (one, other) => one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset,
-    );
+    if (!this.#isOrdered) this.#order();
+    this.#ordered ??= [...this.#pending.values()];
+    return this.#ordered;
+  }
+
+  /** Where requests of several partitions come in, their order is made anew; else it is that of the log. */
+  #order(): void {
+    const sorted = [...this.#pending].sort(([, one], [, other]) => comparePlaces(one, other));
+    this.#pending.clear();
+    for (const [attempt, state] of sorted) this.#pending.set(attempt, state);
+    this.#last = sorted.at(-1)?.[1] ?? null;
+    this.#isOrdered = true;
   }
 
   /** The largest nonce that was ever logged; null: none ever was. */
@@ -109,13 +144,17 @@ export class MintLedger {
 
   /** Nonces that carry a pending asset, in order: each must end behind the horizon before anything of it is free. */
   get openNonces(): readonly number[] {
-    const nonces = [...this.#pending.values()].flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
-    return [...new Set(nonces)].sort((one, other) => one - other);
+    return [...this.#carried.keys()].sort((one, other) => one - other);
+  }
+
+  /** Those of them whose transactions stand in no block, as of the last look. */
+  get absentNonces(): readonly number[] {
+    return this.openNonces.filter((nonce) => !this.assetsOf(nonce).some(isInBlock));
   }
 
   /** Pending assets that a nonce carries, in no order. */
   assetsOf(nonce: number): readonly MintStateRecord[] {
-    return [...this.#pending.values()].filter((state) => state.nonce === nonce);
+    return [...(this.#carried.get(nonce)?.values() ?? [])];
   }
 
   /** Variants of a nonce, the first one first; empty when there is none, or none any more. */

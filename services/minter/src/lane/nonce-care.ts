@@ -1,9 +1,10 @@
 import type { MintStateRecord } from '@playline/contracts';
 import { toHex } from '../chain/mint-calls.ts';
-import type { LaneChange, SendAnswer } from '../ports.ts';
-import { findFate, type Settling, settleNonce } from '../steps/settle-nonces.ts';
+import type { LaneChange, MintReceipt, SendAnswer } from '../ports.ts';
+import { findFate, findStranger, type NonceFate, type Settling, settleNonce } from '../steps/settle-nonces.ts';
 import { signNoop, signRaise } from '../steps/sign-variant.ts';
 import { changeAll, isolate, type LaneTurn } from './lane-context.ts';
+import { isInBlock } from './mint-ledger.ts';
 
 export interface NonceCareParts {
   readonly append: (change: Partial<LaneChange>) => Promise<void>;
@@ -25,6 +26,8 @@ export class NonceCare {
   readonly #refusals = new Map<number, SendAnswer['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
+  /** Blocks in which nonces were found that are not final. */
+  readonly #placed = new Map<number, { readonly number: number; readonly hash: string }>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: NonceCareParts) {
@@ -39,17 +42,20 @@ export class NonceCare {
 
   /** @returns open nonces that stand in no block */
   async settle(turn: LaneTurn): Promise<readonly number[]> {
-    const { head, ledger, node, clock, lane } = turn;
+    const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
     this.#keepOnly(ledger.openNonces);
+    await this.#checkPlaces(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
-      const fate = await findFate(node, ledger.variantsOf(nonce), head);
+      if (this.#isPlaced(nonce, head)) return;
+      const fate = await this.#findFate(turn, nonce);
       if (fate.kind !== 'absent') {
         states.push(...settleNonce(settling, nonce, fate));
         this.#clear(nonce);
+        if (fate.kind === 'mined' && !fate.isFinal) this.#placed.set(nonce, toPlace(fate.receipt));
         return;
       }
       absent.push(nonce);
@@ -67,11 +73,36 @@ export class NonceCare {
     return absent;
   }
 
+  /** Receipts are asked for once while the blocks stand that they are of, and once more behind the horizon. */
+  #isPlaced(nonce: number, { finalized }: LaneTurn['head']): boolean {
+    return (this.#placed.get(nonce)?.number ?? -1) > finalized;
+  }
+
+  /**
+   * The last block that something was found in stands on those before it: one question tells of all. Where it is gone all of
+   * them are looked for anew. What this should miss is found out behind the horizon, where nothing is taken from memory.
+   */
+  async #checkPlaces({ node }: LaneTurn): Promise<void> {
+    if (this.#placed.size === 0) return;
+    const last = [...this.#placed.values()].reduce((one, other) => (other.number > one.number ? other : one));
+    if ((await node.blockHashOf(last.number)) !== last.hash) this.#placed.clear();
+  }
+
+  async #findFate(turn: LaneTurn, nonce: number): Promise<NonceFate> {
+    const variants = turn.ledger.variantsOf(nonce);
+    const fate = await findFate(turn.node, variants, turn.head);
+    const isSpent = this.#refusals.get(nonce) === 'spent' && this.#isDue(turn);
+    return fate.kind === 'absent' && isSpent ? findStranger(turn, nonce, variants) : fate;
+  }
+
+  #isDue({ clock, rules }: LaneTurn): boolean {
+    return clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
+  }
+
   /** Pools forget, nodes are replaced, blocks are left: what is logged and in no block is sent, again and again. */
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
-    const { clock, rules } = turn;
-    const isDue = clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
-    if (isDue) this.#resentAt = clock.monotonicMs();
+    const isDue = this.#isDue(turn);
+    if (isDue) this.#resentAt = turn.clock.monotonicMs();
     const care = async (nonce: number) => {
       if (nonce === absent[0] && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
       if (isDue || !this.#isSent(turn, nonce)) await this.send(turn, nonce);
@@ -150,12 +181,15 @@ export class NonceCare {
   }
 
   #keepOnly(open: readonly number[]): void {
-    for (const nonce of [...this.#sent.keys(), ...this.#reasons.keys(), ...this.#refusals.keys()]) {
-      if (open.includes(nonce)) continue;
+    const standing = new Set(open);
+    const known = [this.#sent, this.#reasons, this.#refusals, this.#placed].flatMap((each) => [...each.keys()]);
+    for (const nonce of known) {
+      if (standing.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);
+      this.#placed.delete(nonce);
     }
   }
 }
 
-const isInBlock = ({ stage }: MintStateRecord) => stage === 'mined' || stage === 'reverted';
+const toPlace = ({ blockNumber, blockHash }: MintReceipt) => ({ number: blockNumber, hash: blockHash });

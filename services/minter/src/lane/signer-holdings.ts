@@ -3,7 +3,7 @@ import type { OtherSigners, SignerLane } from '../ports.ts';
 import { toAttemptKey, toReferenceKey } from './mint-ledger.ts';
 
 /** Which signers hold which reference ids, as states are read on. */
-export class SignerHoldings implements Pick<OtherSigners, 'hold'> {
+export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
   /** By chain and reference id: the signer and the attempt, one after the other. */
   readonly #holders = new Map<string, Map<string, string>>();
 
@@ -20,5 +20,10 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold'> {
   hold({ chain, signer }: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean {
     const holders = this.#holders.get(`${chain}:${toReferenceKey(request)}`);
     return holders !== undefined && (holders.size > 1 || !holders.has(signer.toString('hex')));
+  }
+
+  has({ chain, signer }: SignerLane, attempt: Pick<MintStateRecord, 'contractAddress' | 'referenceId' | 'attemptId'>) {
+    const holders = this.#holders.get(`${chain}:${toReferenceKey(attempt)}`);
+    return holders?.get(signer.toString('hex')) === toAttemptKey(attempt);
   }
 }

@@ -31,6 +31,19 @@ describe('requests of one reference id', () => {
     expect(acceptRequests(ledger, [place(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
   });
 
+  it('that failed are known for ever, however many have failed since: a group may read from the beginning again', () => {
+    const ledger = new MintLedger(nothing);
+    const [first] = acceptRequests(ledger, [place(0, 'a0')], options).states;
+    const failed = { ...first!, status: 'failed', stage: 'settled', revision: 2 } as const;
+    ledger.apply({ ...nothing, states: [failed] });
+    for (let at = 1; at <= 250_000; at++) {
+      const attemptId = Buffer.alloc(16);
+      attemptId.writeUInt32BE(at);
+      ledger.apply({ ...nothing, states: [{ ...failed, referenceId: `a${at}`, attemptId }] });
+    }
+    expect(acceptRequests(ledger, [place(0, 'a0')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+  });
+
   it('are told apart by collection, and dropped where another signer has them', () => {
     const ledger = new MintLedger({ ...nothing, states: [toFirstState(place(0, 'a'), 1)] });
     const other = place(1, 'a', { contract: `0x${'b1'.repeat(20)}` });

@@ -120,9 +120,9 @@ async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean>
   return true;
 }
 
-/** wei that open transactions may cost. */
+/** wei that transactions may cost which are in no block yet; the others are paid. */
 function promisedBy({ ledger }: LaneTurn): bigint {
-  const newest = ledger.openNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
+  const newest = ledger.absentNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
   return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
 }
 

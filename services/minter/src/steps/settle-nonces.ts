@@ -2,6 +2,7 @@ import { NodeFault } from '@playline/chain';
 import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import { toHex } from '../chain/mint-calls.ts';
 import { type MintedToken, matchTokens, mintedTokensOf } from '../chain/minted-tokens.ts';
+import type { LaneTurn } from '../lane/lane-context.ts';
 import { type MintLedger, toAttemptKey } from '../lane/mint-ledger.ts';
 import { type StateChange, toNextState } from '../lane/next-state.ts';
 import type { ChainHead, ChainNode, MintReceipt } from '../ports.ts';
@@ -9,6 +10,8 @@ import type { ChainHead, ChainNode, MintReceipt } from '../ports.ts';
 /** What stands in the chain at a nonce, as a node sees it now. */
 export type NonceFate =
   | { readonly kind: 'absent' }
+  /** Spent behind the horizon by a transaction that is none of ours: none of ours will ever stand in a block. */
+  | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
       readonly transaction: MintTransactionRecord;
@@ -18,8 +21,8 @@ export type NonceFate =
     };
 
 /**
- * Looks which variant of a nonce stands in the chain. Nothing counts as final unless the node that told of it has the block
- * of the receipt and the block at the horizon: else it may tell of a branch that the chain has left.
+ * Looks which variant of a nonce stands in the chain. Nothing counts as final unless one node has, in one answer, the receipt,
+ * its block and the block at the horizon: else it may be of a branch that the chain has left.
  * @throws NodeFault
  */
 export async function findFate(
@@ -28,21 +31,56 @@ export async function findFate(
   head: ChainHead,
 ): Promise<NonceFate> {
   for (const transaction of variants.toReversed()) {
-    const receipt = await node.receiptOf(toHex(transaction.hash));
+    const hash = toHex(transaction.hash);
+    const receipt = await node.receiptOf(hash);
     if (receipt === null) continue;
-    // A node may still tell of a block that it has left.
-    if ((await node.blockHashOf(receipt.blockNumber)) !== receipt.blockHash) continue;
-    const isFinal = receipt.blockNumber <= head.finalized;
-    if (isFinal) await checkHorizon(node, { number: head.finalized, hash: head.finalizedHash });
-    return { kind: 'mined', transaction, receipt, isFinal };
+    const { blockNumber } = receipt;
+    const isFinal = blockNumber <= head.finalized;
+    const standing = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findStanding(node, receipt);
+    if (standing !== null) return { kind: 'mined', transaction, receipt: standing, isFinal };
   }
   return { kind: 'absent' };
+}
+
+/** A node may still tell of a block that it has left. */
+async function findStanding(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
+  return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
+}
+
+/** The guarantee: whoever tells of the receipt has the very block at the horizon, so its branch is the one that stays. */
+async function findFinal(
+  node: ChainNode,
+  { hash, blockNumber }: { hash: string; blockNumber: number },
+  { finalized, finalizedHash }: ChainHead,
+): Promise<MintReceipt | null> {
+  const { receipt, blockHashes } = await node.viewOf(hash, [blockNumber, finalized]);
+  const [blockHash, horizonHash] = blockHashes;
+  if (horizonHash !== finalizedHash) throw new NodeFault('inconsistent', toHorizonWords(finalized));
+  return receipt?.blockNumber === blockNumber && receipt.blockHash === blockHash ? receipt : null;
+}
+
+const toHorizonWords = (number: number) => `the node has another block ${number} than the one that was final`;
+
+/**
+ * Looks who has spent a nonce that none of our transactions is found for. A receipt that a node does not have proves nothing:
+ * only the transaction that stands behind the horizon in the place of ours does.
+ * @throws NodeFault
+ */
+export async function findStranger(
+  { node, head, lane }: Pick<LaneTurn, 'node' | 'head' | 'lane'>,
+  nonce: number,
+  variants: readonly MintTransactionRecord[],
+): Promise<NonceFate> {
+  const horizon = { number: head.finalized, hash: head.finalizedHash };
+  const hash = await node.spenderOf({ address: toHex(lane.signer), nonce, horizon });
+  const isOurs = variants.some((variant) => toHex(variant.hash) === hash);
+  return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
 /** @throws NodeFault when the node has another block where nothing changes any more */
 export async function checkHorizon(node: ChainNode, { number, hash }: { number: number; hash: string }): Promise<void> {
   if ((await node.blockHashOf(number)) === hash) return;
-  throw new NodeFault('inconsistent', `the node has another block ${number} than the one that was final`);
+  throw new NodeFault('inconsistent', toHorizonWords(number));
 }
 
 /** After so many nonces that were spent in vain an asset has failed. */
@@ -73,6 +111,10 @@ function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (st
     const { reason = null } = settling;
     return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
+  if (fate.kind === 'foreign') {
+    const reason = `Its nonce ${nonce} was spent by ${fate.hash}, which is not known here`;
+    return (state) => freeOrFail(settling.ledger, state, reason);
+  }
   const { transaction, receipt, isFinal } = fate;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
@@ -81,19 +123,17 @@ function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (st
     const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
     return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
   }
-  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, transaction);
+  const why = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
+  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, why);
   const tokenOf = createTokenOf(transaction, receipt);
   return (state) => toSuccess(settling, transaction, tokenOf(state));
 }
 
 /** The nonce is spent for good and minted nothing: the asset may be carried again, as often as that makes sense. */
-function freeOrFail(ledger: MintLedger, state: MintStateRecord, { kind }: MintTransactionRecord): StateChange {
+function freeOrFail(ledger: MintLedger, state: MintStateRecord, why: string): StateChange {
   const carried = { nonce: null, transactionHash: null };
-  if (ledger.triesOf(state) < TRIES_MAX) {
-    const what = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
-    return { ...carried, stage: 'waiting', reason: `${what}; it is tried again.` };
-  }
-  const error = `The contract reverted ${TRIES_MAX} transactions that it had agreed to when asked before.`;
+  if (ledger.triesOf(state) < TRIES_MAX) return { ...carried, stage: 'waiting', reason: `${why}; it is tried again.` };
+  const error = `None of ${TRIES_MAX} transactions minted it, though the contract had agreed to each when asked before. ${why}.`;
   return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
 }
 

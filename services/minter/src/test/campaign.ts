@@ -19,7 +19,7 @@ const STORM = 6_000;
 const CALM_MAX = 60_000;
 const RULES: ChainRules = {
   ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, assetsMax: 100 },
+  ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, unfinalNoncesMax: 12, assetsMax: 100 },
 };
 
 /** What a seed came to. */
@@ -139,6 +139,7 @@ class Campaign {
       'bytes refused': () => set({ refusesNext: true }),
       'funds gone': () => set({ balance: 1_000n }),
       'funds back': () => set({ balance: 10n ** 21n }),
+      'nonce spent by a stranger': () => this.#spendNonce(seat),
       takeover: () => this.#start(seat),
       'offsets go back': () => {
         seat.committed = Math.max(0, seat.committed - random.integer(30));
@@ -158,6 +159,14 @@ class Campaign {
     const what = random.pick([...Object.keys(strikes), ...often]);
     this.#note(what);
     strikes[what]!();
+  }
+
+  /** Somebody else has the key as well, and sends something that does nothing, at a nonce that is open. */
+  #spendNonce({ address, lane }: Seat): void {
+    const nonce = this.chain.nonceOf(address);
+    const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
+    // A nonce that was never logged would stop the signer for good.
+    if (isLogged) this.node.take({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
   }
 
   /** Leaves up to thirty blocks for others, which may hold what these held, or not. */

@@ -13,7 +13,7 @@ export const DEPTH = 4;
 export const ADDRESS = toAddress(SIGNER);
 const RULES: ChainRules = {
   ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, assetsMax: 100 },
+  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, unfinalNoncesMax: 100, assetsMax: 100 },
 };
 
 /** One signer, a chain, its nodes and its log. @param nodesOf what the lane asks in place of the node */

@@ -99,6 +99,14 @@ export class MemoryChain {
     return null;
   }
 
+  /** The hash of the transaction that has spent a nonce up to a block. */
+  spenderOf({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
+    for (const { transactions } of this.#blocks.slice(0, to + 1))
+      for (const { transaction } of transactions)
+        if (transaction.from === address && transaction.nonce === nonce) return transaction.hash;
+    return null;
+  }
+
   setRole(contract: string, address: string, isGiven: boolean): void {
     this.#grants.push({ role: `${contract}:${address}`, isGiven });
   }

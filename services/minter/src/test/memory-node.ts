@@ -75,6 +75,18 @@ export class MemoryNode implements ChainNode {
     }
   }
 
+  /** Takes a transaction of somebody else with the same key in the place of what it has at its nonce. */
+  take({
+    address,
+    ...given
+  }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
+    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...given };
+    const hash = `0x${createHash('sha256')
+      .update(toJson({ ...call, by: 'somebody else' }))
+      .digest('hex')}`;
+    this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
+  }
+
   #answer<T>(value: () => T): Promise<T> {
     if (this.isAway) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
     return Promise.resolve(value());
@@ -101,6 +113,16 @@ export class MemoryNode implements ChainNode {
 
   receiptOf = (hash: string) => this.#answer(() => this.chain.receiptOf(hash));
   blockHashOf = (number: number) => this.#answer(() => this.chain.blockAt(number)?.hash ?? null);
+  viewOf: ChainNode['viewOf'] = async (hash, blocks) => ({
+    receipt: await this.receiptOf(hash),
+    blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
+  });
+  spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
+    this.#answer(() => {
+      if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
+        throw new NodeFault('inconsistent', 'the node has another block at the horizon');
+      return this.chain.spenderOf({ address, nonce }, horizon.number);
+    });
   call: ChainNode['call'] = (call) => this.#answer(() => this.chain.ask(call));
   gasOf: ChainNode['gasOf'] = (call) =>
     this.#answer(() => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type CollectionRecord, parseContract, type SignableKeyRecord } from '@playline/access-keys';
+import { type Author, type CollectionRecord, parseContract, type SignableKeyRecord } from '@playline/access-keys';
 import { frameRecord, type MintRequestRecord, mintRequestCodec, TOPICS, toSignerKey } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import {
@@ -11,7 +11,7 @@ import {
   type MintView,
   START_GAP,
 } from '@playline/mints';
-import type { LogReader, Producer } from '@playline/stream';
+import type { AtomicPublisher, LogReader, Producer } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import {
@@ -26,6 +26,7 @@ import {
   UnreachableError,
   UsageError,
 } from '../command.ts';
+import { type GiveUpContext, type GiveUpTarget, giveUp, reasonOf, signerOf } from '../mints/give-up-word.ts';
 import { PIECE, rebuildMints } from '../mints/rebuild.ts';
 import { retryMint } from '../mints/retry.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
@@ -41,6 +42,9 @@ export interface MintsContext {
   readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
   readonly openLog: () => LogReader;
   readonly openProducer: (topic: string) => Promise<Producer>;
+  /** Whoever opens a name ends the one before. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  readonly author: Author;
   readonly schemas: Schemas;
   readonly collections: RecordSources<CollectionRecord>;
   readonly signableKeys: RecordSources<SignableKeyRecord>;
@@ -50,6 +54,7 @@ export interface MintsContext {
 const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
        operator mints show --chain C --contract 0x… --reference R [--json]
        operator mints retry --chain C --contract 0x… --reference R
+       operator mints give-up --chain C (--contract 0x… --reference R | --signer 0x…) --reason TEXT [--yes]
        operator mints signers [--json]
        operator mints rebuild [--json]
 
@@ -58,6 +63,8 @@ Assets that projects have asked to mint.
   list     those of a collection, the first that were accepted first, as the tables have them
   show     one of them, with why it waits or has failed
   retry    accepts one that has failed once more, as it was asked for, under the key that signs now
+  give-up  ends a pending one as failed, or all of a signer whose key is lost; refused while a signed transaction of it may
+           still get in. Whoever asked for it is told the reason, and the audit who gave it up
   signers  each key that signs, on each chain: how much is pending and why it waits, as the tables have it
   rebuild  brings all that is known of them into Redis, from the tables and the logs; npm run rebuild does so too
 
@@ -70,12 +77,13 @@ const text = { type: 'string' } as const;
 const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
 const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
 const OF_ONE = { ...OF_COLLECTION, reference: text } as const;
+const GIVE_UP = { ...OF_ONE, signer: text, reason: text, yes: { type: 'boolean', default: false } } as const;
 
 /** Rows that are counted at once. */
 const SIGNERS_PIECE = 5_000;
 
 type Values = ReturnType<typeof parseOptions>['values'];
-type Work = (context: MintsContext, terminal: Terminal) => Promise<void>;
+type Work = (context: MintsContext, terminal: Terminal) => Promise<ExitCode> | Promise<void>;
 
 interface MintWord {
   readonly options: Parameters<typeof parseOptions>[1];
@@ -87,6 +95,7 @@ const WORDS: Readonly<Record<string, MintWord>> = {
   list: { options: { ...OF_COLLECTION, status: text, limit: text }, prepare: prepareList },
   show: { options: OF_ONE, prepare: prepareShow },
   retry: { options: OF_ONE, prepare: prepareRetry },
+  'give-up': { options: GIVE_UP, prepare: prepareGiveUp },
   signers: { options: JSON_OPTION, prepare: prepareSigners },
   rebuild: { options: JSON_OPTION, prepare: prepareRebuild },
 };
@@ -96,10 +105,14 @@ export function createMintsCommand(context: MintsContext): Command {
     const [name = '', ...rest] = args;
     const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
     if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
-    await word.prepare(parseOptions(rest, word.options).values)(context, terminal);
-    return EXIT.ok;
+    return (await word.prepare(parseOptions(rest, word.options).values)(context, terminal)) ?? EXIT.ok;
   };
-  return { name: 'mints', summary: 'list and show assets to be minted; accept failed ones again', help: HELP, run };
+  return {
+    name: 'mints',
+    summary: 'list and show assets to be minted; accept failed ones again, give pending ones up',
+    help: HELP,
+    run,
+  };
 }
 
 function prepareList(values: Values): Work {
@@ -136,6 +149,19 @@ function prepareRetry(values: Values): Work {
       });
     });
     terminal.result(`${referenceId}: accepted again`);
+  };
+}
+
+function prepareGiveUp(values: Values): Work {
+  reasonOf(values);
+  const target: GiveUpTarget =
+    textOf(values, 'signer') === undefined
+      ? { kind: 'asset', collection: collectionOf(values), referenceId: referenceOf(values) }
+      : { kind: 'signer', ...signerOf(values) };
+  return (context, terminal) => {
+    const find: GiveUpContext['find'] = (collection, referenceId) =>
+      withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
+    return giveUp({ ...context, find }, { target, values }, terminal);
   };
 }
 

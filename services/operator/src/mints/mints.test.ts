@@ -93,6 +93,19 @@ describe('a retry', () => {
     await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
     expect(published).toEqual([]);
   });
+
+  it.each([
+    { projectId: 'former', environmentId: 'former-production' },
+    { projectId: 'demo', environmentId: 'demo-production' },
+  ])('is refused when $environmentId asked for it, which has the collection no more', async (asker) => {
+    const { view, published, retry } = openRetry();
+    const theirs = { ...failed, ...asker };
+    await view.restore([theirs]);
+    await expect(retry(theirs)).rejects.toThrow(
+      `it was asked for by ${asker.environmentId} of the project ${asker.projectId}, and the collection is linked by demo-development`,
+    );
+    expect(published).toEqual([]);
+  });
 });
 
 const logOf = (topic: string, states: readonly MintState[]): MintLog => ({

@@ -1,6 +1,13 @@
 import { type CollectionRecord, collectionIdOf, findSigner, type SignableKeyRecord } from '@playline/access-keys';
 import type { MintRequestRecord } from '@playline/contracts';
-import { createAcceptMints, type MintClaims, type MintCollection, type MintState, type Quotas } from '@playline/mints';
+import {
+  createAcceptMints,
+  isOwnedBy,
+  type MintClaims,
+  type MintCollection,
+  type MintState,
+  type Quotas,
+} from '@playline/mints';
 
 export interface RetryParts {
   readonly claims: MintClaims;
@@ -17,10 +24,14 @@ const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 const toStanding = ({ status, tokenId }: MintState) =>
   status === 'pending' ? 'it is pending' : `it has succeeded and is token ${tokenId}`;
 
+const toOwnerWords = (state: MintState, linked: CollectionRecord) =>
+  `it was asked for by ${state.environmentId} of the project ${state.projectId}, and the collection is linked by ` +
+  `${linked.environmentId} of the project ${linked.projectId} now: nothing was accepted`;
+
 /**
  * Accepts an asset that has failed once more, as the interface does, under the key that signs now.
- * @throws Error when it has not failed, or its collection is not linked any more or has no key that signs; PublicError
- *   CONFLICT_ERROR when somebody else was faster
+ * @throws Error when it has not failed, its collection is not linked any more, or linked by another environment than the one
+ *   that asked for it, or has no key that signs; PublicError CONFLICT_ERROR when somebody else was faster
  */
 export async function retryMint(parts: RetryParts, state: MintState): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
@@ -29,6 +40,8 @@ export async function retryMint(parts: RetryParts, state: MintState): Promise<vo
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
+  // Else the present environment would pay for, and sign, what it never asked for and is not shown.
+  if (!isOwnedBy(state, linked)) throw new Error(toOwnerWords(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
     throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable makes one`);

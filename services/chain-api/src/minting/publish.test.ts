@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { createIsLogKnown } from './publish.ts';
+
+const TOPIC = 'chain.mint-requests.v1';
+
+function openQuestion(ends: readonly number[], brought: readonly number[]) {
+  const state = { ends, brought, nowMs: 0 };
+  const isLogKnown = createIsLogKnown({
+    log: { bounds: async () => state.ends.map((end, partition) => ({ partition, end })) },
+    places: async () => new Map(state.brought.map((place, partition) => [`${TOPIC}/${partition}`, place])),
+    topicPrefix: '',
+    monotonicMs: () => state.nowMs,
+  });
+  return { state, isLogKnown };
+}
+
+describe('the question whether the log of requests is known', () => {
+  it('is answered by all partitions, so that a record in the one that a signer had before more were added counts', async () => {
+    for (let behind = 0; behind < 6; behind++) {
+      const { state, isLogKnown } = openQuestion([5, 5, 5, 5, 5, 5], []);
+      state.brought = state.ends.map((end, at) => (at === behind ? end - 1 : end));
+      expect(await isLogKnown()).toBe(false);
+      state.brought = state.ends;
+      expect(await isLogKnown()).toBe(true);
+    }
+  });
+
+  it('is answered by the ends of when it was first asked, so that a log that is written to all the time becomes known', async () => {
+    const { state, isLogKnown } = openQuestion([5, 7], [4, 7]);
+    expect(await isLogKnown()).toBe(false);
+    Object.assign(state, { ends: [9, 12], brought: [8, 9], nowMs: 2_000 });
+    expect(await isLogKnown()).toBe(true);
+    // Later on these ends say nothing of what was written since.
+    state.nowMs = 11_000;
+    expect(await isLogKnown()).toBe(false);
+  });
+
+  it('is no for a partition that nothing is known of, and a fault where there is no topic', async () => {
+    expect(await openQuestion([0, 0], [0]).isLogKnown()).toBe(false);
+    await expect(openQuestion([], []).isLogKnown()).rejects.toThrow('there is no topic');
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { ChainNode } from '../ports.ts';
+import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
+import { ownerOf, POTIONS } from '../test/mint-requests.ts';
+
+const OPEN_MAX = 4;
+type World = ReturnType<typeof createWorld>;
+
+/** An asset for each of so many owners: a transaction each. */
+async function begin(world: World, owners: number) {
+  world.chain.setRole(POTIONS, ADDRESS, true);
+  world.mine(1);
+  const lane = await world.takeOver();
+  const asset = { contract: POTIONS, tokenId: '1', amount: '1' };
+  await lane.take(Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })));
+  const pass = async (blocks: number) => {
+    for (let at = 0; at < blocks; at++) {
+      await lane.turn();
+      world.mine(1);
+      world.time.ms += 1_000;
+    }
+    await lane.turn();
+  };
+  return { lane, pass };
+}
+
+const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
+
+describe('transactions that stand in blocks and are not final', () => {
+  it('leave room for others: an owner a transaction does not wait for finality', async () => {
+    const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
+    const { pass } = await begin(world, 30);
+    await pass(DEPTH - 1);
+    expect(begun(world)).toBe(DEPTH * OPEN_MAX);
+    await pass(DEPTH + 10);
+    expect(world.tokens()).toBe(30);
+    expect(world.log.states.filter(({ status }) => status === 'succeeded')).toHaveLength(30);
+  });
+
+  it('are never more than is set', async () => {
+    const world = createWorld(undefined, { openNoncesMax: OPEN_MAX, unfinalNoncesMax: 6 });
+    const { pass } = await begin(world, 30);
+    await pass(DEPTH - 1);
+    expect(begun(world)).toBe(6);
+    await pass(60);
+    expect(world.tokens()).toBe(30);
+  });
+
+  it.each([1, DEPTH - 1])(
+    'are sent again when the last %i blocks are left, and each reference id is minted once',
+    async (count) => {
+      const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
+      const { pass, lane } = await begin(world, 20);
+      await pass(DEPTH - 1);
+      const before = begun(world);
+      world.chain.leave(count);
+      world.node.losePool();
+      world.time.ms += 10_000;
+      await lane.turn();
+      const absent = lane.ledger.absentNonces.length;
+      // More of them are in no block now than may begin: nothing new does until they are in blocks again.
+      expect(absent).toBe((count + 1) * OPEN_MAX);
+      expect(world.node.poolSize).toBe(absent);
+      expect(begun(world)).toBe(before);
+      await pass(40);
+      expect([world.tokens(), world.log.states.filter(({ status }) => status === 'succeeded').length]).toEqual([
+        20, 20,
+      ]);
+    },
+  );
+
+  it('cost a question a turn while their blocks stand, however many they are', async () => {
+    const asked: string[] = [];
+    const world = createWorld(
+      (node) => [
+        new Proxy<ChainNode>(node, {
+          get: (_node, question: keyof ChainNode) => {
+            asked.push(question);
+            return node[question];
+          },
+        }),
+      ],
+      { openNoncesMax: 30 },
+    );
+    const { pass, lane } = await begin(world, 30);
+    await pass(2);
+    asked.splice(0);
+    await lane.turn();
+    expect(lane.ledger.openNonces).toHaveLength(30);
+    expect(asked.filter((question) => question === 'receiptOf')).toEqual([]);
+    expect(asked.length).toBeLessThan(10);
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import type { SignerLane } from '../ports.ts';
+import { CHAIN, SIGNERS } from '../test/mint-requests.ts';
+import { LaneWorkers } from './lane-workers.ts';
+
+const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
+
+/** Workers that say what became of them, and what the log says is pending, by partition. */
+function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
+  const said: string[] = [];
+  const idle = { is: false };
+  const nameOf = ({ signer }: SignerLane) => (signer === ONE.signer ? 'one' : 'other');
+  const workers = new LaneWorkers({
+    open: (lane) => {
+      said.push(`${nameOf(lane)} opened`);
+      const close = async () => void said.push(`${nameOf(lane)} closed`);
+      return {
+        lane,
+        close,
+        standing: {
+          ledger: {
+            get isIdle() {
+              return idle.is;
+            },
+          },
+        },
+      };
+    },
+    find: async (partition) => pending.get(partition) ?? [],
+    onFault: (fault) => {
+      throw fault;
+    },
+  });
+  return { workers, said, idle, pending };
+}
+
+describe('the worker of a signer', () => {
+  it('goes on as long as one of the partitions is read here in which the signer has requests', async () => {
+    const { workers, said } = openWorkers();
+    expect(workers.of(ONE, 0)).toBe(workers.of(ONE, 3));
+    workers.revoke(0);
+    expect(said).toEqual(['one opened']);
+    workers.revoke(3);
+    expect(said).toEqual(['one opened', 'one closed']);
+  });
+
+  it('is opened where the key of the signer falls when whoever read its earlier partition has left something pending', async () => {
+    const { workers, said, pending } = openWorkers();
+    await workers.assign(3);
+    pending.set(3, [ONE]);
+    await workers.look();
+    expect(said).toEqual(['one opened']);
+    // Once is enough.
+    await workers.look();
+    expect(said).toEqual(['one opened']);
+  });
+
+  it('is closed when it has something pending and another process is the one to work for the signer', async () => {
+    const { workers, said, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
+    await workers.assign(3);
+    workers.of(ONE, 0);
+    idle.is = true;
+    await workers.look();
+    expect(said).toEqual(['other opened', 'one opened']);
+    idle.is = false;
+    await workers.look();
+    expect(said).toEqual(['other opened', 'one opened', 'one closed']);
+    pending.clear();
+    await workers.close();
+    expect(said.at(-1)).toBe('other closed');
+  });
+});

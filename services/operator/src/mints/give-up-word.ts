@@ -1,0 +1,100 @@
+import { type AuditEntry, createAuditLog } from '@playline/access-keys';
+import { auditEntryCodec, TOPICS } from '@playline/contracts';
+import type { MintCollection, MintState } from '@playline/mints';
+import type { Producer } from '@playline/stream';
+import { awaitSchemaId } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import { EXIT, type ExitCode, isMeant, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type GivenUp, type GiveUpOrder, type GiveUpParts, giveUpMints } from './give-up.ts';
+
+export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
+  readonly openProducer: (topic: string) => Promise<Producer>;
+  /** @throws Error when the collection has no such request */
+  readonly find: (collection: MintCollection, referenceId: string) => Promise<MintState>;
+}
+
+/** What is to be given up, by the words of the command. */
+export type GiveUpTarget =
+  | { readonly kind: 'asset'; readonly collection: MintCollection; readonly referenceId: string }
+  | { readonly kind: 'signer'; readonly chain: string; readonly signer: string };
+
+type Values = ReturnType<typeof parseOptions>['values'];
+
+/** It is told to whoever asked for the asset, in a sentence. */
+const REASON_MAX = 300;
+const ADDRESS = /^0x[0-9a-f]{40}$/;
+
+/** @throws UsageError */
+export function reasonOf(values: Values): string {
+  const reason = textOf(values, 'reason')?.trim() ?? '';
+  if (reason === '' || reason.length > REASON_MAX)
+    throw new UsageError(`--reason: say why, in ${REASON_MAX} characters; whoever asked for the asset is told it`);
+  return reason;
+}
+
+/** @throws UsageError */
+export function signerOf(values: Values): { readonly chain: string; readonly signer: string } {
+  const [chain, signer] = [textOf(values, 'chain') ?? '', textOf(values, 'signer')?.toLowerCase() ?? ''];
+  if (chain === '' || !ADDRESS.test(signer))
+    throw new UsageError('--chain and --signer: say which signer, as mints signers shows it');
+  return { chain, signer };
+}
+
+/** Gives up one asset or all of a signer, once whoever is there has said that it is meant, and says what was done. */
+export async function giveUp(
+  context: GiveUpContext,
+  { target, values }: { readonly target: GiveUpTarget; readonly values: Values },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const order = await toOrder(context, target, reasonOf(values));
+  if (!(await isMeant(`${toWhat(order)} This cannot be undone.`, values, terminal))) {
+    terminal.progress('nothing was done');
+    return EXIT.failed;
+  }
+  const given = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
+  for (const line of toLines(given)) terminal.result(line);
+  if (given.ended.length + given.carried.length > 0) return given.carried.length === 0 ? EXIT.ok : EXIT.failed;
+  throw new Error(order.only === null ? 'nothing of it is pending' : NOT_TAKEN);
+}
+
+const NOT_TAKEN = 'the minter has not taken it yet, or it has come to its end just now: mints show says which';
+
+async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
+  if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
+  const { collection, referenceId } = target;
+  const { chain, contractAddress, signer, status } = await context.find(collection, referenceId);
+  if (status !== 'pending') throw new Error(`it has ${status}: only what is pending is given up`);
+  return { chain, signer, only: { contractAddress, referenceId }, reason };
+}
+
+const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
+  only === null
+    ? `All pending assets of ${signer} on ${chain} that no signed transaction carries will have failed.`
+    : `${only.referenceId} of ${only.contractAddress} will have failed, and its reference id be free again.`;
+
+function toLines({ ended, carried }: GivenUp): readonly string[] {
+  const name = ({ contractAddress, referenceId }: GivenUp['ended'][number]) =>
+    `${referenceId} of 0x${contractAddress.toString('hex')}`;
+  return [
+    ...ended.map((state) => `given up: ${name(state)}`),
+    ...carried.map(
+      (state) => `left alone: ${name(state)}: its signed transaction, nonce ${state.nonce}, may still get in`,
+    ),
+  ];
+}
+
+async function withAudit<T>(
+  { openProducer, schemas, topicPrefix }: GiveUpContext,
+  work: (audit: (entry: AuditEntry) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const topic = topicPrefix + TOPICS.audit.name;
+  const producer = await openProducer(topic);
+  try {
+    await awaitStore('Kafka', () => producer.ready());
+    const schemaId = await awaitSchemaId(schemas, topic, auditEntryCodec.schema);
+    const audit = createAuditLog({ schemaId, send: (record) => producer.sendPlaced({ topic, ...record }) });
+    return await work((entry) => audit.append(entry));
+  } finally {
+    await producer.close();
+  }
+}

@@ -1,0 +1,134 @@
+import {
+  auditEntryCodec,
+  FRAME_BYTES,
+  frameRecord,
+  type MintStateRecord,
+  mintStateCodec,
+  TOPICS,
+  toMintStateKey,
+} from '@playline/contracts';
+import { toMintState } from '@playline/mints';
+import { openRedisMints } from '@playline/mints/redis';
+import type { AtomicPublisher } from '@playline/stream';
+import { openAtomicPublisher, readTopic } from '@playline/stream/kafka';
+import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runMain } from '../test/run-main.ts';
+
+const START_MS = 120_000;
+const CONTRACT = `0x${'c0'.repeat(20)}`;
+const SIGNER = `0x${'51'.repeat(20)}`;
+const { kafka: brokers } = testStores();
+
+let own: OwnStores;
+let redis: RedisDatabase;
+let count = 0;
+const opened: AtomicPublisher[] = [];
+beforeAll(async () => {
+  [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
+}, START_MS);
+afterAll(async () => {
+  await Promise.all(opened.map((each) => each.close().catch(() => {})));
+  await Promise.all([own.close(), redis.close()]);
+}, START_MS);
+
+const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
+const stateOf = (referenceId: string, over: Partial<MintStateRecord> = {}): MintStateRecord => ({
+  ...{ chain: 'demo-chain', contractAddress: bytes(CONTRACT), referenceId, signer: bytes(SIGNER) },
+  ...{ attemptId: Buffer.alloc(16, ++count), projectId: 'demo', environmentId: 'demo-development' },
+  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, metadata: null, requestedAt: 1_000 },
+  ...{ traceId: '0'.repeat(32), revision: 2, status: 'pending', stage: 'waiting', reason: 'The key is disabled.' },
+  ...{ nonce: null, transactionHash: null, activityId: null, error: null, requestPartition: 0, requestOffset: count },
+  ...{ changedAt: 2_000, ...over },
+});
+const carried = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
+
+/** Writes as the minter of the signer does. */
+async function openMinter() {
+  const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
+  opened.push(publisher);
+  const topic = own.prefix + TOPICS.mintStates.name;
+  return (states: readonly MintStateRecord[]) =>
+    publisher.publish(
+      states.map((state) => ({
+        ...{ topic, partition: 0, key: Buffer.from(toMintStateKey(state)), headers: {} },
+        value: frameRecord(own.schemaIdOf(topic), mintStateCodec.encode(state)),
+      })),
+    );
+}
+
+async function lastOf(referenceId: string): Promise<MintStateRecord> {
+  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.mintStates.name });
+  const states = records.map(({ value }) => mintStateCodec.decode(value!.subarray(FRAME_BYTES)));
+  return states.findLast((state) => state.referenceId === referenceId)!;
+}
+
+async function readAudit() {
+  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.audit.name });
+  return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
+}
+
+/** What the interface knows, as the activity writer brings it in. */
+async function show(...states: readonly MintStateRecord[]) {
+  const mints = await openRedisMints({ url: redis.url });
+  await mints.view.restore(states.map(toMintState));
+  await mints.close();
+}
+
+const giveUp = (...words: string[]) =>
+  runMain({ ...own.environment, REDIS_URL: redis.url }, ['mints', 'give-up', '--chain', 'demo-chain', ...words]);
+const BECAUSE = ['--reason', 'the key is lost'];
+
+describe('mints give-up', () => {
+  it('ends a pending asset as failed with the reason, ends the minter before, and puts it into the audit', async () => {
+    const [sword, axe] = [stateOf('sword'), stateOf('axe')];
+    const write = await openMinter();
+    await write([sword, axe]);
+    await show(sword, axe);
+    const asked = ['--contract', CONTRACT, '--reference', 'sword', ...BECAUSE];
+    const unsaid = await giveUp(...asked);
+    expect([unsaid.code, unsaid.err]).toEqual([2, expect.stringContaining('say --yes')]);
+    const { code, out } = await giveUp(...asked, '--yes');
+    expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
+    expect(await lastOf('sword')).toMatchObject({
+      ...{ status: 'failed', stage: 'settled', reason: null, revision: 3 },
+      error: 'Given up by the operator: the key is lost',
+    });
+    expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
+    // Whatever the minter had still in mind is void: it reads what stands before it goes on.
+    await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
+    expect((await readAudit()).at(-1)).toMatchObject({
+      ...{ action: 'mint.give-up', projectId: 'demo', environmentId: 'demo-development' },
+      object: sword.attemptId.toString('hex'),
+      detail: expect.stringContaining('the key is lost'),
+    });
+  });
+
+  it('is refused while a signed transaction of the asset may still get in, and for what is not pending', async () => {
+    const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+    await (await openMinter())([bow, done]);
+    await show(bow, done);
+    const { length } = await readAudit();
+    const refused = await giveUp('--contract', CONTRACT, '--reference', 'bow', ...BECAUSE, '--yes');
+    expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^left alone: bow of .*nonce 5, may still/)]);
+    expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
+    const late = await giveUp('--contract', CONTRACT, '--reference', 'done', ...BECAUSE, '--yes');
+    expect([late.code, late.err]).toEqual([1, expect.stringContaining('it has failed: only what is pending')]);
+    expect(await readAudit()).toHaveLength(length);
+    expect((await giveUp('--contract', CONTRACT, '--reference', 'bow', '--yes')).code).toBe(2);
+  });
+
+  it('ends all assets of a signer that no signed transaction carries, says which, and does nothing twice', async () => {
+    await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
+    const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
+    const lines = out.trim().split('\n');
+    for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
+    expect(lines.at(-1)).toMatch(/^left alone: three of/);
+    expect(code).toBe(1);
+    const { length } = await readAudit();
+    expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
+    expect(await readAudit()).toHaveLength(length);
+    const nobody = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
+    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('nothing of it is pending')]);
+  });
+});

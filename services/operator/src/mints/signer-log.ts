@@ -1,0 +1,167 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  createRecordReader,
+  frameRecord,
+  type MintStateRecord,
+  mintStateCodec,
+  TOPICS,
+  toMintStateKey,
+  toSignerKey,
+} from '@playline/contracts';
+import type { AtomicPublisher, LogReader } from '@playline/stream';
+import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import { awaitStore } from '../await-store.ts';
+import { UnreachableError } from '../command.ts';
+
+export interface SignerLogSources {
+  readonly openLog: () => LogReader;
+  /** Whoever opens a name ends the one before. */
+  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+  readonly schemas: Schemas;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+}
+
+/** An address that signs on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
+export interface SignerName {
+  readonly chain: string;
+  readonly signer: string;
+}
+
+/** The log of a signer, in the place of its minter. */
+export interface SignerLog {
+  /** The last state of each attempt, as they stood when the minter was ended. */
+  readonly states: readonly MintStateRecord[];
+  /** Resolves when all of them stand. @throws Error when a minter has taken over: nothing of them stands */
+  write(states: readonly MintStateRecord[]): Promise<void>;
+}
+
+/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
+const DECIDED_MAX_MS = 40_000;
+const DECIDED_WAIT_MS = 50;
+/** Records of one transaction of the log: far from its ten seconds. */
+const PIECE = 500;
+/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
+
+/**
+ * Works on the states of a signer in the place of its minter: opens the name that the minter writes under, which ends it, and
+ * reads what stands only then. So nothing that the minter decides can come between the look and the change; it takes the
+ * signer over again by itself afterwards, and reads what was changed here.
+ * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer stand in several
+ *   partitions, so that nobody can tell their order
+ */
+export async function withSignerLog<T>(
+  sources: SignerLogSources,
+  name: SignerName,
+  work: (log: SignerLog) => Promise<T>,
+): Promise<T> {
+  const { schemas, topicPrefix } = sources;
+  const topic = topicPrefix + TOPICS.mintStates.name;
+  const log = sources.openLog();
+  let publisher: AtomicPublisher | null = null;
+  try {
+    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    const schemaId = await awaitSchemaId(schemas, topic, mintStateCodec.schema);
+    const reading = new StateReading({ log, topic, schemas, name });
+    // Most of it before the minter is ended: a long read would leave it the time to take over again.
+    await reading.readOn();
+    publisher = await sources.openPublisher(`${topicPrefix}minter.${name.chain}.${name.signer}`);
+    await reading.readOn();
+    return await work({
+      states: reading.states,
+      write: (states) => write({ publisher: publisher!, topic, schemaId, partition: reading.home }, states),
+    });
+  } finally {
+    await Promise.all([publisher?.close(), log.close()]);
+  }
+}
+
+interface Target {
+  readonly publisher: AtomicPublisher;
+  readonly topic: string;
+  readonly schemaId: number;
+  readonly partition: number;
+}
+
+async function write({ publisher, topic, schemaId, partition }: Target, states: readonly MintStateRecord[]) {
+  for (let from = 0; from < states.length; from += PIECE) {
+    const records = states.slice(from, from + PIECE).map((state) => ({
+      ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
+      value: frameRecord(schemaId, mintStateCodec.encode(state)),
+    }));
+    await publisher.publish(records).catch(toPublishFault);
+  }
+}
+
+function toPublishFault(cause: unknown): never {
+  for (let each = cause; each instanceof Error; each = each.cause)
+    if ('type' in each && FENCED.has(String(each.type)))
+      throw new Error('the minter took the signer over at this moment: run the same command again');
+  const words = cause instanceof Error ? cause.message : String(cause);
+  throw new UnreachableError(`Kafka did not confirm it (${words}): the same command again does nothing twice`);
+}
+
+interface StateReadingParts {
+  readonly log: LogReader;
+  readonly topic: string;
+  readonly schemas: Schemas;
+  readonly name: SignerName;
+}
+
+/** States of one signer, read on as the topic grows. */
+class StateReading {
+  readonly #parts: StateReadingParts;
+  readonly #decode;
+  readonly #states = new Map<string, MintStateRecord>();
+  readonly #partitions = new Set<number>();
+  readonly #places = new Map<number, number>();
+
+  constructor(parts: StateReadingParts) {
+    this.#parts = parts;
+    const { schemaOf } = parts.schemas;
+    this.#decode = createRecordReader({ schemaOf, createReader: mintStateCodec.decoderOf });
+  }
+
+  get states(): readonly MintStateRecord[] {
+    return [...this.#states.values()];
+  }
+
+  /** The partition that records of the signer stand in. @throws Error when there are several, or none */
+  get home(): number {
+    const [home, ...others] = this.#partitions;
+    if (home !== undefined && others.length === 0) return home;
+    const where = home === undefined ? 'in no partition' : 'in several partitions';
+    throw new Error(`records of the signer stand ${where} of ${this.#parts.topic}: nothing is written for it`);
+  }
+
+  /** To the end of all that stands now, behind everything that is still open. */
+  async readOn(): Promise<void> {
+    const { log, topic, name } = this.#parts;
+    const signer = `${name.chain}:${name.signer}`;
+    for (const { partition, start, end } of await readDecided(log, topic)) {
+      const from = Math.max(this.#places.get(partition) ?? start, start);
+      for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
+        if (value === null) continue;
+        const found = await this.#decode(value);
+        if (found.kind !== 'record') throw new Error(`a record of ${topic} cannot be read: ${found.reason}`);
+        if (toSignerKey(found.record) !== signer) continue;
+        this.#partitions.add(partition);
+        this.#states.set(toMintStateKey(found.record), { ...found.record });
+      }
+      this.#places.set(partition, Math.max(from, end));
+    }
+  }
+}
+
+async function readDecided(log: LogReader, topic: string) {
+  const ends = await log.bounds(topic, { undecided: true });
+  if (ends.length === 0) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
+  const untilMs = performance.now() + DECIDED_MAX_MS;
+  for (;;) {
+    const decided = await log.bounds(topic);
+    if (ends.every(({ partition, end }) => (decided[partition]?.end ?? -1) >= end)) return ends;
+    if (performance.now() > untilMs) throw new UnreachableError(`a transaction on ${topic} stays open`);
+    await delay(DECIDED_WAIT_MS);
+  }
+}
