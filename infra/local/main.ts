@@ -1,61 +1,42 @@
 // Runs one command of the local stack with Node 24; bootstrap.mjs sees to that, to its words and to the packages.
 import { join } from 'node:path';
-import { demoPortal } from './commands/demo-portal.ts';
-import { doctor } from './commands/doctor.ts';
-import { down, reset } from './commands/down.ts';
-import { logs } from './commands/logs.ts';
-import { contracts, exec, measure, operate, verify } from './commands/run.ts';
-import { start } from './commands/start.ts';
-import { status } from './commands/status.ts';
-import { test } from './commands/test.ts';
-import { superviseDetached, up } from './commands/up.ts';
 import { type Places, placesOf } from './places.ts';
 
 type Command = (places: Places, args: readonly string[]) => Promise<number>;
 
-const COMMANDS: Record<string, Command> = {
-  start,
-  up,
-  down,
-  reset,
-  doctor,
-  status,
-  logs,
-  test,
-  'demo-portal': demoPortal,
-  simulate: operate('simulate'),
-  keys: operate('keys'),
-  projects: operate('projects'),
-  accounts: operate('accounts'),
-  mints: operate('mints'),
-  collections: operate('collections'),
-  identity: operate('identity'),
-  consent: operate('consent'),
-  rebuild: operate('rebuild'),
-  verify,
-  chain: operate('chain'),
-  'dead-letters': operate('dead-letters'),
-  offsets: operate('offsets'),
-  derive: operate('derive'),
-  analysts: operate('analysts'),
-  erasures: operate('erasures'),
-  columns: operate('columns'),
-  import: operate('import'),
-  replicate: operate('replicate'),
-  contracts,
-  bench: measure('bench'),
-  fuzz: measure('fuzz'),
-  faults: measure('faults'),
-  exec,
-  supervise: superviseDetached,
+/** Each command is loaded when it is asked for: most of them only hand words on, and need no client of any store. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  start: async () => (await import('./commands/start.ts')).start,
+  up: async () => (await import('./commands/up.ts')).up,
+  down: async () => (await import('./commands/down.ts')).down,
+  reset: async () => (await import('./commands/down.ts')).reset,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  status: async () => (await import('./commands/status.ts')).status,
+  logs: async () => (await import('./commands/logs.ts')).logs,
+  test: async () => (await import('./commands/test.ts')).test,
+  'demo-portal': async () => (await import('./commands/demo-portal.ts')).demoPortal,
+  verify: async () => (await import('./commands/run.ts')).verify,
+  contracts: async () => (await import('./commands/run.ts')).contracts,
+  exec: async () => (await import('./commands/run.ts')).exec,
+  supervise: async () => (await import('./commands/up.ts')).superviseDetached,
 };
+
+/** Commands of the operator, under their own names. */
+const OPERATED = [
+  ...['simulate', 'keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
+  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
+];
+for (const name of OPERATED) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
+for (const name of ['bench', 'fuzz', 'faults'] as const)
+  COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
 // Node keeps there what it compiles of our files, for what this process starts with its environment: a third of a start.
 process.env.NODE_COMPILE_CACHE ??= join(placesOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);
 try {
-  process.exit(await COMMANDS[name]!(placesOf(), args));
+  const command = await COMMANDS[name]!();
+  process.exit(await command(placesOf(), args));
 } catch (error) {
   console.error(`\n${error instanceof Error ? error.message : error}`);
   process.exit(1);

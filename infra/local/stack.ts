@@ -34,6 +34,9 @@ import { withUsableChain } from './usable-chain.ts';
 /** Ready within this, or not before Redis is rebuilt. */
 const WAITING_SERVICE_MS = 5_000;
 
+/** Each resolves when its store is ready. */
+type StartedStores = Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>;
+
 class RunningStack implements Stack {
   readonly places: Places;
   file: StackFile;
@@ -132,12 +135,7 @@ class RunningStack implements Stack {
   }
 
   /** All four at once: none needs another to start. */
-  private async startStores(): Promise<{
-    kafka: Promise<void>;
-    registry: Promise<void>;
-    redis: Promise<void>;
-    clickhouse: Promise<void>;
-  }> {
+  private async startStores(): Promise<StartedStores> {
     const { places, secrets, security, options } = this;
     const java = await provideStores(places, (line) => this.say(line));
     const port = (name: string) => this.port(name);
@@ -145,7 +143,7 @@ class RunningStack implements Stack {
     this.say('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
     // The slowest first.
-    const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+    const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
     const started = {
       kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
       registry: start(registrySpec(places, { java, port: this.port('registry') })),
@@ -197,7 +195,7 @@ class RunningStack implements Stack {
   }
 
   /** Topics, tables, keys and the identity graph's beginning. @returns whether Redis has lost what it held */
-  private async deploy(stores: Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>): Promise<boolean> {
+  private async deploy(stores: StartedStores): Promise<boolean> {
     const { places } = this;
     const env = this.serviceEnv();
     const { user, password } = this.file.clickhouse;
@@ -209,13 +207,15 @@ class RunningStack implements Stack {
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
       openIdentities(places, { env: asOperator, redis }),
     );
-    await Promise.all([
+    // All of them waited for at once: of what fails behind the first fault nobody would hear.
+    const [held] = await Promise.all([
+      identities,
       keys.then(() => this.say('the demo keys are there')),
       topics.then(() => this.say('topics and schemas are there')),
       tables.then(() => this.say('tables and views are there')),
     ]);
     this.file = { ...this.file, keys: await keys };
-    return (await identities) === 'lost';
+    return held === 'lost';
   }
 
   /** The demo project's part of the chain. What stands without it stays up. */
@@ -233,7 +233,7 @@ class RunningStack implements Stack {
   async start(services: readonly ServiceEntry[]): Promise<void> {
     const stores = await this.startStores();
     if (this.options.chain === true) {
-      const start = (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+      const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
       this.chain = openChainPart(this.places, { ...this.options, port: this.port('chain'), start });
     }
     const [isRedisEmpty] = await Promise.all([

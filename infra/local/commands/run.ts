@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
-import { judge, readStatus } from '../status.ts';
 
 /** Environment with this Node first in PATH: the machine's own may be too old for what is run. */
 export function environmentOfNode(): NodeJS.ProcessEnv {
@@ -56,6 +54,11 @@ export async function verify(places: Places, args: readonly string[]): Promise<n
   const code = await operate('verify')(places, args);
   const isElsewhere = OTHER_DEPLOYMENT.some((name) => process.env[name] !== undefined);
   if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
+  // Clients of every store, which the commands that only hand words on need not load.
+  const [{ findOrphans }, { judge, readStatus }] = await Promise.all([
+    import('../children.ts'),
+    import('../status.ts'),
+  ]);
   const statuses = await readStatus(places);
   const needed = statuses?.filter(({ name }) => NEEDED_BY_VERIFY.includes(name)) ?? null;
   const { isWell, sentence, hint } = judge(

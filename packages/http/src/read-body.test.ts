@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
@@ -10,6 +10,10 @@ import { planFormBody, planJsonBody } from './content.ts';
 import { type UseBodyOptions, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
+
+/** A bomb is as small by this, and made in a tenth of the time. */
+const quickBrotliSync = (bytes: Buffer) =>
+  brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 
 describe('a body', () => {
   it.each([
@@ -54,7 +58,7 @@ describe('a body', () => {
   it.each([
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    ['br', brotliCompressSync],
+    ['br', quickBrotliSync],
     ['zstd', zstdCompressSync],
   ])('that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
     const { url } = await open();

@@ -1,3 +1,4 @@
+export { mendKafkaTimer } from '@playline/infra/kafka';
 export * from './bare-environment.ts';
 export * from './clock/open-wall-clock.ts';
 export * from './message-record.ts';

@@ -165,7 +165,8 @@ describe('the parked place', () => {
   });
 
   it('writes facts anew at the end of their log once a day, all of them together, also while nobody can be asked', async () => {
-    const { place, add, held, sent, written, broken } = createBench();
+    // Two days of looks each second are some hundred and eighty thousand.
+    const { place, add, held, sent, written, broken } = createBench({ ...PLACE_PACE, lookEveryMs: 10_000 });
     held.set('a', 5);
     await add({ person: 'a', offset: 1, first: 6 });
     await vi.advanceTimersByTimeAsync(12 * HOUR_MS);

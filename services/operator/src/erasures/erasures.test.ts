@@ -45,16 +45,16 @@ describe('operator erasures', () => {
   });
 
   it('says with exit code 3 that a store does not answer', async () => {
-    const { run, records, people } = await createOperator();
-    const { id } = await put(records, { receipt: {} });
-    const away = async () => Promise.reject(new Error('away'));
-    people.readEpoch = away;
-    expect(await run('verify', id)).toMatchObject({ code: EXIT.unreachable });
-    expect((await run('show', id)).code).toBe(EXIT.ok);
-    records.ready = async () => false;
-    const { code, progress } = await run('list');
-    expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain('ClickHouse does not answer');
+    // At once: each of them is waited for as long as a store may take to start.
+    const [withoutRedis, withoutClickHouse] = await Promise.all([createOperator(), createOperator()]);
+    const { id } = await put(withoutRedis.records, { receipt: {} });
+    withoutRedis.people.readEpoch = async () => Promise.reject(new Error('away'));
+    withoutClickHouse.records.ready = async () => false;
+    const [verified, listed] = await Promise.all([withoutRedis.run('verify', id), withoutClickHouse.run('list')]);
+    expect(verified).toMatchObject({ code: EXIT.unreachable });
+    expect((await withoutRedis.run('show', id)).code).toBe(EXIT.ok);
+    expect(listed.code).toBe(EXIT.unreachable);
+    expect(listed.progress).toContain('ClickHouse does not answer');
   });
 });
 

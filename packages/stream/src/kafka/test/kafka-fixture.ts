@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platformatic/kafka';
-import { testStores, until } from '@playline/testkit';
+import { mendKafkaTimer, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
 import { readTopic } from '../read-topic.ts';
@@ -56,6 +56,7 @@ async function commit(
 
 /** Topics of their own on the shared broker; all of them are deleted at the end. */
 export async function openKafkaFixture(): Promise<KafkaFixture> {
+  mendKafkaTimer();
   const brokers = testStores().kafka;
   const kafka = new Kafka({ brokers, clientId: 'test', logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
