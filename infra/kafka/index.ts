@@ -1,2 +1,3 @@
 export { applyTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
 export { dropTopics } from './drop.ts';
+export { allTopics } from './topics.ts';

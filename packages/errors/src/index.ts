@@ -4,6 +4,7 @@ export * from './connections/faults.ts';
 export * from './connections/gate.ts';
 export * from './connections/pace.ts';
 export * from './connections/redis-client.ts';
+export * from './dead-letter.ts';
 export * from './deadline.ts';
 export * from './envelope.ts';
 export * from './public-error.ts';

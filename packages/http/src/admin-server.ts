@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { waitAtMost } from '@playline/errors';
 import type { Closable, Metrics } from '@playline/runtime';
 
 /** What `/readyz` asks a service: yes or no, or one answer for each thing it needs, by name. */
@@ -95,17 +96,7 @@ async function askEach(checks: ReadinessChecks): Promise<Readiness> {
 
 /** False for what throws and for what does not answer in time. */
 async function askWithin<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
-  let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, boundMs, false);
-  });
-  try {
-    return await Promise.race([Promise.resolve().then(ask), bound]);
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
+  return waitAtMost(boundMs, Promise.resolve().then(ask), () => false as const).catch(() => false as const);
 }
 
 async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {

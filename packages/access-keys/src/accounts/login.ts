@@ -4,14 +4,14 @@ const LOGIN_CHARACTERS_MIN = 3;
 /** As an address of mail may have. */
 const LOGIN_CHARACTERS_MAX = 254;
 const NAME_CHARACTERS_MAX = 200;
-/** What cannot be seen makes two logins look like one. */
+/** Invisible characters would make two logins look the same. */
 const UNSEEN = /[\p{C}\p{Z}]/u;
-/** Line breaks and what steers a terminal or the direction of a text. */
+/** Line breaks, and characters that control a terminal or the direction of text. */
 const STEERING = /\p{C}/u;
 
-/** A login as it is compared and kept: one form of each character, in lower case, without spaces around. */
+/** The form in which logins are compared and stored: normalised (NFKC), in lower case, without spaces around it. */
 export function normalizeLogin(login: string): string {
-  // Lower case may be another form again, such as that of a capital I with a dot.
+  // Lower case can bring another form back, as for a capital I with a dot, so the text is normalised twice.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
 }
 

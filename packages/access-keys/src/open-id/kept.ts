@@ -1,6 +1,6 @@
 /**
- * Builds what asks for something and keeps it for a while. Whoever asks meanwhile waits for the same question; one that failed
- * is asked again by whoever comes next.
+ * Caches what `ask` returns for a while. Callers that come while it runs share the same call. A call that failed is not
+ * cached: the next caller asks again.
  */
 export function createKept<T>(ask: () => Promise<T>, keptMs: number): () => Promise<T> {
   let kept: Promise<T> | null = null;

@@ -1,11 +1,14 @@
-import { within } from '../records/joined.ts';
+import { waitAtMost } from '@playline/errors';
 import { createUsageCounter, type UsageCounter } from './counter.ts';
 import type { KeyUsage } from './key-usage.ts';
 
 export interface UsageFlushOptions {
   readonly counter: Pick<UsageCounter, 'take'>;
   readonly usage: Pick<KeyUsage, 'add'>;
-  /** Told of requests whose counts nobody will see, and why: more keys than are held, or a store that does not take them. */
+  /**
+   * Called with the number of requests whose counts are lost, and why: more keys than are kept, or a store that refuses
+   * them.
+   */
   readonly onLost?: (requests: number, fault: unknown) => void;
   /** A divisor of a minute. */
   readonly everyMs?: number;
@@ -55,7 +58,7 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
     close: async () => {
       isClosed = true;
       clearTimeout(timer);
-      await within(running.then(flush), CLOSE_MAX_MS).catch(() => {});
+      await waitAtMost(CLOSE_MAX_MS, running.then(flush), () => {}).catch(() => {});
     },
   };
 }

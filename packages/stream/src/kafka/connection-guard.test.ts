@@ -5,7 +5,7 @@ import { guardConnections } from './connection-guard.ts';
 
 type Callback = (fault: Error | null) => void;
 
-/** A pool as the client's: what it answers is told, and how often it was asked is counted. */
+/** A pool with the client's interface. The test sets its answer; it counts how often it was asked. */
 function createPool(fault: Error | null) {
   const asked = { times: 0 };
   const get = (_: unknown, callback: Callback) => {

@@ -1,3 +1,4 @@
+import { deadLetterTopicOf } from '@playline/errors';
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../send-all.ts';
 
@@ -14,14 +15,6 @@ const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
 /** Header of a mark in a dead-letter topic: the offset of the letter of its partition that has been replayed or dropped. */
 export const SETTLED_OFFSET = 'settled-offset';
-
-/**
- * Where records of a topic go that cannot be processed, by its name on the broker. Neither this package nor `contracts`,
- * which lists all topics, may import the other: a test of the eraser compares their names.
- */
-export function deadLetterTopicOf(topic: string): string {
-  return `${topic}.dead`;
-}
 
 /** The record as it was, key and value byte for byte, with where it came from and why it is here as headers. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {

@@ -1,8 +1,8 @@
-import { waitAtMost } from '@playline/errors';
+import { deadLetterTopicOf, waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
 import type { LogReader } from '../log.ts';
 import type { StreamRecord } from '../ports.ts';
-import { deadLetterTopicOf, SETTLED_OFFSET } from './dead-letters.ts';
+import { SETTLED_OFFSET } from './dead-letters.ts';
 
 /** Dead letters are few and change seldom; reading on costs two questions a topic. */
 const REFRESH_EVERY_MS = 10_000;

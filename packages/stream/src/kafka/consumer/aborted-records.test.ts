@@ -7,7 +7,7 @@ import type { FetchedRecord } from './record-decoding.ts';
 const require = createRequire(import.meta.url);
 const Batch = require('kafkajs/src/consumer/batch');
 
-/** One entry of a log: a record, or a marker that ends what its producer has begun. */
+/** One entry of a log: a record, or a marker that commits or aborts its producer's transaction. */
 interface Entry {
   readonly producer: number;
   readonly kind: 'record' | 'commit' | 'abort';
@@ -25,7 +25,10 @@ const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => 
   batchContext: { producerId: String(producer), inTransaction: true },
 });
 
-/** What brokers answer from an offset on, and which offsets of it count: all transactions are decided in the end. */
+/**
+ * What brokers answer from an offset on, and which of those offsets must be delivered. In the end every transaction is
+ * committed or aborted.
+ */
 function createLog(given: readonly Entry[], from: number) {
   const entries = [...given, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
   const open = new Map<number, number[]>();
@@ -39,7 +42,7 @@ function createLog(given: readonly Entry[], from: number) {
     if (kind === 'abort' && own.length > 0)
       aborted.push({ producerId: String(producer), firstOffset: String(own[0]), end: offset });
   }
-  // In the order of their ends, as the index of a log has them.
+  // In the order of their ends, as the log's index of aborted transactions lists them.
   const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);
   const messages = entries.map(toFetched).slice(from);
   const expected = committed.filter((offset) => offset >= from).toSorted((a, b) => a - b);
