@@ -12,7 +12,8 @@ export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filt
   ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );
 
-const read = (prefix: string, { name }: Pick<Topic, 'name'>) => readTopic({ brokers: testStores().kafka, topic: prefix + name });
+const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
+  readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
 /** Why records went to the dead letters of any topic. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
