@@ -1,4 +1,5 @@
 export * from './catalogue.ts';
+export * from './connections/clickhouse-client.ts';
 export * from './connections/explain.ts';
 export * from './connections/faults.ts';
 export * from './connections/gate.ts';

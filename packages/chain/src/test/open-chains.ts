@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import type { ClickHouseTarget } from '@playline/errors';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
-import { type ClickHouseTarget, openActivityStore, openChainStore } from '../clickhouse/index.ts';
+import { openActivityStore, openChainStore } from '../clickhouse/index.ts';
 import { createMemoryChain } from '../memory/index.ts';
 import { type ActivityStore, CHAIN_TABLES, type ChainStore } from '../store.ts';
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import type { ClickHouseTarget } from '@playline/errors';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
-import { type ClickHouseTarget, openErasureRows } from '../clickhouse/index.ts';
+import { openErasureRows } from '../clickhouse/index.ts';
 import { type MemoryRow, openMemoryErasureRows } from '../memory/rows.ts';
 import type { ErasureRows } from '../rows.ts';
 
