@@ -116,8 +116,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     const deadline = deadlines.add(options.bodyMaxMs ?? BODY_MAX_MS, () => fail(tooSlow(bytes)));
     request.on('data', onData);
     request.on('end', onEnd);
-    // Listens to the connection, not to the request: a request that was cut off by a half-close and then answered never
-    // emits 'close'.
+    // Of the connection: a request that was cut off by a half-close and then answered never emits 'close'.
     request.socket.on('close', onClose);
   });
 }

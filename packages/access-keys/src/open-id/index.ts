@@ -1,7 +1,6 @@
 import * as client from 'openid-client';
 import { type OpenIdProof, type OpenIdProvider, type OpenIdQuestion, ProviderAway } from '../accounts/open-id.ts';
 import { createBoundFetch } from './bound-fetch.ts';
-import { createKept } from './kept.ts';
 
 export interface OpenIdProviderOptions {
   /** As the provider calls itself; `http` is for the own machine. */
@@ -124,4 +123,22 @@ function causesOf(fault: unknown): unknown[] {
   const causes: unknown[] = [];
   for (let each = fault; each instanceof Error && causes.length < 10; each = each.cause) causes.push(each);
   return causes;
+}
+
+/**
+ * Caches what `ask` returns for a while. Callers that come while it runs share the same call. A call that failed is not
+ * cached: the next caller asks again.
+ */
+function createKept<T>(ask: () => Promise<T>, keptMs: number): () => Promise<T> {
+  let kept: Promise<T> | null = null;
+  let askedAt = 0;
+  return () => {
+    if (kept !== null && performance.now() < askedAt + keptMs) return kept;
+    const asked = ask();
+    [kept, askedAt] = [asked, performance.now()];
+    asked.catch(() => {
+      if (kept === asked) kept = null;
+    });
+    return asked;
+  };
 }
