@@ -66,7 +66,7 @@ describe('a fetched answer', () => {
     fc.assert(property, { numRuns: 500 });
   });
 
-  it('gives others when kafkajs is left to itself: the test above can fail, and the change is needed', () => {
+  it('gives other records when kafkajs is left unchanged: the test above can fail, and the change is needed', () => {
     const property = fc.property(logs, ([entries, from]) => {
       const { fetched, expected } = createLog(entries, from);
       expect(readOffsets(fetched, from)).toEqual(expected);
@@ -74,7 +74,7 @@ describe('a fetched answer', () => {
     expect(() => fc.assert(property, { numRuns: 500 })).toThrow('Property failed');
   });
 
-  it('counts what was aborted as read', () => {
+  it('counts aborted records as read', () => {
     const { fetched } = createLog([{ producer: 0, kind: 'record' }], 0);
     leaveOutAborted(fetched);
     const batch = new Batch('topic', '0', { partition: 0, highWatermark: '99', ...fetched });
