@@ -23,6 +23,11 @@ export interface FenceSet {
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Allows several tries within that time. One query takes a millisecond. */
 const REFRESH_MS = 1_000;
+/**
+ * While nothing is judged and nothing has failed, so that an idle process and the store have little to do. Still two
+ * tries within that time.
+ */
+const REST_REFRESH_MS = 2_000;
 /** A query that brings nothing for this long has lost its connection. It is ended, and the next one works. */
 const STALLED_MS = 3_000;
 /**
@@ -43,6 +48,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   const stop = new AbortController();
   const known = createKnownParts();
   let freshMs = Number.NEGATIVE_INFINITY;
+  let isInUse = false;
   const refresh = async () => {
     // The time before the query: a fence written while it runs may be missing from its answer.
     const askedMs = performance.now();
@@ -63,10 +69,14 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
   const run = async () => {
     while (!stop.signal.aborted) {
+      let hasFailed = false;
       await refresh().catch((fault: unknown) => {
+        hasFailed = true;
         if (!stop.signal.aborted) onFault(fault);
       });
-      await pause(REFRESH_MS, stop.signal);
+      const pauseMs = isInUse || hasFailed ? REFRESH_MS : REST_REFRESH_MS;
+      isInUse = false;
+      await pause(pauseMs, stop.signal);
     }
   };
   const running = run();
@@ -74,7 +84,10 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     get loaded() {
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
     },
-    mayHold: (source, start) => fences.mayHold(source, start),
+    mayHold: (source, start) => {
+      isInUse = true;
+      return fences.mayHold(source, start);
+    },
     isFenced: (question) => fences.isFenced(question),
     async close() {
       stop.abort();

@@ -32,10 +32,10 @@ export interface RecordCopyOptions<R extends Change> {
 }
 
 /**
- * Together with the bound of a look, a change is known within half a second. Each look takes Redis some ten
+ * Together with the bound of a look, a change is known within three quarters of a second. Each look takes Redis some ten
  * microseconds.
  */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 500;
 const LOOK_MAX_MS = 250;
 
 /**
