@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Admin as HandAdmin } from '@platformatic/kafka';
-import { allTopics, identityDecisionCodec, TOPICS, type Topic } from '@playline/contracts';
+import { identityDecisionCodec, TOPICS, type Topic } from '@playline/contracts';
 import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { applyTopics } from './apply.ts';
 import { dropTopics } from './drop.ts';
 import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
+import { allTopics } from './topics.ts';
 
 const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
 const prefix = `test-${randomBytes(4).toString('hex')}.`;

@@ -1,4 +1,4 @@
-import { allTopics, schemaTextOf, type Topic } from '@playline/contracts';
+import { schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
 import { toClient } from './client.ts';
@@ -9,6 +9,7 @@ import { registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
 import { alterSettings, toSettings } from './settings.ts';
 import { mendKafkaTimer } from './timer.ts';
+import { allTopics } from './topics.ts';
 
 /** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
 export interface TopicsTarget {

@@ -1,6 +1,7 @@
-import { allTopics, TOPICS } from '@playline/contracts';
+import { TOPICS } from '@playline/contracts';
 import { expect, it } from 'vitest';
 import { toSettings } from './settings.ts';
+import { allTopics } from './topics.ts';
 
 const LAG = 'min.compaction.lag.ms';
 

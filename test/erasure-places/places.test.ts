@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { allTopics, deadLetterTopicOf, TOPICS } from '@playline/contracts';
 import { type Place, REDIS_PLACES, SWEPT_TABLES, TABLES, TOPIC_PLACES } from '@playline/erasure';
+import { allTopics } from '@playline/infra/kafka';
 import { describe, expect, it } from 'vitest';
 import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 
@@ -107,7 +107,7 @@ describe('the list of places', () => {
 
   it('promises no topic to be empty before its last segment may be gone', () => {
     const promised = (place: Place | undefined) => (place?.clearing.by === 'ttl' ? place.clearing.windowMs : null);
-    for (const topic of Object.values(TOPICS).flatMap((each) => [each, deadLetterTopicOf(each)])) {
+    for (const topic of allTopics()) {
       const windowMs = promised(TOPIC_PLACES.find(({ name }) => name === topic.name));
       if (windowMs !== null) expect([topic.name, windowMs]).toEqual([topic.name, topic.retentionMs + topic.segmentMs]);
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Admin, ConfigResourceTypes } from '@platformatic/kafka';
-import { deadLetterTopicOf, TOPICS } from '@playline/contracts';
+import { TOPICS } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { describe, expect, it } from 'vitest';
 import { CLUSTER_SCENARIOS } from './scenarios/index.ts';
@@ -47,8 +48,9 @@ describe('among three brokers', () => {
       await create(name(TOPICS.rejections), 3, 1);
       const { created, changed, notices } = await applyTopics(target);
       expect(created).toContain(name(TOPICS.consents));
-      for (const topic of [TOPICS.consents, deadLetterTopicOf(TOPICS.consents), deadLetterTopicOf(TOPICS.messages)])
-        expect(await stateOf(name(topic)), topic.name).toEqual([3, 2]);
+      const [consents, messages] = [name(TOPICS.consents), name(TOPICS.messages)];
+      for (const topic of [consents, deadLetterTopicOf(consents), deadLetterTopicOf(messages)])
+        expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(name(TOPICS.rejections));
       expect(await stateOf(name(TOPICS.rejections))).toEqual([3, 2]);
       expect(await stateOf(name(TOPICS.messages))).toEqual([1, 1]);

@@ -1,4 +1,5 @@
-import { allTopics, deadLetterTopicOf, FRAME_BYTES, schemaIdOf, TOPICS, type Topic } from '@playline/contracts';
+import { FRAME_BYTES, schemaIdOf, TOPICS, type Topic } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
 import { readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
@@ -11,13 +12,14 @@ export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filt
   ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );
 
-const read = (prefix: string, { name }: Topic) => readTopic({ brokers: testStores().kafka, topic: prefix + name });
+const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
+  readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
 /** Why records went to the dead letters of any topic. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
   const reasons: string[] = [];
-  for (const topic of allTopics().filter(({ schema }) => schema !== null))
-    for (const { headers } of await read(prefix, deadLetterTopicOf(topic)))
+  for (const topic of Object.values<Topic>(TOPICS).filter(({ schema }) => schema !== null))
+    for (const { headers } of await read(prefix, { name: deadLetterTopicOf(topic.name) }))
       reasons.push(`${topic.name}: ${String(headers.reason)}`);
   return reasons;
 }

@@ -2,7 +2,7 @@ import { accessKeyCodec, frameRecord, type SchemaSource, TOPICS } from '@playlin
 import type { KeyRecord } from './key-store.ts';
 import { createLogDecoder, type LoggedBytes } from './records/log-bytes.ts';
 
-/** The truth about keys: every change of every key, compacted to the last record of each. */
+/** The source of truth about keys: every change of every key, compacted to the last record of each. */
 export interface KeyLog extends KeyLogReader {
   /** Appends all in one send. Resolves when every in-sync replica has them. @throws when that is not certain */
   append(records: readonly KeyRecord[]): Promise<void>;
@@ -52,7 +52,7 @@ export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLo
       for await (const { record } of decode(await read())) {
         if (record === null) continue;
         const standing = byKeyId.get(record.keyId);
-        // A key that has ended never lives again, whoever wrote what afterwards.
+        // A key that has ended stays ended, whatever is written later.
         if (standing === undefined || standing.revokedAt === null) byKeyId.set(record.keyId, record);
       }
       return [...byKeyId.values()];

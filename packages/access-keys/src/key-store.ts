@@ -37,9 +37,9 @@ export interface KeyStore {
   /** The live key of an environment. */
   findLive(environmentId: string, kind: KeyKind): Promise<KeyRecord | null>;
   /**
-   * In one step: ends `ended` (a record with `revokedAt` set), when given, and adds `added`, when given.
-   * @returns false, and changes nothing, unless the environment's live key of that kind was the one given as `ended`
-   *   (none, when `ended` is null)
+   * In one step: ends `ended` (a record with `revokedAt` set) if given, and adds `added` if given.
+   * @returns false, and changes nothing, unless `ended` is the environment's live key of that kind, or there is none
+   * and `ended` is null
    */
   replace(ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean>;
   /**
@@ -51,7 +51,10 @@ export interface KeyStore {
   list(projectId: string): Promise<KeyRecord[]>;
 }
 
-/** A moment of the list of live keys. Another list, or one that was made anew, has places of its own. */
+/**
+ * A place in the sequence of changes to the list of live keys. Each list has places of its own, also one that was
+ * rebuilt.
+ */
 export interface KeyListPlace {
   readonly list: string;
   readonly version: number;
@@ -60,17 +63,17 @@ export interface KeyListPlace {
 /** What became of live keys up to a place. */
 export interface KeyChanges {
   readonly place: KeyListPlace;
-  /** In order; null when the list has to be read whole: it is another, or too much has happened. */
+  /** In order. Null when the list must be read as a whole: it is another list, or too many changes were missed. */
   readonly changes: readonly { readonly hash: string; readonly isLive: boolean }[] | null;
 }
 
 /** A key store that is only a view of the log: it can be made anew from it. */
 export interface KeyView extends KeyStore {
   /**
-   * False when the view never had the keys, has lost them, or was started since it last had them all, which may have
-   * cost it the last changes. Until it is complete again `find` throws `IncompleteViewFault`: instead of calling a key
-   * unknown, because clients throw away what they are refused with a 401, and instead of calling one live, because it
-   * may have been ended. A key that has ended is told: it never lives again.
+   * False when the view never had the keys, has lost them, or was restarted since it last had all of them, which may
+   * have cost it the last changes. Until it is complete again, `find` throws `IncompleteViewFault`. It must not call a
+   * key unknown, because clients throw away messages that are refused with a 401. It must not call a key live either,
+   * because that key may have ended. It does report keys that have ended, since those never become live again.
    */
   isComplete(): Promise<boolean>;
   standing(): Promise<ViewStanding>;
@@ -84,12 +87,15 @@ export interface KeyView extends KeyStore {
   /** A page of the hashes of live keys. What changes meanwhile may be missing. @param cursor null begins @returns null at the end */
   scanLive(cursor: string | null): Promise<{ readonly cursor: string | null; readonly hashes: readonly string[] }>;
   /**
-   * Brings in the records of the log, takes the strangers out, and is complete from then on. An ended record stays
-   * ended: the change may be younger than the reading of the log.
-   * @param run the run before the log was read
+   * Brings in the records of the log, removes the strangers, and marks the view as complete. A key that has ended in
+   * the view stays ended: that change may be younger than what was read of the log.
+   * @param run the run of the store before the log was read
    * @throws Error when that run is over: what was brought in may be lost again
    */
   restore(records: readonly KeyRecord[], strangers: readonly string[], run: string): Promise<void>;
-  /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
+  /**
+   * Runs `work` while no other process runs its own; waits for its turn.
+   * @throws when the view cannot tell whose turn it is
+   */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -1,24 +1,25 @@
 import type { KeyListPlace, KeyView } from './key-store.ts';
 import { createJoined } from './records/joined.ts';
 
-/** Which keys live, as far as this process has heard: so a key that nobody made costs the store nothing. */
+/** Which keys are live, as far as this process knows. With it a guessed key costs the store no look-up. */
 export interface LiveKeys {
   /** As of the last refresh. */
   has(hash: string): boolean;
   /** Adds a key that the store calls live although its list lacks it. */
   add(hash: string): void;
   /**
-   * Resolves once every change that was made before the call is known. However many ask at once, the store is asked once.
-   * @throws IncompleteViewFault, or what the store throws, when it cannot say
+   * Resolves once every change that was made before the call is known. However many callers ask at once, the store is
+   * asked once.
+   * @throws IncompleteViewFault, or what the store throws, when it cannot answer
    */
   refresh(): Promise<void>;
 }
 
 /**
- * Builds the list of live keys; empty until its first refresh. It is read whole, in steps, once and after each time
- * that the view was made anew; then the changes since.
+ * Creates the list of live keys. It is empty until its first refresh. The list is read whole, page by page, at the
+ * start and whenever the view was rebuilt; otherwise only the changes are read.
  *
- * Memory: 70 bytes a live key (66 MiB measured with a million), and twice that while it is read anew.
+ * Memory: 70 bytes a live key (66 MiB measured with a million), and twice that while the whole list is read.
  */
 export function createLiveKeys(view: Pick<KeyView, 'changesSince' | 'scanLive'>): LiveKeys {
   let live = new Set<string>();
@@ -26,7 +27,7 @@ export function createLiveKeys(view: Pick<KeyView, 'changesSince' | 'scanLive'>)
   const look = async () => {
     let page = await view.changesSince(place);
     while (page.changes === null) {
-      // The place first: what changes while all is read is among the changes since.
+      // The place is taken first: keys that change while the list is read are then among the changes after it.
       const from = page.place;
       live = await readWhole(view);
       page = await view.changesSince(from);

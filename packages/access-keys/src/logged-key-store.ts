@@ -4,7 +4,7 @@ import { rebuildInTurn } from './rebuild.ts';
 import { ViewFault } from './records/view-faults.ts';
 
 /**
- * A key store whose changes are in the log before they are in the view. A view that has lost its keys is rebuilt before
+ * A key store that writes each change to the log before the view. If the view has lost its keys, it is rebuilt before
  * anything is decided by it.
  */
 export function createLoggedKeyStore(view: KeyView, log: KeyLog): KeyStore {
@@ -20,10 +20,10 @@ export function createLoggedKeyStore(view: KeyView, log: KeyLog): KeyStore {
     await completeInTurn();
     const live = await view.findLive(subject.environmentId, subject.kind);
     if (live?.hash !== ended?.hash) return false;
-    // The guarantee: whoever sees a change in the view finds it in the log, so the log can always give the view back.
+    // The guarantee: every change that the view shows is in the log, so the view can always be rebuilt from it.
     await log.append([ended, added].filter((record) => record !== null));
     if (await intoView(view.replace(ended, added))) return true;
-    // Only somebody who waited for no turn can have won between the look and the write: our key must not live.
+    // Another command decided first without waiting for its turn. Our key must not become live.
     if (added !== null) await log.append([{ ...added, revokedAt: Date.now() }]);
     return false;
   };

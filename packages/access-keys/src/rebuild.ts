@@ -7,15 +7,15 @@ export interface KeyRebuild {
   /** Keys in the log, ended ones included. */
   readonly keys: number;
   readonly live: number;
-  /** Live keys in the view that the log does not know: taken out of the view. */
+  /** Live keys of the view that the log does not know: removed from the view. */
   readonly removed: number;
-  /** Second live keys of one environment and kind: ended in the log. They come of a command that died half-way. */
+  /** Second live keys of one environment and kind: ended in the log. A command that died half-way leaves such a key. */
   readonly ended: number;
 }
 
 /**
- * Makes the view equal to the log. Safe at any time: it takes its turn with changes, and no key that is good in both is
- * ever absent meanwhile.
+ * Makes the view equal to the log. Safe at any time: it waits for its turn among changes, and a key that is valid in
+ * both is never missing meanwhile.
  * @throws LogLost, and changes nothing, when the log is empty and the view is not
  */
 export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
@@ -25,7 +25,8 @@ export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
 /** `rebuildKeys` for whoever has the turn already. */
 export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
   const { run } = await view.standing();
-  // Before the log: every change is in the log first, so a key seen here and missing there is nobody's.
+  // Read before the log. Every change is written to the log first, so a key that is seen here and missing there never
+  // existed.
   const seen = await view.hashes();
   const logged = await log.readAll();
   if (logged.length === 0 && seen.length > 0)
@@ -66,8 +67,8 @@ export function catchUpKeys(view: KeyView, log: KeyLogReader): Promise<number | 
 }
 
 /**
- * Live keys beyond the one that an environment may have of a kind. The one that the view calls live stays, else the
- * newest: a command that died before it reached the view showed its key to nobody.
+ * Live keys beyond the one that an environment may have of each kind. The one that the view calls live stays, or else
+ * the newest. A command that died before it reached the view has shown its key to nobody, so that key can be ended.
  */
 async function findSurplus(view: KeyView, logged: readonly KeyRecord[]): Promise<Set<KeyRecord>> {
   const slots = Map.groupBy(
@@ -85,7 +86,7 @@ async function findSurplus(view: KeyView, logged: readonly KeyRecord[]): Promise
   return surplus;
 }
 
-/** Oldest first; the id decides between keys of one millisecond, so that every rebuild decides alike. */
+/** Oldest first. Keys of the same millisecond are ordered by id, so that every rebuild decides alike. */
 function byAge(a: KeyRecord, b: KeyRecord): number {
   return a.createdAt - b.createdAt || (a.keyId < b.keyId ? -1 : 1);
 }

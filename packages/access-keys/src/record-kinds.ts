@@ -6,8 +6,8 @@ import type { Change, RecordKind } from './records/record-log.ts';
 import { SIGNABLE_KEYS } from './signable-keys/signable-key.ts';
 
 /**
- * Every kind of records whose truth is a compacted topic with a view in Redis. A new one is one line here: then its view is
- * kept level by gateways and put back by a rebuild.
+ * Every kind of record that is kept in a compacted topic with a view in Redis. A new kind is one line here: gateways
+ * then keep its view up to date, and a rebuild restores it.
  */
 export const RECORD_KINDS: readonly RecordKind<Change>[] = [
   toAnyKind(RATE_LIMIT_KEYS),
@@ -17,7 +17,7 @@ export const RECORD_KINDS: readonly RecordKind<Change>[] = [
   toAnyKind(SIGNABLE_KEYS),
 ];
 
-/** What is done with records of any kind hands them back to the kind that they came from. */
+/** Code for records of any kind passes each record only to functions of its own kind, so this cast is safe. */
 function toAnyKind<R extends Change>(kind: RecordKind<R>): RecordKind<Change> {
   return kind as unknown as RecordKind<Change>;
 }

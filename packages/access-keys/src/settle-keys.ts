@@ -4,10 +4,12 @@ import type { RecordSettling } from './records/pass-over.ts';
 import type { Author } from './records/record-store.ts';
 import { IncompleteViewFault } from './records/view-faults.ts';
 
-/** So many are asked for at once where all keys have to be looked through. */
+/** So many are looked up at once when all keys must be searched. */
 const FOUND_AT_ONCE = 500;
 
-/** How records of keys of environments are settled (`passOverRecord`): a key that has ended stays ended. */
+/**
+ * How to restore records of environment keys when one is skipped (`passOverRecord`): a key that has ended stays ended.
+ */
 export function settlingOfKeys({
   view,
   author,
@@ -20,7 +22,7 @@ export function settlingOfKeys({
     standingOf: async (id, logged) => {
       const last = logged.find(({ revokedAt }) => revokedAt !== null) ?? logged.at(-1);
       if (last === undefined) return findById(view, id);
-      // Whoever wrote what cannot be read may have ended the key in the view.
+      // The process that wrote the unreadable record may have ended the key in the view.
       const held = await findHeld(view, last.hash);
       return held?.revokedAt == null ? last : held;
     },
@@ -28,7 +30,7 @@ export function settlingOfKeys({
   };
 }
 
-/** Compaction may have taken what the log had of it: then the view alone tells. */
+/** Compaction may have removed what the log had of it. Then only the view knows. */
 async function findById(view: Pick<KeyView, 'find' | 'hashes'>, id: string): Promise<KeyRecord | null> {
   const hashes = await view.hashes();
   for (let at = 0; at < hashes.length; at += FOUND_AT_ONCE) {
@@ -39,7 +41,10 @@ async function findById(view: Pick<KeyView, 'find' | 'hashes'>, id: string): Pro
   return null;
 }
 
-/** @returns null also where the view has lost something: then it does not tell of live keys */
+/**
+ *
+ * @returns null also when the view has lost something: then it does not report live keys
+ */
 async function findHeld(view: Pick<KeyView, 'find'>, hash: string): Promise<KeyRecord | null> {
   try {
     return await view.find(hash);

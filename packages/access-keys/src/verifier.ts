@@ -1,8 +1,8 @@
+import { answerWithin } from '@playline/errors';
 import { LRUCache } from 'lru-cache';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 import type { LiveKeys } from './live-keys.ts';
-import { within } from './records/joined.ts';
 
 export interface KeyVerifierOptions {
   /** `live`: which keys there are at all; without it every key is looked up. */
@@ -133,7 +133,7 @@ class AnswerCache {
 
   async #refreshFault(live: LiveKeys): Promise<KeyStoreFault | null> {
     try {
-      await within(live.refresh(), this.#lookUpMaxMs);
+      await answerWithin(this.#lookUpMaxMs, live.refresh());
       return null;
     } catch (cause) {
       return new KeyStoreFault('the list of live keys cannot be had', { cause });
@@ -155,7 +155,7 @@ class AnswerCache {
     const startedAt = this.#now();
     let record: KeyRecord | null;
     try {
-      record = await within(store.find(hashKey(key)), this.#lookUpMaxMs);
+      record = await answerWithin(this.#lookUpMaxMs, store.find(hashKey(key)));
     } catch (cause) {
       this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
       throw new KeyStoreFault('the key store does not answer', { cause });

@@ -6,26 +6,26 @@ const TRACE: HeaderSpec = {
   schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
 };
 
-/** Of answers that ask the caller to wait. */
+/** The header of answers that ask the caller to wait. */
 export const RETRY_AFTER: HeaderSpec = {
   name: 'Retry-After',
   description: 'Whole seconds until the same request may be sent again.',
   schema: { type: 'integer', minimum: 1 },
 };
 
-/** What an answer has beyond a status and words. */
+/** What an answer may have besides its status and description. */
 export type AnswerRest = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
 
-/** An answer, which carries its trace id as all do. */
+/** Creates an answer. Like every answer it carries its trace id. */
 export function createAnswer(status: number, description: string, rest: AnswerRest = {}): AnswerSpec {
   const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
   return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
 }
 
 /**
- * Structured fields of the IETF draft "RateLimit header fields for HTTP".
+ * Creates the header fields of the IETF draft "RateLimit header fields for HTTP".
  * @param units what is counted, in the plural
- * @param cost a sentence about what a request costs
+ * @param cost a sentence about the cost of a request
  */
 export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[] {
   return [

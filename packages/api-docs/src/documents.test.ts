@@ -44,7 +44,7 @@ describe('the documents of an interface', () => {
     expect(textOf('/llms.txt')).toContain('(404): No such shelf stands in this house. Ask at the `desk`.');
   });
 
-  it('lead to nothing that is not there, whatever the page', () => {
+  it('have no link that leads nowhere, on any page', () => {
     for (const [path, { text }] of [...pages, ['/docs/x/y', createUnknownDocument(source)('/docs/x/y')] as const])
       for (const [, target = ''] of text.matchAll(/ (?:href|src)="([^"]*)"/g)) {
         const { pathname, hash } = new URL(target, `https://any.test${path}`);
@@ -54,14 +54,14 @@ describe('the documents of an interface', () => {
       }
   });
 
-  it('have names for their elements that occur once a page', () => {
+  it('give no two elements of a page the same id', () => {
     for (const [path, { text }] of pages) {
       const ids = [...text.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
       expect(ids, path).toEqual([...new Set(ids)]);
     }
   });
 
-  it('speak of codes of parts where the source has such, and else nowhere', () => {
+  it('mention codes of parts only if the source has such codes', () => {
     const withParts: DocsSource = {
       ...source,
       partCodes: {
@@ -101,7 +101,7 @@ describe('what a reader sets before anything else', () => {
     expect(info.description).toMatch(new RegExp(`^${words}`));
   });
 
-  it('is nothing where no example needs it', () => {
+  it('is empty when no example needs it', () => {
     const operations = source.operations.slice(0, 1);
     const page = createDocuments({ ...source, operations }).get('/docs/reference')?.text;
     expect(page).not.toContain('shell variable');

@@ -9,7 +9,7 @@ import { createReferencePage } from './pages/reference.ts';
 import { createUnknownPage } from './pages/unknown-page.ts';
 import { articlePath, type DocsSource } from './source.ts';
 
-/** One thing that a path under documentation gives. */
+/** One file of the documentation, as its path serves it. */
 export interface Document {
   /** Content type. */
   readonly type: string;
@@ -22,7 +22,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** What pages load, by its name below `/docs`. */
+/** Files that pages load, by name below `/docs`, with their content types. */
 const ASSET_TYPES: Readonly<Record<string, string>> = {
   'style.css': STYLE,
   'frame.css': STYLE,
@@ -64,8 +64,8 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
 }
 
 /**
- * Gives the page for a path below `/docs` that is none of the documents.
- * @returns a function of the path of a request, without its query
+ * Creates the page for paths below `/docs` that are none of the documents.
+ * @returns a function from the path of a request, without its query, to the page
  */
 export function createUnknownDocument(source: DocsSource): (path: string) => Document {
   const known = [...createDocuments(source).keys()].filter((path) => !path.includes('.'));

@@ -6,12 +6,12 @@ export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** Writes bodies as a reader would type them. */
+/** Formats a body as a reader would type it. */
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
-/** What an envelope says beyond its code. */
+/** What an envelope contains besides its code. */
 export interface EnvelopeRest {
-  /** The catalogue's words without it. */
+  /** Without it the catalogue's message is used. */
   message?: string;
   details?: Record<string, unknown> | null;
   headers?: Readonly<Record<string, string>>;

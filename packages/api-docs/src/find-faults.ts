@@ -3,10 +3,13 @@ import { CURSOR_OF, placeholderOf, placeholdersIn } from './placeholders.ts';
 import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from './source.ts';
 import { nameIn } from './values.ts';
 
-/** Fields of a form that are no parameter have these names. */
+/** Names of form fields that are not parameters. */
 const TAKEN = ['key', 'body'];
 
-/** What of a source contradicts itself, one line each: types cannot say it, and the documents would be wrong. */
+/**
+ * Finds where a source contradicts itself, one line for each fault. Types cannot prevent these, and the documents would
+ * be wrong.
+ */
 export function findFaults(source: DocsSource): string[] {
   return [
     ...source.operations.flatMap((operation) => faultsOf(operation, source)),
@@ -76,13 +79,13 @@ function faultsOfNames(source: DocsSource): string[] {
   const names = [...source.operations.map(({ id }) => id), ...allExamples(source).map(({ name }) => name)];
   const codes = errorCodesOf(source).filter((code) => operationsOfError(source, code).length > 0);
   return [
-    // Pages jump to both by these names.
+    // Links within a page use these names.
     ...repeated(names).map((name) => `two operations or examples are called ${name}`),
     ...codes.filter((code) => examplesOfError(source, code).length === 0).map((code) => `${code} has no example`),
   ];
 }
 
-/** A page of its own must not stand where another one does. */
+/** An article must not have the address of another page. */
 function faultsOfArticles({ articles, partCodes }: DocsSource): string[] {
   const names = articles.map(({ name }) => name);
   const taken = ['reference', 'errors', ...(partCodes === null ? [] : [partCodes.folder])];

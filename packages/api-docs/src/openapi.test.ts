@@ -101,7 +101,7 @@ describe('an operation', () => {
 });
 
 describe('the schemas', () => {
-  it('are all there, requests open and answers closed, and say which of several shapes it is', () => {
+  it('are complete: requests are open, answers are closed, and a choice of shapes names its discriminator', () => {
     const schemas = openapi.components?.schemas ?? {};
     const names = ['LoanKind', 'Lending', 'Book', 'Loans', 'Loan', 'LoanDetails', 'Page', 'ErrorEnvelope'];
     expect(Object.keys(schemas).sort()).toEqual(names.sort());

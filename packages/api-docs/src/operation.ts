@@ -1,7 +1,7 @@
 import type { ErrorCode } from '@playline/errors';
 import type { z } from 'zod';
 
-/** What every form of the documentation is made of: one operation as data. */
+/** One operation as data. Every page and document is made from it. */
 export interface Operation {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -10,13 +10,13 @@ export interface Operation {
   readonly summary: string;
   /** Paragraphs of plain text. */
   readonly description: readonly string[];
-  /** In the order of the form. */
+  /** In the order in which the form shows them. */
   readonly keys: readonly KeyUse[];
-  /** What a form asks before it sends; null when nothing is destroyed. */
+  /** What the form asks before it sends; null when the request destroys nothing. */
   readonly caution: Caution | null;
   readonly parameters: readonly Parameter[];
   readonly body: BodySpec | null;
-  /** Null when an answer is not one of several pages. */
+  /** Null when the answer is not one page of several. */
   readonly paging: Paging | null;
   /** In rising order of status. */
   readonly answers: readonly AnswerSpec[];
@@ -24,14 +24,14 @@ export interface Operation {
   readonly examples: readonly Example[];
 }
 
-/** A key that an operation takes; one that is not required may be left out. */
+/** A key that an operation accepts. One that is not required may be left out. */
 export interface KeyUse {
-  /** One of those that the source describes. */
+  /** A kind that the source describes. */
   readonly kind: string;
   readonly required: boolean;
 }
 
-/** A question, what follows from a yes, and the word for that yes. */
+/** A question, what happens after a yes, and the word on the button for yes. */
 export interface Caution {
   readonly question: string;
   readonly consequence: string;
@@ -41,12 +41,12 @@ export interface Caution {
 export interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query';
-  /** True for those of a path. */
+  /** Always true for parameters in the path. */
   readonly required: boolean;
   readonly description: string;
   /**
-   * Of the value as JSON: an integer for digits. A value in an example that it refuses is not shown as an example of
-   * the parameter, so rules stand in the schema and not in its `meta`.
+   * Schema of the value as JSON: an integer where the address has digits. If it refuses a value of an example, that
+   * value is not shown as an example of the parameter. So put rules into the schema and not into its `meta`.
    */
   readonly schema: z.ZodType;
 }
@@ -54,25 +54,28 @@ export interface Parameter {
 export interface BodySpec {
   readonly description: string;
   readonly schema: z.ZodType;
-  /** Null when a body that was sent may be sent again as it is. */
+  /** Null when the same body may be sent twice as it is. */
   readonly fresh: FreshMembers | null;
 }
 
-/** Members of a body that a form makes anew before each request, where the reader did not type them. */
+/** Members of a body that a form fills anew before each request, unless the reader typed them. */
 export interface FreshMembers {
   /** Names of members with a UUID. */
   readonly ids: readonly string[];
   /** Names of members with the time of sending. */
   readonly times: readonly string[];
-  /** Tells the reader so. */
+  /** The sentence that tells the reader about it. */
   readonly hint: string;
 }
 
-/** Answers are pages of one list: each names its neighbours by cursors, which the next request gives back as they are. */
+/**
+ * Answers are pages of one list. Each names the pages beside it by cursors, which the next request sends back
+ * unchanged.
+ */
 export interface Paging {
   /** Name of the query parameter that takes a cursor. */
   readonly parameter: string;
-  /** Members that lead from the body of an answer to the cursor. */
+  /** Path of members from the body of an answer to the cursor. */
   readonly next: readonly string[];
   readonly previous: readonly string[];
 }
@@ -80,11 +83,11 @@ export interface Paging {
 export interface AnswerSpec {
   readonly status: number;
   readonly description: string;
-  /** Of the body when it is no envelope; null when there is none. */
+  /** Schema of the body when it is not an envelope; null when there is no body. */
   readonly schema: z.ZodType | null;
-  /** What holds of that body with this status beyond its schema. */
+  /** What more is true of that body with this status than its schema says. */
   readonly narrowed: JsonSchema | null;
-  /** Codes of the envelope with this status; empty when there is no envelope. */
+  /** Codes of envelopes with this status; empty when the body is no envelope. */
   readonly codes: readonly ErrorCode[];
   readonly headers: readonly HeaderSpec[];
 }
@@ -104,7 +107,7 @@ export interface Example {
   /** Unique among all examples; kebab case. */
   readonly name: string;
   readonly title: string;
-  /** When the service does not fare as usual: a name that the tests of the service know. */
+  /** Set when the example shows the service in an unusual state. The tests of the service know it by this name. */
   readonly situation?: string;
   readonly request: ExampleRequest;
   readonly answer: ExampleAnswer;
@@ -114,14 +117,14 @@ export interface ExampleRequest {
   readonly method: Operation['method'];
   /** With its query, percent-encoded. A value of the query may be one of `CURSOR_OF`. */
   readonly target: string;
-  /** A value may be that of `placeholderOf` a kind of key, which each form replaces by its own placeholder. */
+  /** A value may be `placeholderOf` a kind of key: each document replaces it by its own placeholder. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
 export interface ExampleAnswer {
   readonly status: number;
-  /** Those worth showing. */
+  /** Only headers that are worth showing. */
   readonly headers: Readonly<Record<string, string>>;
   /** Null when the answer has none. */
   readonly body: Readonly<Record<string, unknown>> | null;

@@ -6,7 +6,7 @@ import type { DocsSource } from './source.ts';
 /** Stands for the reader's own key of a kind. */
 export const placeholderOf = (kind: string): string => `{{${kind}Key}}`;
 
-/** Stand for what the answer before named as cursors. */
+/** Stands for a cursor from the previous answer. */
 export const CURSOR_OF = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
 
 const PLACEHOLDER = /\{\{(\w+)\}\}/g;
@@ -14,17 +14,17 @@ const PLACEHOLDER = /\{\{(\w+)\}\}/g;
 /** True for a text that is one placeholder and nothing else. */
 export const isPlaceholder = (text: string): boolean => /^\{\{\w+\}\}$/.test(text);
 
-/** A text in turns: what stands there, the name of a placeholder, what stands there, and so on. */
+/** Splits a text at its placeholders: text, name of a placeholder, text, and so on. */
 export const splitAtPlaceholders = (text: string): string[] => text.split(PLACEHOLDER);
 
-/** The variable of a shell that stands for a placeholder: `$PUBLISHABLE_KEY`. */
+/** The shell variable for a placeholder: `$PUBLISHABLE_KEY`. */
 export const toShellVariable = (placeholder: string): string =>
   `$${placeholder
     .replaceAll(/[{}]/g, '')
     .replaceAll(/(?=[A-Z])/g, '_')
     .toUpperCase()}`;
 
-/** Placeholders that examples hold: keys in the order of the source, then cursors. */
+/** The placeholders in examples: keys in the order of the source, then cursors. */
 export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: readonly Example[]): string[] {
   const held = new Set(
     examples.flatMap(({ request }) =>

@@ -1,15 +1,15 @@
 import { createDocuments, createUnknownDocument, type Document } from './documents.ts';
 import type { DocsSource } from './source.ts';
 
-/** Long enough for a reader who goes to and fro, short enough that an upgrade shows. */
+/** Long enough for a reader who goes back and forth, short enough that an upgrade is soon seen. */
 const CACHE_MAX_AGE_S = 300;
 
-/** Times in examples may be as old as this: making all documents takes ten milliseconds, so not at every request. */
+/** How old the times in examples may get. Making all documents takes ten milliseconds, too long for every request. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
 /**
- * Pages run scripts of their own and reach the service that serves them alone. A form whose script did not load sends
- * nothing: it would put the key into the address.
+ * Pages run only scripts of their own and connect only to the service that serves them. A form whose script did not
+ * load must send nothing, since it would put the key into the address.
  */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
@@ -19,10 +19,10 @@ const SAFETY = [
   ...['referrer-policy', 'no-referrer'],
 ];
 const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SAFETY];
-/** What is not there today may be there after an upgrade. */
+/** Not cached: a page that is missing today may exist after an upgrade. */
 const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SAFETY];
 
-/** What a route answers: the part of an exchange of `@playline/http` that it needs. Headers: names and values in turn. */
+/** The part of an exchange of `@playline/http` that these routes need. `headers` holds names and values in turn. */
 export interface DocsExchange {
   readonly request: { readonly url?: string };
   answerText(status: number, document: Document, headers: readonly string[]): void;
@@ -38,16 +38,18 @@ export interface DocsRoute {
   handle(exchange: DocsExchange): void;
 }
 
-/** Milliseconds: what the age of the documents is measured by, and the hour that their examples show. */
+/**
+ * Both in milliseconds: the clock that measures the age of the documents, and the time of day that their examples show.
+ */
 export interface DocsClocks {
   monotonicMs: () => number;
   wallClockMs: () => number;
 }
 
 /**
- * Every document of an interface, one route each: public, without a key. They are made anew each hour. The last route is
- * for every other path below `/docs`.
- * @param createSource gives the source with examples of that time, in epoch milliseconds
+ * Creates one route for each document of an interface. They are public and need no key. The documents are made anew
+ * each hour. The last route answers every other path below `/docs`.
+ * @param createSource creates the source with examples of that time, in epoch milliseconds
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
@@ -72,11 +74,11 @@ export function createDocsRoutes(
       handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
     }),
   );
-  // Its page shows no example, so no time.
+  // The page for unknown paths shows no example, so it needs no time.
   return [...known, createUnknownRoute(createSource(0))];
 }
 
-/** Whoever follows a broken address below `/docs` is a person: the answer is a page. */
+/** Only people follow a broken link below `/docs`, so the answer is a page. */
 function createUnknownRoute(source: DocsSource): DocsRoute {
   const known = new Set(createDocuments(source).keys());
   const toUnknown = createUnknownDocument(source);

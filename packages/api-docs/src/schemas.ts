@@ -5,7 +5,10 @@ import type { DocsSource } from './source.ts';
 
 const REF = '#/components/schemas/';
 
-/** Requests are open, since unknown members are ignored; answers are closed, since nothing is sent that is not written. */
+/**
+ * Schemas of requests allow unknown members, since the service ignores them. Schemas of answers do not: an answer has
+ * only what is described.
+ */
 export type Direction = 'input' | 'output';
 
 /** The schema of a part of an operation: a reference when it has a name, else written out. */
@@ -21,7 +24,7 @@ export function toWholeSchema(schema: z.ZodType): JsonSchema {
   return { ...named, ...own };
 }
 
-/** All named schemas of the operations, and that of the envelope, by name. */
+/** All named schemas of the operations, and the envelope's, by name. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);
   const answers = operations.flatMap((operation) => operation.answers.flatMap(({ schema }) => schema ?? []));
@@ -35,13 +38,16 @@ export function createComponentSchemas({ operations, refineSchemas }: DocsSource
   return refineSchemas === undefined ? schemas : refineSchemas(schemas);
 }
 
-/** The named schemas in and below the roots. */
+/** The named schemas that are reachable from the roots. */
 function generate(roots: readonly z.ZodType[], io: Direction): Record<string, JsonSchema> {
   const named = roots.map((root) => z.toJSONSchema(root, { io }).$defs ?? {});
   return rewrite(Object.assign({}, ...named)) as Record<string, JsonSchema>;
 }
 
-/** Points references to where OpenAPI keeps schemas, and leaves out that names of members are text: JSON has no others. */
+/**
+ * Makes references point to where OpenAPI keeps schemas, and drops the rule that names of members are strings: in JSON
+ * they always are.
+ */
 function rewrite(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(rewrite);
   if (typeof value !== 'object' || value === null) return value;

@@ -2,84 +2,86 @@ import type { ErrorCode } from '@playline/errors';
 import type { Example, ExampleAnswer, JsonSchema, Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
 
-/** The one source of every form of the documentation: an interface as its service describes it. */
+/** An interface as its service describes it: the one source of all its documentation. */
 export interface DocsSource {
   /** Without a slash at its end. */
   readonly publicUrl: string;
   readonly title: string;
-  /** Of the interface, not of the program: it rises when callers have to know. */
+  /** Version of the interface, not of the program. It changes when callers must know. */
   readonly version: string;
   /** What the interface is about, in a few words. */
   readonly summary: string;
   /** The same in a sentence or two. */
   readonly about: string;
-  /** What every caller has to know: a line each. */
+  /** What every caller has to know, one line each. */
   readonly notes: readonly string[];
-  /** Under which generators of clients file the operations. */
+  /** The tag under which generators of clients group the operations. */
   readonly tag: { readonly name: string; readonly description: string };
   readonly keys: readonly KeySpec[];
   readonly first: FirstPage;
-  /** The first page tries the first one. */
+  /** The first page has a form for the first one. */
   readonly operations: readonly Operation[];
-  /** Puts into named schemas what the schemas of the contract cannot say. */
+  /** Adds to the named schemas what zod cannot express. */
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
-  /** Codes of the envelope, each with a page; the order is that of the index. */
+  /** Codes of the envelope, each with a page, in the order of the index. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeWords>>>;
-  /** Null when a request is taken or refused as a whole. */
+  /** Null when a request is accepted or refused only as a whole. */
   readonly partCodes: PartCodes | null;
   /** Examples that belong to no operation. */
   readonly nowhere: readonly Example[];
-  /** Pages beside those of the interface, in the order of the navigation. */
+  /** Pages about other things than the interface, in the order of the navigation. */
   readonly articles: readonly Article[];
 }
 
-/** A page about something that is no part of the interface, such as what to do with what it took. */
+/** A page about something beside the interface, such as what to do with the data. */
 export interface Article {
-  /** Where it stands below `/docs/`: one part of an address. */
+  /** Its address below `/docs/`: one part of a path. */
   readonly name: string;
   readonly title: string;
   /** What a reader finds there, in a sentence. */
   readonly summary: string;
   /** Links are relative to `/docs/`. */
   readonly content: HtmlValue;
-  /** Served below the page as plain text, so that they can be fetched and piped. */
+  /** Served below the page as plain text, so that a reader can download them. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
 }
 
 /** A kind of key. */
 export interface KeySpec {
-  /** Camel case: `{{publishableKey}}`, `$PUBLISHABLE_KEY` and the security scheme are named after `publishable`. */
+  /**
+   * In camel case. `publishable` gives `{{publishableKey}}`, `$PUBLISHABLE_KEY` and the name of the security scheme.
+   */
   readonly kind: string;
   readonly header: string;
   /** As the field of a form is called: `Publishable key`. */
   readonly label: string;
-  /** A public key is shown while it is typed and kept until the tab is closed; another one is neither. */
+  /** A public key is shown while it is typed and remembered until the tab is closed; any other key is neither. */
   readonly isPublic: boolean;
   /** Where it may be used. */
   readonly note: string;
 }
 
-/** What the first page says around the form of the first operation. */
+/** What the first page says before and after the form of the first operation. */
 export interface FirstPage {
   readonly title: string;
   readonly lead: string;
-  /** Of the part with the form; links to the page say it too. */
+  /** Heading of the part with the form; links to that part use it too. */
   readonly heading: string;
-  /** Its name in an address. */
+  /** Name of that part in an address. */
   readonly anchor: string;
   readonly before: HtmlValue;
   readonly after: HtmlValue;
-  /** Above the first example as a command. */
+  /** The text above the first example as a command. */
   readonly command: string;
 }
 
-/** Why a code comes and what to do about it. */
+/** Why a code is answered and what to do about it. */
 export interface CodeWords {
   readonly cause: string;
   readonly mend: string;
 }
 
-/** Codes with which parts of a request are refused while the request itself is answered; each has a page. */
+/** Codes with which parts of a request are refused although the request itself is accepted; each has a page. */
 export interface PartCodes {
   /** Pages stand below `/docs/<folder>/`. */
   readonly folder: string;
@@ -96,9 +98,9 @@ export interface PartCodeWords {
   readonly heading: string;
   /** Above their list in `llms.txt`. */
   readonly textHeading: string;
-  /** Goes on behind "Every answer that is an error has a code". */
+  /** Follows the sentence "Every answer that is an error has a code". */
   readonly also: string;
-  /** What became of the request and of its other parts: in the index. */
+  /** In the index: what happened to the request and to its other parts. */
   readonly index: string;
   /** The same, on the page of a code. */
   readonly lead: string;

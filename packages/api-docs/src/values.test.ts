@@ -9,7 +9,7 @@ if (listLoans === undefined) throw new Error('the library lists loans');
 
 describe('the values of an example', () => {
   it('are those that were written into its address, in path and query', () => {
-    // A part of a path that is empty or dots is no value: addresses drop it.
+    // A part of a path that is empty or only dots cannot be a value: browsers drop it.
     const inPath = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text));
     fc.assert(
       fc.property(inPath, fc.string({ unit: 'grapheme' }), (shelf, kind) => {

@@ -3,7 +3,7 @@ import type { Example, JsonSchema, Operation } from './operation.ts';
 import { isPlaceholder } from './placeholders.ts';
 import { toWholeSchema } from './schemas.ts';
 
-/** Values that the target of an example gives to the parameters of its operation, as texts. */
+/** The values that an example's address gives to the parameters of its operation, as text. */
 export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
   const { pathname, searchParams } = new URL(request.target, 'http://any');
   const parts = pathname.split('/');
@@ -18,12 +18,12 @@ export function valuesIn({ path, parameters }: Operation, { request }: Example):
   return new Map([...inPath, ...inQuery]);
 }
 
-/** The parameter that a part of a path stands for; null for any other part. */
+/** Name of the parameter that a part of a path stands for; null for a fixed part. */
 export const nameIn = (part: string): string | null => /^\{(\w+)\}$/.exec(part)?.[1] ?? null;
 
 /**
- * The JSON value that a text of a target stands for.
- * @returns undefined when it is a placeholder, or nothing that the schema allows
+ * The JSON value that a text in an address means.
+ * @returns undefined when it is a placeholder, or when the schema does not allow it
  */
 export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   if (isPlaceholder(text)) return undefined;
@@ -32,12 +32,12 @@ export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   return schema.safeParse(value).success ? value : undefined;
 }
 
-/** A text that is no number stays a text, which no schema of numbers allows. */
+/** A text that is not a number stays text, which no schema of numbers allows. */
 const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
 /**
- * What a value must be where it is not just text: `integer from 1 to 200`, `one of a, b`, `date-time`, and what it is
- * when it is absent.
+ * Which values are allowed, where that is more than "text": `integer from 1 to 200`, `one of a, b`, `date-time`, and
+ * the default.
  */
 export function toValueWords(of: z.ZodType): string[] {
   const schema = toWholeSchema(of);
@@ -57,7 +57,7 @@ function toBoundWords({ minimum, maximum }: JsonSchema): string {
   return to === null ? '' : ` of at most ${to}`;
 }
 
-/** That an integer is one that a double holds is no bound that a caller meets. */
+/** The largest integer that a double can hold is no bound that matters to a caller. */
 function boundOf(value: unknown): number | null {
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : null;
 }

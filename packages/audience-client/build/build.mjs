@@ -1,16 +1,16 @@
-// What `npm pack` runs first. Plain JavaScript: it runs on whichever Node the caller has, which may be too old for types.
+// `npm pack` runs this first. It is plain JavaScript, because the caller's Node may be too old to run TypeScript.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The files for script tags: each puts one object on the page. */
+/** The files for script tags. Each defines one global object. */
 const SCRIPTS = [
   { input: 'src/index.ts', file: 'playline-audience.min.js', name: 'PlaylineAudience' },
   { input: 'src/autocapture/index.ts', file: 'playline-autocapture.min.js', name: 'PlaylineAutocapture' },
 ];
-/** Every browser since 2020 reads it. */
+/** Every browser released since 2020 can run it. */
 const TARGET = 'es2020';
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -23,13 +23,14 @@ function buildModules() {
   const dist = join(folder, 'dist');
   for (const path of readdirSync(dist, { recursive: true }).map((name) => join(dist, String(name)))) {
     if (!path.endsWith('.d.ts')) continue;
-    // The compiler rewrites `./x.ts` in what it emits to run, and not in what it emits to be read by itself.
+    // The compiler rewrites imports of `./x.ts` in the JavaScript that it writes, but not in the type declarations.
     writeFileSync(path, readFileSync(path, 'utf8').replace(/(['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js'));
   }
 }
 
 async function buildScripts() {
-  // Here, so that a Node too old for the bundler gets the sentence below and no syntax error.
+  // Imported here and not at the top: on a Node that is too old for the bundler, the user then reads the sentence below
+  // and not a syntax error.
   const { build } = await import('rolldown');
   for (const { input, file, name } of SCRIPTS)
     await build({

@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url';
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = join(folder, 'package.json');
-/** The repository's own while it is replaced. A pack that was killed leaves it: the next one begins by putting it back. */
+/**
+ * The repository's own package.json while the other one is in its place. If a pack was killed, this file is still here,
+ * and the next pack first puts it back.
+ */
 const kept = join(folder, '.package.json.kept');
 const license = join(folder, 'LICENSE');
 
@@ -19,10 +22,11 @@ function restore() {
 
 function pack() {
   restore();
-  // `private` keeps the sources from being published; whoever publishes the tarball means it.
+  // `private` protects the sources from being published by mistake. Whoever publishes the tarball does it on purpose.
   const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
   const { prepack, postpack } = rest.scripts;
-  // These two stay: without them the pack after one that was killed would take this manifest for the repository's own.
+  // These two scripts stay in the packed file. Without them a pack after one that was killed would take the packed file
+  // for the repository's own.
   const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
   copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
   copyFileSync(manifest, kept);

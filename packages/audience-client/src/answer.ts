@@ -1,15 +1,21 @@
 import type { MessageRejection } from './message.ts';
 
-/** What an answer means for the batch: a 2xx and any 4xx but 429 are final, after anything else it goes again. */
+/**
+ * What an answer means for the batch. A 2xx and any 4xx but 429 are final; after any other answer the batch is sent
+ * again.
+ */
 export type Answer =
-  /** Stored, but for the rejections. Never sent again. */
+  /** Everything but the rejected messages is stored. The batch is never sent again. */
   | { kind: 'taken'; rejections: MessageRejection[] }
-  /** Nothing stored, and sending it again would change nothing. */
+  /** Nothing was stored, and sending the batch again would not change that. */
   | { kind: 'refused'; rejections: MessageRejection[]; status: number; code?: string; message?: string }
-  /** Nobody knows what is stored: the same ids again, not before `afterMs`. */
+  /**
+   * It is not known what was stored. The same messages are sent again under the same ids, `afterMs` later at the
+   * earliest.
+   */
   | { kind: 'later'; afterMs: number };
 
-/** Timers overflow after 24 days; a service that wants to be left alone for longer is asked once a day. */
+/** Timers overflow after 24 days. If the service asks for a longer pause, the client asks again once a day. */
 const RETRY_AFTER_MAX_S = 24 * 60 * 60;
 
 interface Body {
@@ -19,7 +25,10 @@ interface Body {
   message?: string;
 }
 
-/** Reads an answer to its end. A 2xx that is no MessagesResponse (a captive portal's page) acknowledges nothing. */
+/**
+ * Reads an answer to its end. A 2xx whose body is no MessagesResponse does not count as delivery: it may be the login
+ * page of a captive portal.
+ */
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status } = response;
   const body = parseBody(await response.text().catch(() => ''));

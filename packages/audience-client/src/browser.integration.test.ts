@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { inPage, openBrowser, openPage, openSite, type PageGlobals } from './test/open-browser.ts';
 import { type Gateway, openGateway } from './test/open-gateway.ts';
 
-/** No timer fires during a test: what leaves, leaves by `flush` or because the page is left. */
+/** No timer fires during a test: messages leave by `flush`, or because the page is closed. */
 const NEVER_MS = 60 * 60 * 1000;
 
 let gateway: Gateway;

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { buildBundle } from './test/bundle.ts';
 
-/** The promise of the README. */
+/** The README promises this. */
 const GZIPPED_BYTES_MAX = 6 * 1000;
 
 describe('the bundle for browsers', () => {

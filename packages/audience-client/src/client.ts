@@ -31,7 +31,7 @@ interface Client {
   readonly readContext: () => EventContext;
   readonly words: Words;
   readonly listeners: Set<(event: ClientEvent) => void>;
-  /** Ends requests under way. */
+  /** Cancels requests that are under way. */
   readonly abort: () => void;
   consent: ConsentLevel;
   sessionId: string | undefined;
@@ -39,14 +39,15 @@ interface Client {
 }
 
 /**
- * Opens a client: a bounded queue, also in the store, that is sent in batches. No method throws or holds up its caller.
- * What becomes of a message: README, "Delivery".
+ * Opens a client. Its messages wait in a bounded queue, which is also in the store, and are sent in batches. No method
+ * throws or makes its caller wait. The README says under "Delivery" what happens to a message.
  * @throws TypeError when an option is missing or wrong, so that nothing could ever be delivered
  */
 export function openAudienceClient(options: AudienceClientOptions): AudienceClient {
   checkOptions(options);
   const client = openParts(options);
-  // Without consent the store is left alone: what an earlier page was allowed to keep waits for this one's answer.
+  // Without consent the store stays untouched. What an earlier page was allowed to keep waits until this page knows the
+  // person's answer.
   if (client.consent !== 'none') setConsent(client, client.consent);
   const unlisten = listen(client.sender);
   return {
@@ -92,7 +93,7 @@ function createStateMethods(client: Client): StateMethods {
   const { profile, words } = client;
   return {
     register: (properties) => {
-      // What JSON cannot say would cost every message that follows.
+      // Properties that JSON cannot express would make every later message fail.
       const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
       const fault = copy === null ? 'JSON cannot say these properties.' : findFault('page', { properties: copy });
       if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
@@ -131,7 +132,8 @@ function openParts(options: AudienceClientOptions): Client {
   const post = createPost({
     url: `${baseUrl.replace(/\/+$/, '')}/v1/audience/messages`,
     headers: { 'content-type': 'application/json', [`${headerPrefix}-publishable-key`]: publishableKey },
-    // Looked up at each call: pages replace it, and it refuses to be called as a method of anything else.
+    // Looked up at each call, because pages replace it. It is called as a function, since `fetch` refuses to be called
+    // as a method.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     compress: options.compress ?? true,
@@ -157,7 +159,7 @@ function tell({ listeners }: Client, event: ClientEvent): void {
   for (const listener of [...listeners]) attempt(() => listener(event), undefined);
 }
 
-/** Queues a message, or says why not. */
+/** Queues a message, or reports why it cannot. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
   const { consent, profile, words } = client;
   const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
@@ -195,7 +197,7 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
   const describes = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
   return {
     ...{ eventTimestamp: new Date().toISOString(), anonymousId: profile.anonymousId, deviceId, sessionId },
-    // An alias names its ids itself.
+    // An alias names its two ids itself.
     ...(type !== 'alias' && profile.user),
     ...fields,
     ...(describes && { properties: { ...profile.registered, ...fields.properties } }),
@@ -206,9 +208,9 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
 function setConsent(client: Client, level: ConsentLevel): void {
   const { queue, sender, profile } = client;
   client.consent = level;
-  // A batch that is still being compressed has not left yet.
+  // Cancels batches that are still being compressed: they have not left yet.
   if (level !== 'full') client.abort();
-  // Also what other tabs and earlier pages left there.
+  // Loads what other tabs and earlier pages have left there, so that the change covers it too.
   queue.load();
   if (level === 'none') queue.rewrite(() => null);
   if (level === 'anonymous') queue.rewrite(withoutUser);
@@ -221,14 +223,15 @@ function withoutUser(message: Message): Message | null {
   return { ...message, userId: undefined, identityType: undefined, consentLevel: 'anonymous' };
 }
 
-/** Gives what takes the listeners away again. */
+/** Adds the listeners. Returns a function that removes them. */
 function listen(sender: Sender): () => void {
   const { document } = host;
   const onVisibility = () => {
     if (document?.visibilityState === 'hidden') sender.leave();
   };
   const { leave, resume } = sender;
-  // Phones end a hidden page without a word, so hidden counts as closed; older browsers tell of a close by pagehide alone.
+  // Phones end a hidden page without any further event, so a hidden page counts as closed. Older browsers announce a
+  // close by `pagehide` alone.
   document?.addEventListener?.('visibilitychange', onVisibility);
   if (document) host.addEventListener?.('pagehide', leave);
   if (document) host.addEventListener?.('online', resume);

@@ -57,7 +57,7 @@ describe('consent that is withdrawn', () => {
     const { client } = createClient(service, { compress: true });
     for (let level = 0; level < 50; level += 1) client.track('level_done', { level });
     const flushed = client.flush();
-    // The batch is taken in the next turn, and compressed in those after it.
+    // The batch is taken from the queue in the next turn of the event loop, and compressed in the turns after it.
     await Promise.resolve().then(() => {});
     client.setConsent('none');
     expect(await flushed).toBe(0);

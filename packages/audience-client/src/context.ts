@@ -2,8 +2,9 @@ import { host } from './host.ts';
 import { CONTEXT_CHARACTERS_MAX, CONTEXT_CHARACTERS_MAX_ELSE, type EventContext } from './message.ts';
 
 /**
- * Builds the reader of `context` of a message: what the page and the machine tell now, under what the caller gives.
- * Strings are cut to the contract's lengths, since a long address must not cost the message.
+ * Returns a function that reads a message's `context`: what the page and the machine report now, overridden by the
+ * fields that the caller gives. Strings are cut to the contract's lengths, so that a long address does not make the
+ * service reject the message.
  */
 export function createContext(
   library: { library: string; libraryVersion: string },
@@ -36,6 +37,6 @@ export function createContext(
 
 function cut(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_MAX_ELSE;
-  // Half a surrogate pair is no text: the service would store a replacement character.
+  // Half of a surrogate pair is not valid text: the service would store a replacement character instead.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }

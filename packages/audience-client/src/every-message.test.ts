@@ -40,7 +40,7 @@ const steps = fc.array(
   { minLength: 5, maxLength: 40 },
 );
 
-/** A page that can die: what it has under way is never heard of again, and it asks for nothing more. */
+/** A page that can die. Then its requests are never answered and it starts no others. */
 interface Tab {
   client: AudienceClient;
   dead: boolean;
@@ -91,7 +91,7 @@ async function act(world: World, step: Step): Promise<void> {
   if (step.do === 'die' || step.do === 'close') world.tabs[step.tab] = openTab(world);
 }
 
-/** From here on everything works, and there is a page for what the dead ones have left. */
+/** From here on everything works, and one more page opens to send what the dead pages have left behind. */
 async function calmDown(world: World): Promise<void> {
   world.service.replies = [];
   world.page.setOnline(true);

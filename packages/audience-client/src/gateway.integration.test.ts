@@ -51,7 +51,7 @@ describe('a game server', () => {
   });
 
   it('is told what the gateway rejects, and the rest arrives', async () => {
-    // The client cannot know this one: it comes from the game.
+    // The client cannot check this value: it comes from the game.
     let context: object = { screenDensity: 'high' };
     const { client, rejected, dropped } = openClient({ context: () => context });
     const bad = client.track('level_done');
@@ -69,7 +69,7 @@ describe('a game server', () => {
     expect(dropped).toEqual([]);
   });
 
-  it('is told that its key is none', async () => {
+  it('is told that its key is not valid', async () => {
     const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-nobody' });
     const id = client.track('level_done');
     expect(await client.close()).toBe(0);
@@ -78,7 +78,7 @@ describe('a game server', () => {
 
   it('finds what it could not send in its store when it starts again', async () => {
     const store = createFolderStore();
-    // A port that nobody listens on.
+    // A port on which nothing listens.
     const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
     const ids = [client.track('one'), client.track('two')].map(String);
     expect(await client.close()).toBe(2);

@@ -1,4 +1,4 @@
-/** The parts of a browser that the client looks at; all of them are missing somewhere. */
+/** The parts of a browser that the client uses. Each of them is missing in some environment. */
 export interface Host {
   document?: {
     readonly title: string;
@@ -23,7 +23,7 @@ export interface WebStorage {
   removeItem(key: string): void;
 }
 
-/** `persisted` is that of a page transition. */
+/** `persisted` as in a PageTransitionEvent. */
 type Listener = (event: { persisted?: boolean }) => void;
 
 interface EventSource {

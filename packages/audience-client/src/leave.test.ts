@@ -14,11 +14,11 @@ afterEach(() => {
 });
 
 const MINUTE_MS = 60_000;
-/** What browsers let be under way. */
+/** As many bytes as browsers allow to be under way when a page closes. */
 const QUOTA_BYTES = 60 * 1024;
 
 describe('a page that is hidden', () => {
-  it('has begun its requests before the listener returns: outliving it, uncompressed, without credentials', () => {
+  it('has started its requests before the listener returns: they outlive it, uncompressed, without credentials', () => {
     const service = createService();
     const { client } = createClient(service, { compress: true });
     for (let level = 0; level < 30; level += 1) client.track('level_done', { level });
@@ -29,7 +29,7 @@ describe('a page that is hidden', () => {
     expect(service.requests[0]?.messages.length).toBe(30);
   });
 
-  it('sends no more than the browser lets be under way, however often it is hidden', async () => {
+  it('sends no more at once than the browser allows, however often it is hidden', async () => {
     const service = createService();
     service.otherwise = 'hangs';
     const { client } = createClient(service);
@@ -48,7 +48,7 @@ describe('a page that is hidden', () => {
     expect(bytes).toBeGreaterThan(QUOTA_BYTES - 2 * 1024);
   });
 
-  it('sends what is under way once more, since that ends with the page', async () => {
+  it('sends again what is under way, since an ordinary request ends with the page', async () => {
     const service = createService('hangs');
     const { client } = createClient(service, { batchMessagesMax: 1 });
     const id = client.track('one');
@@ -75,7 +75,7 @@ describe('a page that is hidden', () => {
     expect(service.stored.size).toBe(2);
   });
 
-  it('sends nothing while the service wants to be left alone', async () => {
+  it('sends nothing while the service has asked the client to wait', async () => {
     const service = createService('too many');
     const { client } = createClient(service);
     client.track('one');
@@ -87,7 +87,7 @@ describe('a page that is hidden', () => {
     expect(service.requests.length).toBe(1);
   });
 
-  it('reports once what two requests are told', async () => {
+  it('reports a rejection once although two requests are answered with it', async () => {
     const service = createService('all rejected', 'all rejected');
     const { client, reports } = createClient(service);
     const id = client.track('one');

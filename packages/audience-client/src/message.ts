@@ -1,4 +1,4 @@
-/** What leaves and what comes back, by the names of the wire. */
+/** What is sent and what is answered, under the names used on the wire. */
 
 export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
 export const IDENTITY_TYPES = [
@@ -7,9 +7,9 @@ export const IDENTITY_TYPES = [
 ];
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 export type Surface = 'web' | 'pixel' | 'unity' | 'unreal';
-/** `none`: nothing leaves. `anonymous`: no user id leaves. `full`: everything does. */
+/** `none`: nothing is sent. `anonymous`: no user id is sent. `full`: everything is sent. */
 export type ConsentLevel = 'none' | 'anonymous' | 'full';
-/** Free-form keys and values that JSON can say. */
+/** Any keys and values that JSON can express. */
 export type Properties = Record<string, unknown>;
 
 export interface EventContext {
@@ -49,7 +49,10 @@ export interface Message {
   test?: boolean;
 }
 
-/** One rejected message, as the service says it. `code` is an open set: match it, do not enumerate it. */
+/**
+ * One rejected message, as the service reports it. The service may add codes: compare `code` with those you know, and
+ * expect others.
+ */
 export interface MessageRejection {
   messageId: string;
   errors: { field: string; code: string; message: string }[];
@@ -57,7 +60,7 @@ export interface MessageRejection {
 
 /** Messages in one batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
-/** Browsers let 64 KiB of keepalive bodies be under way at once; the rest is for whatever else the page sends. */
+/** Browsers allow 64 KiB of keepalive bodies to be under way at once. The rest is left to the page's other requests. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
 /** The service rejects a larger message. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
@@ -70,7 +73,7 @@ export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath:
 /** Characters of every other string of `context`. */
 export const CONTEXT_CHARACTERS_MAX_ELSE = 256;
 
-/** UUID of version 4. `randomUUID` is missing on pages without TLS. */
+/** UUID of version 4. `crypto.randomUUID` is missing on pages without TLS. */
 export function createMessageId(): string {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -53,12 +53,12 @@ describe('a call that the service would reject', () => {
     ]);
   });
 
-  it('is said without consent too: who builds the game has not agreed to anything yet', () => {
+  it('is reported without consent too: a developer who tries the client has set none yet', () => {
     createClient(createService(), { consent: undefined }).client.track('');
     expect(said.error).toEqual([expect.stringContaining('eventName is empty.')]);
   });
 
-  it('is any that the contract rejects, and none that it accepts, whatever the text', async () => {
+  it('is reported exactly when the contract rejects its values, whatever the text', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
       fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
@@ -88,7 +88,7 @@ describe('a call that the service would reject', () => {
     expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
   });
 
-  it('registers nothing that JSON cannot say, so that later messages are not lost by it', async () => {
+  it('registers nothing that JSON cannot say, so that no later message is lost because of it', async () => {
     const service = createService();
     const { client } = createClient(service);
     client.register({ gold: 3n });
@@ -137,7 +137,7 @@ describe('any value at all', () => {
 });
 
 describe('texts of the page', () => {
-  it('never lose half a character to the client, wherever they are cut', async () => {
+  it('are never cut in the middle of a character', async () => {
     const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });
     await fc.assert(
       fc.asyncProperty(title, async (pageTitle) => {
@@ -155,7 +155,7 @@ describe('texts of the page', () => {
 });
 
 describe('what consent keeps back', () => {
-  it('is said once, with what is dropped and how to change it', () => {
+  it('is reported once, with what is dropped and how to change that', () => {
     const { client } = createClient(createService(), { consent: undefined });
     for (const name of ['a', 'b', 'c']) client.track(name);
     client.identify('u-1');
@@ -164,7 +164,7 @@ describe('what consent keeps back', () => {
     ]);
   });
 
-  it('is said once for identify and alias when the consent is anonymous', () => {
+  it('is reported once for identify and alias when the consent is anonymous', () => {
     const { client } = createClient(createService(), { consent: 'anonymous' });
     client.track('a');
     expect(said.warn).toEqual([]);
@@ -177,7 +177,7 @@ describe('what consent keeps back', () => {
 });
 
 describe('what the service refuses', () => {
-  it('is said on the console when the game does not listen', async () => {
+  it('is shown on the console when the game has no listener', async () => {
     const service = createService('some rejected', 'unauthorised');
     const { client } = createClient(service, { onRejected: undefined, onDropped: undefined });
     client.track('one');
@@ -191,7 +191,7 @@ describe('what the service refuses', () => {
     ]);
   });
 
-  it('is the listener’s alone when the game listens', async () => {
+  it('goes to the listener alone when the game has one', async () => {
     const { client } = createClient(createService('unauthorised'));
     client.track('one');
     await client.flush();
@@ -200,7 +200,7 @@ describe('what the service refuses', () => {
 });
 
 describe('debug', () => {
-  it('says what is queued, sent, answered and dropped, and is off unless asked for', async () => {
+  it('shows what is queued, sent, answered and dropped, and is off by default', async () => {
     const service = createService('taken', 'unauthorised');
     const { client } = createClient(service, { debug: true });
     client.track('one');

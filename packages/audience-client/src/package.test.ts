@@ -10,7 +10,7 @@ import { openBrowser, type PageGlobals } from './test/open-browser.ts';
 import { type FolderSite, openFolder } from './test/open-folder.ts';
 import { createGame, type Game } from './test/package.ts';
 
-/** The promise of the README, for what a page loads by script tag. */
+/** What the README promises to a page that loads the client by a script tag. */
 const CORE_GZIPPED_BYTES_MAX = 6 * 1000;
 const DIST = '/node_modules/@playline/audience-client/dist';
 const OPTIONS = "{ baseUrl: location.origin, publishableKey: 'pk_svcapik-1', surface: 'web', consent: 'full' }";
@@ -58,7 +58,7 @@ describe('what npm pack makes', () => {
     ]);
   });
 
-  it('holds modules, types, scripts, their source maps and papers, and neither tests nor sources', () => {
+  it('holds modules, types, scripts, their source maps, README and licence, and neither tests nor sources', () => {
     const strange = game
       .files()
       .filter((file) => !/^dist\/.*\.(js|js\.map|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(file));
@@ -68,11 +68,11 @@ describe('what npm pack makes', () => {
       expect(game.files()).toContain(file);
   });
 
-  it('has a manifest whose every path is there, and that asks for nothing', () => {
+  it('has a package.json whose paths all exist, and that asks for no dependency', () => {
     const manifest = JSON.parse(read('package.json'));
     for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
       expect(manifest).not.toHaveProperty(name);
-    // Scripts that npm runs where a package is packed, and never where it is installed.
+    // npm runs these two scripts when a package is packed, never when it is installed.
     expect(Object.keys(manifest.scripts)).toEqual(['prepack', 'postpack']);
     const paths = JSON.stringify(manifest).match(/\.\/dist\/[\w./-]+/g) ?? [];
     expect(paths.length).toBeGreaterThan(6);
@@ -100,7 +100,7 @@ describe('what npm pack makes', () => {
 });
 
 describe('npm pack', () => {
-  it('leaves the folder as it was, be it after a pack that was killed', () => {
+  it('leaves the folder as it was, also after an earlier pack that was killed', () => {
     for (const name of ['package.json', 'README.md'])
       expect(readFileSync(join(game.source, name), 'utf8')).toBe(
         readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
@@ -127,7 +127,7 @@ describe('the installed package', () => {
     });
   });
 
-  it('gives a TypeScript project types that stand alone and find mistakes', async () => {
+  it('gives a TypeScript project types that need no other package and find mistakes', async () => {
     const tsc = join(CHECKOUT, 'node_modules', 'typescript', 'bin', 'tsc');
     const start = `import { openAudienceClient, type AudienceClient } from '@playline/audience-client';
       import { openAutocapture } from '@playline/audience-client/autocapture';
@@ -187,7 +187,7 @@ describe('the installed package', () => {
   });
 });
 
-/** A page of an empty profile, whose faults fail the test. */
+/** A page in an empty browser profile. Any fault of it fails the test. */
 async function openPage(name: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   page.on('pageerror', (error) => {
@@ -198,7 +198,7 @@ async function openPage(name: string): Promise<Page> {
   return page;
 }
 
-/** Calls in the page, which sees nothing but its globals. */
+/** Runs a function inside the page, where it sees nothing but the page's globals. */
 function call<T>(
   page: Page,
   action: (globals: PageGlobals & Required<Pick<Host, 'history'>>) => T,
@@ -206,7 +206,7 @@ function call<T>(
   return page.evaluate(`(${action})(globalThis)`) as Promise<Awaited<T>>;
 }
 
-/** What the page's person has sent, in the order in which it was made. */
+/** The messages of this page's person, in the order in which they were made. */
 async function messagesOf(page: Page) {
   const anonymousId = await call(page, ({ client }) => client.anonymousId);
   return until('the messages have arrived', () => {

@@ -14,15 +14,15 @@ export interface PostOptions {
 
 export interface Post {
   /**
-   * Posts one body and says what the answer means; never throws. With `keepalive` the request is started before this
-   * returns and outlives the page.
+   * Posts one body and returns what the answer means; never throws. With `keepalive` the request starts before this
+   * returns, and outlives the page.
    */
   send(body: string, keepalive: boolean): Promise<Answer>;
-  /** Ends what is under way: it is `later` then. */
+  /** Cancels the requests under way. Their answer then counts as `later`. */
   abort(): void;
 }
 
-/** Below this a body fits one packet whether compressed or not. */
+/** A smaller body fits into one packet with or without compression. */
 const GZIP_BYTES_MIN = 1024;
 
 export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: PostOptions): Post {
@@ -30,7 +30,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
   const send = async (text: string, keepalive: boolean): Promise<Answer> => {
     const stop = new AbortController();
     underWay.add(stop);
-    // Not AbortSignal.timeout: its timer cannot be taken back when the answer is there.
+    // Not AbortSignal.timeout: its timer cannot be cleared once the answer has come.
     const timer = setTimeout(() => stop.abort(), requestTimeoutMs);
     try {
       const zipped = !keepalive && compress && text.length >= GZIP_BYTES_MIN && (await gzip(text));
@@ -39,7 +39,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
         headers: zipped ? { ...headers, 'content-encoding': 'gzip' } : headers,
         body: zipped || text,
         keepalive,
-        // Credentials would need an origin by name, which an answer for any origin does not give.
+        // Credentials would force the service to name the page's origin; its answer allows any origin.
         credentials: 'omit',
         signal: stop.signal,
       });
@@ -59,7 +59,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
   };
 }
 
-/** `null` where the platform cannot: the body then goes as it is. */
+/** `null` where the platform cannot compress: the body is then sent uncompressed. */
 async function gzip(text: string): Promise<ArrayBuffer | null> {
   const { CompressionStream } = host;
   if (!CompressionStream) return null;

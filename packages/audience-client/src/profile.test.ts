@@ -50,7 +50,7 @@ describe('identify', () => {
     },
   );
 
-  it('is not taken from a store in which something else has written', async () => {
+  it('ignores what another script has written into the store', async () => {
     for (const text of ['{', '"u-1"', '[]', '{"userId":3}', '{"userId":"u","identityType":"Steam"}', 'null']) {
       const store = createMemoryStore();
       for (const key of ['user', 'registered', 'anonymousId']) store.set(`audience:${key}`, text);
@@ -97,7 +97,7 @@ describe('registered properties', () => {
     expect(await sentByNextPage(store)).not.toHaveProperty('properties');
   });
 
-  it('are as they were when registered, whatever the game does to its object', async () => {
+  it('stay as they were when registered, whatever the game does to its object later', async () => {
     const [service, given] = [createService(), { items: ['sword'] }];
     const { client } = createClient(service);
     client.register(given);
@@ -107,7 +107,7 @@ describe('registered properties', () => {
     expect(service.requests[0]?.messages[0]?.properties).toEqual({ items: ['sword'] });
   });
 
-  it('given before the consent are kept back with everything else, and used after it', async () => {
+  it('given before the consent are kept in memory only, and used once it is given', async () => {
     const [service, store] = [createService(), createMemoryStore()];
     const { client } = createClient(service, { store, consent: undefined });
     client.register({ build: '1.2' });
@@ -122,7 +122,7 @@ describe('registered properties', () => {
 });
 
 describe('reset', () => {
-  it('leaves nothing of the person to later pages', async () => {
+  it('leaves later pages nothing of the person', async () => {
     const store = createMemoryStore();
     const { client } = createClient(createService(), { store });
     client.identify('u-1');

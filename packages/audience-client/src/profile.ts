@@ -10,7 +10,10 @@ const REGISTERED_KEY = 'audience:registered';
 
 export type User = Pick<Message, 'userId' | 'identityType'>;
 
-/** Who and what every message speaks of. In memory; in the store as far as the consent allows. */
+/**
+ * The person and the properties that every message carries. Kept in memory, and in the store as far as the consent
+ * allows.
+ */
 export interface Profile {
   readonly anonymousId: string;
   /** Empty when nobody is signed in. */
@@ -18,15 +21,15 @@ export interface Profile {
   /** Merged into the properties of track, page and screen. */
   readonly registered: Properties;
   setUser(user: User): void;
-  /** `properties` must be what JSON can say. */
+  /** `properties` must be something that JSON can express. */
   setRegistered(properties: Properties): void;
-  /** Another person from now on. */
+  /** From now on messages are another person's. */
   reset(): void;
-  /** Keeps, takes up or forgets what this level allows: README, "Consent". */
+  /** Stores, restores or forgets what this consent level allows: see "Consent" in the README. */
   setConsent(level: ConsentLevel): void;
 }
 
-/** Reads the store, and leaves it as it is until `setConsent`. */
+/** Reads the store, and changes nothing in it until `setConsent`. */
 export function createProfile(store: AudienceStore): Profile {
   let level: ConsentLevel = 'none';
   let user: User = {};
@@ -72,7 +75,10 @@ export function createProfile(store: AudienceStore): Profile {
   };
 }
 
-/** What something else has written into the store is as if it were not there: it would cost every message. */
+/**
+ * Another script may have written nonsense into the store. It is ignored, since it would make the service reject every
+ * message.
+ */
 function readObject(store: AudienceStore, key: string): Properties {
   const properties = attempt(() => JSON.parse(store.get(key) ?? '{}'), {}) ?? {};
   return findFault('page', { properties }) === '' ? properties : {};

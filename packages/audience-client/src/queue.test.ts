@@ -61,7 +61,7 @@ describe('the queue', () => {
     expect(reports.dropped.map(({ reason }) => reason)).toEqual(['unserialisable', 'unserialisable']);
   });
 
-  it('keeps what a message said when it was tracked, whatever becomes of the object', async () => {
+  it('keeps a message as it was when it was tracked, whatever the game does to the object later', async () => {
     const service = createService();
     const { client } = createClient(service);
     const properties = { level: 1 };
@@ -98,7 +98,7 @@ describe('the store', () => {
     expect(service.stored.size).toBe(1);
   });
 
-  it('does not give what is older than the service accepts, nor what is no message', async () => {
+  it('gives back nothing that is too old for the service, and nothing that is no message', async () => {
     const store = createMemoryStore();
     const service = createService('unreachable');
     const old = createClient(service, { store });
@@ -126,7 +126,7 @@ describe('the store', () => {
     expect(two.client.anonymousId).toBe(one.client.anonymousId);
   });
 
-  it('shared by two clients loses nothing and sends little twice', async () => {
+  it('shared by two clients loses nothing and sends almost nothing twice', async () => {
     const store = createMemoryStore();
     const service = createService();
     const one = createClient(service, { store });
@@ -136,7 +136,8 @@ describe('the store', () => {
     await two.client.flush();
     await one.client.flush();
     expect([...service.stored.keys()].sort()).toEqual([ofOne, ofTwo].map(String).sort());
-    // The second client had taken up the first one's message; the first saw that it was settled.
+    // The second client had loaded the first one's message; the first then saw in the store that the message was
+    // settled.
     expect(service.requests.length).toBe(1);
   });
 });

@@ -5,19 +5,19 @@ import { attempt, type Shelf } from './shelf.ts';
 /** One unsent message. */
 export interface Entry {
   readonly id: string;
-  /** Where the store has it; sorts by age. */
+  /** Its key in the store; keys sort by age. */
   readonly key: string;
-  /** JSON. The store's version wins while `kept`: another tab may have settled or changed it. */
+  /** The message as JSON. While `kept` is true the store's version wins: another tab may have settled or changed it. */
   text: string;
-  /** Of the text and the comma behind it. */
+  /** Bytes of the text and of the comma after it. */
   bytes: number;
-  /** False when the store would not take it. */
+  /** False when the store refused it. */
   kept: boolean;
-  /** Rises with each entry of this queue. */
+  /** A number that grows with each entry of this queue. */
   readonly order: number;
-  /** Requests under way that carry it. */
+  /** How many requests under way carry this entry. */
   requests: number;
-  /** One of them outlives the page. */
+  /** True when one of those requests outlives the page. */
   leaving: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Batch {
   readonly body: string;
   readonly bytes: number;
   readonly entries: Entry[];
-  /** Its request outlives the page. */
+  /** True when its request outlives the page. */
   readonly leaving: boolean;
 }
 
@@ -43,22 +43,23 @@ export interface Queue {
   readonly size: number;
   /** `order` of the newest entry. */
   readonly newest: number;
-  /** Takes up what the store holds and this queue does not: of an earlier page, or of another tab. */
+  /** Loads the entries of the store that this queue lacks: an earlier page or another tab wrote them. */
   load(): void;
   add(id: string, text: string): void;
   /**
-   * The oldest that fit; null when there is none. They stay until `remove`. What a request that outlives the page has is
-   * not taken; what another has is, so that requests of the other kind are for the caller to make one at a time.
-   * @param leaving marks what is taken as that of a request that outlives the page
+   * Takes the oldest entries that fit into one batch; null when there is none. They stay in the queue until `remove`.
+   * Entries that a request which outlives the page carries are not taken. Those that an ordinary request carries are,
+   * so the caller must make ordinary requests one at a time.
+   * @param leaving true when the request of this batch outlives the page
    */
   take(limits: BatchLimits, leaving?: boolean): Batch | null;
-  /** Whether something waits that is as old as `order`, or a whole batch. */
+  /** Whether an entry as old as `order` waits, or enough entries for a whole batch. */
   isDue(order: number, limits: BatchLimits): boolean;
-  /** Ends a request: its entries may be taken again. */
+  /** A request has ended: its entries may be taken again. */
   release(batch: Batch): void;
-  /** Gives those that were still there. */
+  /** Returns those that were still in the queue. */
   remove(entries: Entry[]): Entry[];
-  /** Replaces each message; null removes it. */
+  /** Replaces each message by what `change` returns; null removes it. */
   rewrite(change: (message: Message) => Message | null): void;
 }
 
@@ -74,7 +75,7 @@ interface State extends QueueOptions {
   newest: number;
 }
 
-/** A bounded queue; each entry is also in the store from the moment it is added until it is settled. */
+/** A bounded queue. Each entry is also in the store, from when it is added until it is settled. */
 export function createQueue(options: QueueOptions): Queue {
   const state: State = { ...options, entries: [], bytes: 0, newest: 0 };
   return {
@@ -155,7 +156,7 @@ function trim(state: State): void {
   let [count, bytes] = [state.entries.length, state.bytes];
   for (const entry of state.entries) {
     if (count <= state.messagesMax && bytes <= state.bytesMax) break;
-    // What is under way is about to be settled: dropping it would report what may be delivered.
+    // A request carries it, so it may be delivered at this moment. Reporting it as dropped could be wrong.
     if (entry.requests > 0) continue;
     gone.push(entry);
     count -= 1;
@@ -187,7 +188,7 @@ function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null
   return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, leaving };
 }
 
-/** Takes over what another tab wrote; false when it has settled the message. */
+/** Takes over what another tab has written; returns false when that tab has settled the message. */
 function refresh(state: State, entry: Entry): boolean {
   const text = entry.kept ? state.shelf.read(entry.key, entry.text) : entry.text;
   if (text === null) return false;
@@ -212,7 +213,7 @@ function rewrite(state: State, change: (message: Message) => Message | null): vo
       continue;
     }
     replace(state, entry, JSON.stringify(message));
-    // Removed first: what the store refuses to change must not stay there as it was.
+    // Removed first: if the store refuses the changed text, the old text must not stay in it.
     state.shelf.remove(entry.key);
     entry.kept = state.shelf.put(entry.key, entry.text);
   }

@@ -1,7 +1,7 @@
 import { ID_CHARACTERS_MAX, IDENTITY_TYPES, type Message, type MessageType } from './message.ts';
 import type { AudienceClientOptions } from './options.ts';
 
-/** What the service requires of a message of this type, besides what every message needs. */
+/** What the service requires of a message of this type, besides what it requires of every message. */
 const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } = {
   track: ['eventName'],
   identify: ['userId'],
@@ -9,8 +9,8 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 };
 
 /**
- * What the service would reject for certain, so that who wrote the call reads it at once and not in an answer.
- * @returns a sentence; '' when there is nothing to say
+ * Finds what the service would certainly reject, so that the developer sees it at the call and not in an answer.
+ * @returns a sentence; '' when there is no fault
  */
 export function findFault(type: MessageType, fields: Partial<Message>): string {
   for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is missing.`;
@@ -32,10 +32,10 @@ function faultOf(name: string, value: unknown): string {
 function faultOfText(name: string, value: unknown): string {
   if (typeof value !== 'string') return `${name} must be text.`;
   if (value.trim() === '') return `${name} is empty.`;
-  // By code points, as the service counts: an emoji is one.
+  // Counted in code points, as the service does: an emoji is one.
   const { length } = [...value];
   if (length > ID_CHARACTERS_MAX) return `${name} has ${length} characters; ${ID_CHARACTERS_MAX} at most.`;
-  // Elsewhere the service stores a replacement character; an id that was altered would be somebody else's.
+  // In other fields the service stores a replacement character. A changed id, however, would be another person's id.
   return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds half a character.` : '';
 }
 

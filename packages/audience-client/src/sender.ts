@@ -17,36 +17,44 @@ export interface SenderOptions {
 export interface Sender {
   /** To be called after each message that was queued. */
   onQueued(): void;
-  /** Gives the number of messages still unsent. */
+  /** Resolves to the number of messages still unsent. */
   flush(): Promise<number>;
-  /** The page may end at any time from now on: starts requests that outlive it, before this returns. */
+  /** The page may end at any time from now on. Starts requests that outlive it before this method returns. */
   leave(): void;
-  /** The network is back. */
+  /** Called when the network is back. */
   resume(): void;
   close(): Promise<number>;
 }
 
-/** First wait after a failure; doubled with each one that follows. */
+/** First wait in milliseconds after a failure; it doubles with each failure that follows. */
 const RETRY_MIN_MS = 1000;
-/** A page that is open for minutes only should try again while it is. */
+/** A page is often open for a few minutes only, and should try again within them. */
 const RETRY_MAX_MS = 60_000;
 
 interface State extends SenderOptions {
   timer: ReturnType<typeof setTimeout> | undefined;
   running: Promise<void> | null;
   closed: boolean;
-  /** Entries up to this order were asked to leave. */
+  /** Entries up to this `order` have been asked to leave. */
   due: number;
   failures: number;
-  /** By `performance.now()`: our own back-off, which a last attempt passes over. A clock that is set must not end it. */
+  /**
+   * By `performance.now()`: the end of our own back-off, which `close` ignores. Not the wall clock, since that may be
+   * set.
+   */
   retryAtMs: number;
-  /** By `performance.now()`: the service's Retry-After, which nothing passes over. A new page asks once more. */
+  /**
+   * By `performance.now()`: the end of the service's Retry-After, which nothing ignores. Only a new page asks again.
+   */
   refusedUntilMs: number;
-  /** Bytes of requests under way that outlive the page. */
+  /** Bytes of requests under way that will outlive the page. */
   leavingBytes: number;
 }
 
-/** Sends one batch at a time: when enough wait, when the oldest has waited long enough, and when the page is left. */
+/**
+ * Sends one batch at a time: when enough messages wait, when the oldest has waited long enough, and when the page is
+ * closed.
+ */
 export function openSender(options: SenderOptions): Sender {
   const state: State = {
     ...options,
@@ -85,7 +93,7 @@ function maySend({ retryAtMs, refusedUntilMs }: State): boolean {
 
 async function flush(state: State): Promise<number> {
   state.due = state.queue.newest;
-  // Begun in a later turn, so that `running` is set before it can end.
+  // Started in a later turn of the event loop, so that `running` is set before it can end.
   state.running ??= Promise.resolve().then(() => drain(state));
   await state.running;
   return state.queue.size;
@@ -111,7 +119,7 @@ function schedule(state: State): void {
     },
     Math.max(state.flushIntervalMs, waitMs),
   );
-  // Node: a process that has nothing else to do may end; `close` is there to send the rest.
+  // In Node a process that has nothing else to do may exit; `close` is there to send the rest.
   (state.timer as { unref?(): void }).unref?.();
 }
 
@@ -122,7 +130,8 @@ function leave(state: State): void {
     const batch = state.queue.take({ ...limitsOf(state), bytesMax: room }, true);
     if (!batch) return;
     state.leavingBytes += batch.bytes;
-    // Never awaited: whether it arrived is known only if the page lives on; if not, the next one sends it again.
+    // Not awaited: only a page that lives on learns whether it arrived. If this one does not, the next page sends it
+    // again.
     void state.post.send(batch.body, true).then((answer) => {
       state.leavingBytes -= batch.bytes;
       settle(state, batch, answer);
@@ -132,14 +141,15 @@ function leave(state: State): void {
 }
 
 /**
- * At least once: a message leaves queue and store here alone, on the service's word, or when it is dropped and reported.
+ * This is the only place where a message leaves queue and store: when the service has answered for it, or when it is
+ * dropped and reported. So delivery is at least once.
  */
 function settle(state: State, batch: Batch, answer: Answer): void {
   state.queue.release(batch);
   if (answer.kind === 'later') {
     const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** state.failures);
     state.failures += 1;
-    // Half of it random: clients that failed together do not come back together.
+    // Half of the wait is random, so that clients that failed together do not come back together.
     const jitteredMs = backOffMs * (0.5 + Math.random() / 2);
     state.retryAtMs = performance.now() + jitteredMs;
     if (answer.afterMs > 0) state.refusedUntilMs = performance.now() + answer.afterMs + jitteredMs;

@@ -1,7 +1,7 @@
 import { EVENT_AGE_MAX_MS, MESSAGE_BYTES_MAX } from './message.ts';
 import type { AudienceStore } from './store.ts';
 
-/** What a store throws must not reach the game: the client then goes on in memory. */
+/** Exceptions of a store must not reach the game. The client then goes on in memory. */
 export function attempt<T>(action: () => T, otherwise: T): T {
   try {
     return action();
@@ -12,23 +12,27 @@ export function attempt<T>(action: () => T, otherwise: T): T {
 
 /** Messages in the store, one entry each. No method throws. */
 export interface Shelf {
-  /** False when the store would not take it. */
+  /** False when the store refused it. */
   put(key: string, text: string): boolean;
-  /** Null when it is gone; `otherwise` when the store cannot tell. */
+  /** Null when the store no longer has it; `otherwise` when the store cannot be read. */
   read(key: string, otherwise: string): string | null;
   remove(key: string): void;
-  /** All that are here, the oldest first. */
+  /** All messages in the store, the oldest first. */
   list(): { key: string; text: string; expired: boolean }[];
   /** A key that sorts by time, then by `order`. */
   keyOf(id: string, order: number): string;
   idOf(key: string): string;
 }
 
-/** @param prefix what all keys begin with: messages of another publishable key are not ours to send */
+/**
+ *
+ * @param prefix start of every key: messages of another publishable key are not ours to send
+ */
 export function createShelf(store: AudienceStore, prefix: string): Shelf {
   const remove = (key: string) => attempt(() => store.remove(key), undefined);
   const isSound = (text: string | null): text is string =>
-    // One that is no JSON would cost the whole batch, one too large would never leave.
+    // Text that is no JSON would make the service refuse the whole batch, and text that is too large would never be
+    // sent.
     text !== null && text.length <= MESSAGE_BYTES_MAX && attempt(() => JSON.parse(text), null) !== null;
   return {
     put: (key, text) =>
@@ -39,7 +43,7 @@ export function createShelf(store: AudienceStore, prefix: string): Shelf {
     read: (key, otherwise) => attempt(() => store.get(key), otherwise),
     remove,
     list() {
-      // By the wall clock: messages outlive the page, and a monotonic clock begins anew with each.
+      // By the wall clock: messages outlive the page, and a monotonic clock starts again with each page.
       const listedAt = Date.now();
       const oldest = prefix + toStamp(listedAt - EVENT_AGE_MAX_MS);
       const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));

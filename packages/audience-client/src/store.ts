@@ -1,9 +1,9 @@
 import { host } from './host.ts';
 
 /**
- * Where unsent messages and the anonymous id outlive the page or the process: one entry a message, so that tabs that
- * share a store never write each other's. Synchronous, because a page that is being closed waits for nothing. A method
- * may throw (quota, blocked storage); the client then goes on in memory.
+ * Keeps unsent messages and the anonymous id beyond the page or the process. Each message is one entry, so that tabs
+ * which share a store never overwrite each other's. Its methods are synchronous, because a page that is closing waits
+ * for nothing. They may throw (quota, blocked storage): the client then goes on in memory.
  */
 export interface AudienceStore {
   get(key: string): string | null;
@@ -12,7 +12,7 @@ export interface AudienceStore {
   keys(): string[];
 }
 
-/** A store that ends with the process. */
+/** A store in memory, which is lost when the process ends. */
 export function createMemoryStore(): AudienceStore {
   const entries = new Map<string, string>();
   return {
@@ -23,10 +23,11 @@ export function createMemoryStore(): AudienceStore {
   };
 }
 
-/** `localStorage` of a page; a memory store where there is none or it is blocked. */
+/** `localStorage` of a page, or a memory store where that is missing or blocked. */
 export function createBrowserStore(): AudienceStore {
   try {
-    // Other runtimes have a `localStorage` too, which is a file of the whole process or a warning.
+    // Only on a page: other runtimes have a `localStorage` too, which is one file for the whole process or only prints
+    // a warning.
     const storage = host.document && host.localStorage;
     if (storage)
       return {
@@ -36,7 +37,7 @@ export function createBrowserStore(): AudienceStore {
         keys: () => Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? ''),
       };
   } catch {
-    // Reading the property alone throws where the user has blocked storage.
+    // Where the user has blocked storage, reading the property already throws.
   }
   return createMemoryStore();
 }

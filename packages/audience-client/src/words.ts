@@ -4,11 +4,11 @@ import type { Post } from './post.ts';
 
 const PREFIX = '[playline]';
 
-/** What the client says on the console to whoever builds the game. */
+/** What the client writes to the console for the developer of the game. */
 export interface Words {
-  /** A call that was wrong; always said. */
+  /** A wrong call; always reported. */
   wrong(call: string, fault: string): void;
-  /** A call that this level does not allow; said once for each level. */
+  /** A call that this consent level does not allow; reported once for each level. */
   withheld(call: string, level: ConsentLevel): void;
   /** With `debug` only. */
   note(...words: unknown[]): void;
@@ -35,7 +35,7 @@ export function createWords({ debug, onRejected, onDropped }: AudienceClientOpti
       );
     },
     onRejected: createReport(onRejected ?? ((one) => warn('The service rejected a message.', one)), note),
-    // Consent that is withdrawn is no fault: it is said when asked for.
+    // Consent that was withdrawn is no fault, so it is reported only with `debug`.
     onDropped: createReport(
       onDropped ?? ((one) => ['consent', 'invalid'].includes(one.reason) || warn('Messages were dropped.', one)),
       note,
@@ -43,7 +43,7 @@ export function createWords({ debug, onRejected, onDropped }: AudienceClientOpti
   };
 }
 
-/** A listener of the caller's that throws must not stop the delivery. */
+/** A listener of the game that throws must not stop the delivery. */
 function createReport<T>(listener: (report: T) => void, note: Words['note']): (report: T) => void {
   return (report) => {
     note('not stored:', report);
@@ -55,7 +55,7 @@ function createReport<T>(listener: (report: T) => void, note: Words['note']): (r
   };
 }
 
-/** Notes each request and what its answer means. The request still begins before `send` returns. */
+/** Writes each request and the meaning of its answer to the console. The request still starts before `send` returns. */
 export function createNotedPost({ send, abort }: Post, note: Words['note']): Post {
   return {
     abort,

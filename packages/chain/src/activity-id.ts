@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** What an activity is on its chain. */
+/** Where an activity is on its chain. */
 export interface ActivityPlace {
   /** Name of the chain. */
   readonly chain: string;
   /** `0x` and 64 hexadecimal digits, in any case. */
   readonly transactionHash: string;
   readonly logIndex: number;
-  /** Which one of an event that tells of several, from 0. */
+  /** The index within an event that describes several activities, from 0. */
   readonly item: number;
 }
 
-/** Names are unique below it; drawn once, never to change: it is in every id that was ever given. */
+/** Namespace of the ids. Drawn once, and must never change: every id that was ever given depends on it. */
 const NAMESPACE = Buffer.from('6f2a1c9e3b7d5e48a0c4d97be1530f86', 'hex');
 
 /**

@@ -5,13 +5,13 @@ import { fromUuidText, toUuidText } from './texts.ts';
 
 /** A secret that cursors are signed with. */
 export interface CursorKey {
-  /** Stands in every cursor that was signed with it: 0 to 255, and never used for another secret. */
+  /** Part of every cursor that was signed with it: 0 to 255, and never reused for another secret. */
   readonly id: number;
   /** At least 32 bytes. */
   readonly secret: Buffer;
 }
 
-/** What a cursor is good for: the same question, further on. */
+/** The question that a cursor belongs to: it can only continue that one. */
 export interface CursorScope {
   /** Name of the chain. */
   readonly chain: string;
@@ -24,7 +24,7 @@ export interface CursorPlace {
   readonly direction: Direction;
 }
 
-/** A cursor that was read, or why it is none of ours or not for this question. */
+/** A cursor that was read, or the reason why it is not ours, or not for this question. */
 export type ReadCursor =
   | { readonly ok: true; readonly place: CursorPlace }
   | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
@@ -48,10 +48,10 @@ const PREVIOUS = 1;
 const AFTER = 2;
 
 /**
- * Creates what writes and reads cursors. The first key signs; all are accepted, so a new one is put in front, and the
- * former one taken away when nobody holds its cursors any more. Whoever takes a key away sends its readers back to the
- * beginning.
- * @throws RangeError for keys that cannot be used; its words hold no secret
+ * Creates the functions that write and read cursors. The first key signs, and all are accepted. To change the key, put
+ * a new one in front, and remove the old one when nobody has its cursors any more. Removing a key sends readers with
+ * its cursors back to the beginning.
+ * @throws RangeError for keys that cannot be used; its message contains no secret
  */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
   const [signing] = keys;
@@ -62,7 +62,7 @@ export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors
     if (secret.length < SECRET_BYTES_MIN)
       throw new RangeError(`the secret of a cursor key has at least ${SECRET_BYTES_MIN} bytes`);
   }
-  // Made once: to make one of a secret takes longer than to sign with it.
+  // Created once: creating a key object takes longer than signing with it.
   const keyOf = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
   const signingKey = keyOf.get(signing.id)!;
   return {
@@ -101,7 +101,10 @@ function toPlace(bytes: Buffer): CursorPlace {
   };
 }
 
-/** Null for a text that no cursor of this version has: one spelling each, so that a cursor can be compared as text. */
+/**
+ * Null for a text that is no cursor of this version. Each cursor has one spelling only, so that cursors can be compared
+ * as text.
+ */
 function toBytes(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');
   const isCursor = bytes.length === CURSOR_BYTES && bytes[0] === VERSION && bytes.toString('base64url') === text;
@@ -112,7 +115,7 @@ function sign(bytes: Buffer, key: KeyObject): Buffer {
   return createHmac('sha256', key).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
 }
 
-/** Of a page a cursor is read and two are written, all of one scope. */
+/** Cached: for a page one cursor is read and two are written, all with the same scope. */
 const hashes = new WeakMap<CursorScope, Buffer>();
 
 function hashScope(scope: CursorScope): Buffer {

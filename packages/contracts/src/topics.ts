@@ -117,13 +117,3 @@ export const TOPICS = {
   },
   chainMetadata: mintTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
 } as const satisfies Record<string, Topic>;
-
-/** The topic that keeps records of `topic` that could not be processed, as they were. */
-export function deadLetterTopicOf(topic: Topic): Topic {
-  return { ...topic, name: `${topic.name}.dead`, key: 'as the source', schema: null };
-}
-
-/** Every topic that must exist, dead-letter topics included. */
-export function allTopics(): Topic[] {
-  return Object.values(TOPICS).flatMap((topic) => [topic, deadLetterTopicOf(topic)]);
-}

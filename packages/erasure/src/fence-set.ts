@@ -1,38 +1,44 @@
 import type { FenceQuestion } from '@playline/contracts';
 import type { ErasureRecords } from './records.ts';
 
-/** All fences that stand, in memory: for whoever writes what may be about a person. */
+/** All fences, in memory: for services that write what may be about a person. */
 export interface FenceSet {
-  /** Whether every fence is known that was written more than `FENCES_KNOWN_WITHIN_MS` ago. Nothing may be written while not. */
+  /**
+   * Whether every fence is known that was written more than `FENCES_KNOWN_WITHIN_MS` ago. While it is false, nothing
+   * may be written.
+   */
   readonly loaded: boolean;
-  /** False for almost every key that is not fenced, in nanoseconds; the key begins at `start`. */
+  /** Quick check in nanoseconds: false for almost every key that is not fenced. The key begins at `start`. */
   mayHold(source: Buffer, start: number): boolean;
-  /** Whether it happened or was received up to the cut-off of a fence of this identity. */
+  /** Whether it happened, or was received, not later than the cut-off of a fence of this identity. */
   isFenced(question: FenceQuestion): boolean;
 }
 
 /**
- * The eraser waits this long after it has written a fence. Then it takes the end of the log, and waits until writers
- * have committed past it. A record behind that end came later: whoever judges it knows every fence that is older than
- * this, and so this one. Without the wait a message that a gateway was slow to publish would be stored again after the
- * delete.
+ * After writing a fence the eraser waits this long. Then it reads the end of the log and waits until writers have
+ * committed past it. A record after that end came later than the fence: the writer that judges it knows every fence
+ * older than this time, and so this one too. Without the wait, a message that a gateway was slow to publish would be
+ * stored again after the delete.
  */
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
-/** Several tries within that time: a question of a millisecond. */
+/** Allows several tries within that time. One query takes a millisecond. */
 const REFRESH_MS = 1_000;
-/** While nothing is judged and nothing has failed, so that a process at rest, and the store, are at rest: two tries within that time. */
+/**
+ * While nothing is judged and nothing has failed, so that an idle process and the store have little to do. Still two
+ * tries within that time.
+ */
 const REST_REFRESH_MS = 2_000;
-/** Of a question under which nothing comes any more: its connection was cut, and the next one works. */
+/** A query that brings nothing for this long has lost its connection. It is ended, and the next one works. */
 const STALLED_MS = 3_000;
 /**
- * Now and then all fences are read again: a table that was restored from a copy may give the name of an old part to a
- * new one, whose fences would be taken for known. A hundred thousand take a third of a second.
+ * From time to time all fences are read again. If a table was restored from a backup, a new part may have the name of
+ * an old one, and its fences would wrongly count as known. A hundred thousand fences take a third of a second.
  */
 const WHOLE_AGAIN_MS = 600_000;
 
 export interface FenceSetOptions {
   readonly records: Pick<ErasureRecords, 'readFences'>;
-  /** Told of every refresh that failed; the next one follows by itself. */
+  /** Called with the fault of every failed refresh; the next refresh follows by itself. */
   readonly onFault: (fault: unknown) => void;
 }
 
@@ -44,7 +50,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   let freshMs = Number.NEGATIVE_INFINITY;
   let isInUse = false;
   const refresh = async () => {
-    // Of the moment before the question: what is written while it is answered may be missing.
+    // The time before the query: a fence written while it runs may be missing from its answer.
     const askedMs = performance.now();
     const reading = known.begin(askedMs);
     const watch = openWatch(stop.signal);
@@ -57,7 +63,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     } finally {
       watch.close();
     }
-    // Only here is anything known: a reading that was cut short has told some fences of a piece and not others.
+    // Only now do the parts count as known: a reading that was cut short has returned only some fences of a part.
     known.end(reading);
     freshMs = askedMs;
   };
@@ -90,7 +96,10 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
 }
 
-/** The fences of this moment, read once: for whoever looks at what was written. @throws RowsFault */
+/**
+ * All fences of this moment, read once: for checks of what was written.
+ * @throws RowsFault
+ */
 export async function readFenceSet(
   records: Pick<ErasureRecords, 'readFences'>,
 ): Promise<Pick<FenceSet, 'mayHold' | 'isFenced'>> {
@@ -101,13 +110,13 @@ export async function readFenceSet(
 
 interface Reading {
   readonly askedMs: number;
-  /** Pieces that need not be read; none when all is read again. */
+  /** Parts that need not be read again; empty when all are read. */
   readonly known: ReadonlySet<string>;
-  /** Pieces that are known when it has come to its end. */
+  /** Parts that count as known once this reading has reached its end. */
   readonly seen: Set<string>;
 }
 
-/** Keeps which pieces of the table have been read to their end. */
+/** Remembers which parts of the table have been read to their end. */
 function createKnownParts() {
   let known: ReadonlySet<string> = new Set();
   let wholeMs = Number.NEGATIVE_INFINITY;
@@ -123,7 +132,7 @@ function createKnownParts() {
   };
 }
 
-/** Watches over one question: it ends with the set, or when nothing has come for a while. */
+/** Watches one query. Ends it when the set is closed, or when nothing has come for a while. */
 function openWatch(stop: AbortSignal) {
   const question = new AbortController();
   let aliveMs = performance.now();
@@ -158,10 +167,13 @@ function pause(ms: number, stop: AbortSignal): Promise<void> {
   });
 }
 
-/** Bits of a key that the filter goes by: half a megabyte, and one key in four hundred looks like one of 10,000 fenced. */
+/**
+ * How many bits of a key the filter uses: it takes half a megabyte, and with 10,000 fences one key in four hundred
+ * passes by mistake.
+ */
 const FILTER_BITS = 22;
 
-/** Cut-offs by environment and key, and a filter in front of them: almost every row is about nobody who is fenced. */
+/** Cut-offs by environment and key, behind a filter: almost no row is about a fenced person. */
 class Fences {
   readonly #filter = new Uint8Array(2 ** (FILTER_BITS - 3));
   readonly #cutoffs = new Map<string, Map<string, number>>();

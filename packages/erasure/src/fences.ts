@@ -1,19 +1,21 @@
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 
-/** The store whose scripts keep facts and consents out; `ErasureGuards` of `@playline/people` is one. */
+/** The store whose scripts refuse facts and consents; `ErasureGuards` of `@playline/people` fits. */
 export interface FenceGuard {
   fence(cutoffs: readonly Pick<ErasureFence, 'environmentId' | 'key' | 'cutoffMs'>[]): Promise<void>;
 }
 
-/** Fences of erased people, in both stores that keep something out: one for whoever writes rows, one for links and consents. */
+/**
+ * Fences of erased people, in both stores that refuse something: one for writers of rows, one for links and consents.
+ */
 export interface Fences {
   /**
-   * Raises fences, each unless a later one stands. Safe to repeat.
+   * Sets fences; a later fence of an identity stays. Safe to repeat.
    *
-   * In the column store first: from there the other one is built again when it is lost, so a fence that stood in Redis
-   * alone would be forgotten with it.
-   * @throws RowsFault, or a fault of the guard; then it may be called again
+   * The column store comes first. If Redis is lost, its fences are restored from there, so a fence in Redis alone would
+   * be lost with it.
+   * @throws RowsFault, or a fault of the guard: then it may be called again
    */
   raise(fences: readonly ErasureFence[]): Promise<void>;
 }
@@ -28,8 +30,8 @@ export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: 
 }
 
 /**
- * Cut-offs of everybody who is fenced, each identity once: the column store tells a fence that was raised again several
- * times until a merge has folded it, and the latest holds.
+ * Cut-offs of everybody who is fenced, each identity once. Until a merge has folded them, the column store returns a
+ * fence that was raised again several times; the latest cut-off counts.
  * @throws RowsFault
  */
 export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): Promise<ErasureTarget[]> {

@@ -1,6 +1,6 @@
 import type { FactOrder } from './rows.ts';
 
-/** An identity that keeps nothing that happened or was received up to its cut-off. */
+/** An identity about which nothing is stored that happened or was received up to the cut-off. */
 export interface ErasureFence {
   readonly environmentId: string;
   /** 16 bytes. */
@@ -11,11 +11,11 @@ export interface ErasureFence {
   readonly erasureId: Buffer;
 }
 
-/** A fence that stands. */
+/** A fence in the store. */
 export interface StoredFence extends ErasureFence {
   /** When it was written, by the store's clock (epoch milliseconds). */
   readonly fencedAtMs: number;
-  /** The piece of the store that it stands in: one never changes, and whoever has read it need not read it again. */
+  /** The part of the store that contains it. A part never changes, so it need not be read twice. */
   readonly part: string;
 }
 
@@ -31,27 +31,27 @@ export interface FoundLink {
   readonly a: Buffer;
   readonly b: Buffer;
   readonly receivedAtMs: number;
-  /** Where the fact stood that said so last: an unlink behind it may be decided later. */
+  /** Where the last fact was that said so. An unlink after it may be decided later. */
   readonly last: FactOrder;
-  /** From this cut-off on the two are parted; null: never, as far as was known. */
+  /** From this cut-off on the two are separated; null if never, as far as was known. */
   readonly unlinkedAtMs: number | null;
 }
 
-/** An accepted erasure, as it stands on its topic. Times are epoch milliseconds, keys and ids 16 bytes. */
+/** An accepted erasure, as its topic has it. Times are epoch milliseconds, keys and ids 16 bytes. */
 export interface ErasureRequest {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
-  /** Of the same person: whom the gateway knew of, then whom the eraser has found. */
+  /** Other identities of the same person: those that the gateway knew, then those that the eraser found. */
   readonly memberKeys: readonly Buffer[];
-  /** What the eraser has found and takes away, with its own times. Absent where there is nothing. */
+  /** Links that the eraser found and removes, with their own times. Absent when there are none. */
   readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
   readonly traceId: string;
 }
 
-/** Everybody whom a request names, also as an end of a link. */
+/** Everybody whom a request names, also as one end of a link. */
 export function namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Buffer[] {
   return [...subjectKeys, ...memberKeys, ...links.flatMap(({ a, b }) => [a, b])];
 }
@@ -67,20 +67,20 @@ export interface ErasureReceipt {
   readonly acceptedAt: number;
   readonly fencedAt: number;
   readonly visiblyErasedAt: number;
-  /** Null until no row stands in a file any more. */
+  /** Null until no file contains a row. */
   readonly physicallyErasedAt: number | null;
   readonly logExpiresAt: number;
-  /** Null until every partition begins behind `logEnds`. */
+  /** Null until every partition begins at or after its entry in `logEnds`. */
   readonly logExpiredAt: number | null;
   /** By store and place: `clickhouse.events`, `redis.i`. */
   readonly deleted: Readonly<Record<string, number>>;
   readonly verified: Readonly<Record<string, number>>;
-  /** Topic and partition, as `audience.messages.v1/3` -> end of the log when the fences stood. */
+  /** For each topic and partition, such as `audience.messages.v1/3`, the end of the log when the fences were set. */
   readonly logEnds: Readonly<Record<string, number>>;
   readonly traceId: string;
 }
 
-/** How far one erasure of a batch is. Erasures of one person in one batch have the same closure and cut-off. */
+/** How far one erasure of a batch has come. Erasures of one person in one batch share closure and cut-off. */
 export interface ErasureProgress {
   /** 16 bytes. */
   readonly batchId: Buffer;
@@ -95,8 +95,8 @@ export interface ErasureProgress {
 }
 
 /**
- * How far an erasure has come. `erased`: no query finds a row; `physically erased`: no row stands in a file; `log expired`:
- * that, and the log holds nothing of it either.
+ * How far an erasure has come. `erased`: no query finds a row. `physically erased`: no file contains a row. `log
+ * expired`: and the log has nothing of it either.
  */
 export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
 export type ErasureState = (typeof ERASURE_STATES)[number];
@@ -117,7 +117,7 @@ export interface NamedIdentity {
 export interface ErasurePage {
   readonly environmentId?: string;
   readonly state?: ErasureState;
-  /** Only what comes behind this one in the list. */
+  /** Only erasures after this one in the list. */
   readonly after?: Pick<ErasureRequest, 'erasureId' | 'requestedAt'>;
   readonly erasuresMax: number;
 }
@@ -130,15 +130,24 @@ export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'lo
 }
 
 /**
- * What is kept of erasures: requests, fences, progress and receipts. What was put is on the disk when the call
- * resolves; the same again changes nothing.
+ * Stores everything about erasures: requests, fences, progress and receipts. What was put is on disk when the call
+ * resolves. Putting the same again changes nothing.
  */
 export interface ErasureRecords {
-  /** Keeps requests that are not kept yet; one that is stays as it is, with whom an eraser has found. @throws RowsFault */
+  /**
+   * Adds requests that are not stored yet. A stored one stays as it is, with what an eraser has found.
+   * @throws RowsFault
+   */
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
-  /** Keeps requests in the place of what was kept of them. @throws RowsFault */
+  /**
+   * Replaces requests.
+   * @throws RowsFault
+   */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
-  /** The same; nothing changes of one that stands in a batch or has its receipt: whoever has begun it knows more. @throws RowsFault */
+  /**
+   * Also replaces requests, except those in a batch or with a receipt: the eraser that works on those knows more.
+   * @throws RowsFault
+   */
   putFound(requests: readonly ErasureRequest[]): Promise<void>;
   /** Requests without a receipt, the oldest first. @throws RowsFault */
   readUnfinished(): Promise<ErasureRequest[]>;
@@ -147,33 +156,57 @@ export interface ErasureRecords {
    * @throws RowsFault
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[]): Promise<Erasure[]>;
-  /** Of several cut-offs of one identity the latest holds. @throws RowsFault */
+  /**
+   * Of several cut-offs of one identity the latest counts.
+   * @throws RowsFault
+   */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
-  /** Every fence that stands in no known piece; those of one moment, however long it takes to tell them. @throws RowsFault */
+  /**
+   * Every fence that is not in a known part, as of one moment, however long reading takes.
+   * @throws RowsFault
+   */
   readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
-  /** Of several copies the one that knows most holds. @throws RowsFault */
+  /**
+   * Of several copies the one with the most information counts.
+   * @throws RowsFault
+   */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
   /** Null when there is none (yet). @throws RowsFault */
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
   /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws RowsFault */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
-  /** Of several copies of one erasure the one that was put last holds. @throws RowsFault */
+  /**
+   * Of several copies of one erasure the one that was put last counts.
+   * @throws RowsFault
+   */
   putProgress(progress: readonly ErasureProgress[]): Promise<void>;
-  /** Of every batch that is not done. @throws RowsFault */
+  /**
+   * Progress of every batch that is not finished.
+   * @throws RowsFault
+   */
   readProgress(): Promise<ErasureProgress[]>;
-  /** Forgets a batch that is done; no row of it stays in a file that is in use. @throws RowsFault */
+  /**
+   * Deletes a finished batch; no file in use keeps a row of it.
+   * @throws RowsFault
+   */
   dropProgress(batchId: Buffer): Promise<void>;
 
   /** Ids (hexadecimal) of all erasures that have a receipt. @throws RowsFault */
   readFinished(): Promise<ReadonlySet<string>>;
   /** Every environment in which somebody asked to be erased. @throws RowsFault */
   readEnvironments(): Promise<string[]>;
-  /** Those of these requests that were ever put, in any order. @throws RowsFault */
+  /**
+   * Those of these requests that were ever stored, in any order.
+   * @throws RowsFault
+   */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
-  /** The newest requests first; of one moment by their ids, downwards. @throws RowsFault */
+  /**
+   * The newest requests first; those of the same moment by id, descending.
+   * @throws RowsFault
+   */
   readErasures(page: ErasurePage): Promise<Erasure[]>;
 
-  /** True when the store answers, and lets us in. */
+  /** True when the store answers and accepts the login. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -2,13 +2,13 @@ import type { ErasureRequest } from './records.ts';
 
 const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const KEY_BYTES = 16;
-/** Stores of people keep times in six bytes. */
+/** Stores of people have six bytes for a time. */
 const TIME_END_MS = 2 ** 48;
 
 /**
- * Says why something in the shape of a request is none: a record of the topic has bytes and numbers, and what may be a key
- * or a time is told here. Nobody erases for it, so nobody may hold for it either: the hold would never be released.
- * @returns the reason in a few words, without a value; null for a request
+ * Explains why a record with the shape of a request is not a valid one: its bytes and numbers may be no keys and times.
+ * No eraser works on such a request, so no hold may be placed for it either: nobody would release it.
+ * @returns the reason in a few words, without a value; null for a valid request
  */
 export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {
   const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt } = request;

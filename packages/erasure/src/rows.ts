@@ -3,11 +3,13 @@ export interface ErasureTarget {
   readonly environmentId: string;
   /** 16 bytes; never the zero key, which is nobody. */
   readonly key: Buffer;
-  /** Epoch milliseconds: T of the erasure. */
+  /** Epoch milliseconds: the time of the request. */
   readonly cutoffMs: number;
 }
 
-/** Rows of one table that name an erased identity in one of its columns. A row that names it in two is told twice. */
+/**
+ * Rows of one table that name an erased identity in one of their columns. A row that names it in two is counted twice.
+ */
 export interface FoundRows {
   readonly table: string;
   readonly column: string;
@@ -18,46 +20,46 @@ export interface FoundRows {
   readonly rows: number;
 }
 
-/** Rows of one table that fall by several of their columns, or of the batch's identities, and so were told several times. */
+/** Rows of one table that were counted several times, because several columns name identities of the batch. */
 export interface SharedRows {
   readonly table: string;
   readonly environmentId: string;
-  /** One a time that each of these rows was told; a key stands twice where two columns name it. */
+  /** One key for each time that such a row was counted; a key occurs twice if two columns name it. */
   readonly keys: readonly Buffer[];
   readonly rows: number;
 }
 
-/** What the last sweep of a batch found, as it was noted before anything was deleted. */
+/** What the last sweep of a batch found, noted before anything was deleted. */
 export interface NotedRows {
   readonly found: readonly FoundRows[];
   readonly shared: readonly SharedRows[];
 }
 
-/** Two identities that a decision linked, or found linked. */
+/** Two identities that a decision linked, or found linked already. */
 export interface StoredLink {
   readonly environmentId: string;
   readonly a: Buffer;
   readonly b: Buffer;
   /** Epoch milliseconds: when the gateway accepted it, the first time. */
   readonly receivedAtMs: number;
-  /** Where the fact stood that said so last. */
+  /** Where the last fact was that said so. */
   readonly last: FactOrder;
 }
 
-/** Facts of an environment stand in one partition at a time: generation, then offset. */
+/** The order of facts: all facts of an environment are in one partition at a time, so generation, then offset. */
 export interface FactOrder {
   readonly generation: number;
   readonly offset: number;
 }
 
-/** One side of an unlink: what was linked before it with anybody of the other side is linked no more. */
+/** One side of an unlink: links from before it with members of the other side are ended. */
 export interface StoredUnlink {
   readonly environmentId: string;
   readonly key: Buffer;
   readonly side: 'split' | 'stayed';
   /** Names the unlink among those of its environment. */
   readonly at: FactOrder;
-  /** Epoch milliseconds: when it was asked for. */
+  /** Epoch milliseconds: when it was requested. */
   readonly unlinkedAtMs: number;
 }
 
@@ -69,7 +71,7 @@ export interface LinkPlace {
   readonly offset: number;
 }
 
-/** A consent that is not erased. Times are epoch milliseconds. */
+/** A consent that stays. Times are epoch milliseconds. */
 export interface KeptConsent {
   readonly environmentId: string;
   readonly identityKey: Buffer;
@@ -79,12 +81,15 @@ export interface KeptConsent {
 }
 
 /**
- * The rows of people in the column store: found, deleted and counted for all people of one batch at a time, by the
- * registry of places. Every call may be repeated, also by another process; batches are named by 16 random bytes.
- * What cannot be done or counted is a fault, never nothing and never zero; so is a batch that has no targets (any more).
+ * The rows of people in the column store. They are found, deleted and counted for all people of a batch at once, as the
+ * registry of places says. Every call may be repeated, also by another process. A batch is named by 16 random bytes.
+ * Whatever cannot be done or counted is a fault, and never counts as nothing found; so does a batch without targets.
  */
 export interface ErasureRows {
-  /** Notes whom the batch is about. Of one identity that is noted again the latest cut-off holds. @throws RowsFault */
+  /**
+   * Stores whom the batch is about. If an identity is stored again, the latest cut-off counts.
+   * @throws RowsFault
+   */
   putTargets(batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void>;
   /**
    * Deletes what is theirs up to the cut-off and blanks what others' rows say of them. Rows that are inserted meanwhile
@@ -95,11 +100,20 @@ export interface ErasureRows {
    * @throws RowsFault, or the reason of the signal
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
-  /** Nothing where the batch was not swept yet; also what an eraser found that died. @throws RowsFault */
+  /**
+   * Empty when the batch was not swept yet. Includes what an eraser found before it died.
+   * @throws RowsFault
+   */
   readNoted(batchId: Buffer): Promise<NotedRows>;
-  /** What a query would still find. @throws RowsFault */
+  /**
+   * Rows that a query would still find.
+   * @throws RowsFault
+   */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
-  /** Consents of the batch's identities that stand behind the sweep: given later than the cut-off. @throws RowsFault */
+  /**
+   * Consents of the batch's identities that stay after the sweep, because they were given later than the cut-off.
+   * @throws RowsFault
+   */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
   /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws RowsFault */
   findLinks(batchId: Buffer): Promise<StoredLink[]>;
@@ -111,35 +125,48 @@ export interface ErasureRows {
    */
   findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
   /**
-   * Waits until no insert runs any more that runs now: of a writer that has died the store may finish one. Takes as long
-   * as an insert may, a minute at most.
+   * Waits for the end of all inserts that run now: the store may still finish an insert of a writer that has died.
+   * Takes as long as an insert may, one minute at most.
    * @throws RowsFault, or the reason of the signal
    */
   awaitInserts(signal?: AbortSignal): Promise<void>;
-  /** What stands in files that are in use, deleted rows included, until `removeDeleted`. @throws RowsFault */
+  /**
+   * Rows in files that are in use, including deleted ones until `removeDeleted`.
+   * @throws RowsFault
+   */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**
-   * Writes files with deleted rows anew without them, of all batches. Reads and writes whole parts.
-   * @param signal ends the wait, as that of a sweep
-   * @returns when it was done, in epoch milliseconds of the store's clock
+   * Rewrites files that contain deleted rows, of all batches. Reads and writes whole parts.
+   * @param signal ends the wait, as for a sweep
+   * @returns when it was finished, in epoch milliseconds of the store's clock
    * @throws RowsFault, or the reason of the signal
    */
   removeDeleted(signal?: AbortSignal): Promise<number>;
-  /** How many files that were replaced up to this moment of the store's clock are still there; they go in minutes. @throws RowsFault */
+  /**
+   * How many files that were replaced up to this moment of the store's clock are still on disk; they disappear within
+   * minutes.
+   * @throws RowsFault
+   */
   countReplaced(untilMs: number): Promise<number>;
-  /** Batches that have targets: also what an eraser that died left behind. @throws RowsFault */
+  /**
+   * Batches that have targets, including those of an eraser that has died.
+   * @throws RowsFault
+   */
   readBatches(): Promise<Buffer[]>;
-  /** Forgets whom the batch was about; no row of it stays in a file that is in use. @throws RowsFault */
+  /**
+   * Deletes the list of whom the batch was about; no file in use keeps a row of it.
+   * @throws RowsFault
+   */
   dropTargets(batchId: Buffer): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A fault of the store behind rows and records. */
+/** A fault of the store that has the rows and records. */
 export class RowsFault extends Error {
   override readonly name = 'RowsFault';
-  /** False where somebody has to change the tables or this program first. */
+  /** False when somebody must change the tables or this program first. */
   readonly isRetryable: boolean;
-  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
+  /** The store's own name for the fault, or the network's. There are few, so it can be a label. */
   readonly code: string;
 
   constructor(message: string, options: { isRetryable: boolean; code: string }) {

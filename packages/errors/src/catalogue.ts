@@ -1,13 +1,13 @@
-/** One kind of failure as callers see it; the error page of a code is made of the same words. */
+/** One kind of failure, as callers see it. The page of a code is made of these texts. */
 export interface ErrorEntry {
   readonly status: number;
-  /** Said when the place that failed has no better public words. */
+  /** Used when the place of the failure has no better text. */
   readonly message: string;
-  /** Why a caller meets this code. */
+  /** Why a caller gets this code. */
   readonly cause: string;
   /** What a caller can do about it. */
   readonly mend: string;
-  /** True when the same request, unchanged, may succeed later: clients resend on these alone. */
+  /** True when the same request, unchanged, may succeed later. Clients repeat a request only for these codes. */
   readonly retry: boolean;
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { waitAtMost } from './deadline.ts';
+import { answerWithin, waitAtMost } from './deadline.ts';
 
 const never = new Promise<string>(() => {});
 
@@ -19,9 +19,14 @@ describe('a wait with a bound', () => {
 
   it('throws for work that is late, where that is asked', async () => {
     const late = () => {
-      throw new Error('no answer within 1 ms');
+      throw new Error('too late');
     };
-    await expect(waitAtMost(1, never, late)).rejects.toThrow('no answer within 1 ms');
+    await expect(waitAtMost(1, never, late)).rejects.toThrow('too late');
+  });
+
+  it('throws for a store that is late, and names the bound', async () => {
+    expect(await answerWithin(60_000, Promise.resolve('found'))).toBe('found');
+    await expect(answerWithin(1, never)).rejects.toThrow('no answer within 1 ms');
   });
 
   it('lets work that fails behind its bound fail for nobody', async () => {

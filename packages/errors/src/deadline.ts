@@ -15,3 +15,13 @@ export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: 
     clearTimeout(timer);
   }
 }
+
+/**
+ * Waits for the answer of a store, and no longer than a bound. The call itself goes on behind it.
+ * @throws Error that names the bound when it is over; before that, what the call throws
+ */
+export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
+  return waitAtMost(boundMs, call, (): never => {
+    throw new Error(`no answer within ${boundMs} ms`);
+  });
+}

@@ -1,35 +1,37 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { waitAtMost } from '@playline/errors';
 import type { Closable, Metrics } from '@playline/runtime';
 
-/** What `/readyz` asks a service: yes or no, or one answer for each thing it needs, by name. */
+/** The answer to `/readyz`: yes or no for the whole service, or one answer for each thing that it needs, by name. */
 export type Readiness = boolean | Readonly<Record<string, boolean>>;
 
-/** One question for each thing that a service needs, by the name under which `/readyz` misses it. */
+/** One check for each thing that a service needs, by the name that `/readyz` shows when it fails. */
 export type ReadinessChecks = Readonly<Record<string, () => boolean | Promise<boolean>>>;
 
 export interface AdminServerOptions {
   host: string;
-  /** 0 takes a free port; the one taken is in `port` of the result. */
+  /** 0 takes a free port; `port` of the result says which. */
   port: number;
   /**
-   * Asked on every `/readyz`; a fault and an answer that takes too long count as not ready. Of checks each has a second
-   * of its own, so what hangs is named; one function for all has two, and past them only `service` can be named.
+   * Asked on every `/readyz`. A check that throws or takes too long counts as not ready. Separate checks have one
+   * second each, so the one that hangs can be named. One function for everything has two seconds, and when it hangs,
+   * only `service` can be named.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
   /**
-   * Asked with it: what fails here is named under `degraded` and leaves the service ready. For parts that it can do
-   * without, where taking it out of service would end what still works.
+   * Asked together with `ready`. A check that fails here is named under `degraded`, and the service stays ready. For
+   * parts that the service can do without: taking it out of service would end what still works.
    */
   degraded?: ReadinessChecks;
-  /** Why stores cannot be used, by their names; told for whoever looks why, when something is not ready or degraded. */
+  /** Why stores cannot be used, by their names. Shown when something is not ready or degraded. */
   reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }
 
-/** Orchestrators give a probe one to a few seconds. */
+/** Orchestrators wait one to a few seconds for a probe. */
 const READY_MAX_MS = 2000;
-/** Below the bound of the whole; a store that needs longer than this for a ping serves nobody. */
+/** Shorter than the bound of the whole. A store that needs longer for a ping cannot serve anybody. */
 const CHECK_MAX_MS = 1000;
 
 /**
@@ -59,7 +61,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        // Nobody waits for an answer of this listener that must not be cut: probes ask again.
+        // No answer of this listener is lost for good: probes ask again.
         server.closeAllConnections();
       }),
   };
@@ -93,19 +95,9 @@ async function askEach(checks: ReadinessChecks): Promise<Readiness> {
   return Object.fromEntries(await Promise.all(asked));
 }
 
-/** False for what throws and for what does not answer in time. */
+/** False when it throws or does not answer in time. */
 async function askWithin<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
-  let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, boundMs, false);
-  });
-  try {
-    return await Promise.race([Promise.resolve().then(ask), bound]);
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
+  return waitAtMost(boundMs, Promise.resolve().then(ask), () => false as const).catch(() => false as const);
 }
 
 async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {

@@ -8,12 +8,15 @@ import { createFindHot } from './hot-routes.ts';
 import { faultOfHead, targetOf } from './request-head.ts';
 import { ANSWER_MAX_MS } from './slow-callers.ts';
 
-/** One operation. */
+/** One operation of an interface. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Express path; an exact one when `cors`, and with nothing but named segments when `hot`. */
+  /** Path as Express writes it. With `cors` it must be exact; with `hot` it may have only fixed and named segments. */
   readonly path: string;
-  /** Stands ahead of express, which costs a fifth of a small request. Whatever is written oddly goes through express still. */
+  /**
+   * Handled before Express, which would cost a fifth of a small request. A path written in an unusual form still goes
+   * through Express.
+   */
   readonly hot?: boolean;
   /** True for operations that take a publishable key: browsers of any origin may call them. */
   readonly cors?: boolean;
@@ -31,23 +34,23 @@ export interface HttpAppOptions {
   onFault?: Frame['onFault'];
 }
 
-/** A server's behaviour without its port. */
+/** What a server does, without its port. */
 export interface HttpApp {
   readonly listener: RequestListener;
   readonly frame: Frame;
-  /** What it answers, for what describes it. */
+  /** What it answers, for those who describe it. */
   readonly routes: readonly Pick<Route, 'method' | 'path'>[];
-  /** The latest exchange of a connection: where a broken connection's answer belongs. */
+  /** The latest exchange of a connection. If the connection breaks, its answer belongs to that exchange. */
   exchangeOf(socket: Socket): Exchange | undefined;
 }
 
 const NO_HEADERS: HeaderList = [];
 
-/** Stands on the connection itself: a weak map of connections was 4 % of a request with one message. */
+/** Kept on the connection itself: a WeakMap of connections took 4 % of a request with one message. */
 const LATEST = Symbol('latest exchange');
 type Connection = Socket & { [LATEST]?: Exchange };
 
-/** Assembles hot routes, express routes, CORS and the envelope of everything else into one request listener. */
+/** Combines hot routes, Express routes, CORS, and an envelope for everything else, into one request listener. */
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const nothing = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
@@ -59,7 +62,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
 
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = targetOf(request);
-    // Whatever reads it next sees the same: the router, and operations with a query.
+    // So that everything that reads it next sees the same: the router, and operations with a query.
     request.url = url;
     const query = url.indexOf('?');
     const path = query === -1 ? url : url.slice(0, query);
@@ -86,7 +89,7 @@ async function run(route: Route, exchange: Exchange, params: Parameters<Route['h
   }
 }
 
-/** Express for everything that is not hot; it gets back from its own request which exchange that is. */
+/** Express for every route that is not hot. From its own request it finds the exchange. */
 function createExpressApp(routes: readonly Route[]): (exchange: Exchange, response: ServerResponse) => void {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   const exchangeOf = (request: express.Request) => exchanges.get(request) as Exchange;
@@ -99,7 +102,7 @@ function createExpressApp(routes: readonly Route[]): (exchange: Exchange, respon
   }
   return (exchange, response) => {
     exchanges.set(exchange.request, exchange);
-    // Called when no route has answered: with the router's own fault, or with nothing. Our routes never throw into it.
+    // Called when no route has answered: with the router's own fault, or without one. Our routes never throw into it.
     app(exchange.request as express.Request, response as express.Response, (error?: unknown) =>
       exchange.fail(error ? toPublic(error) : notFound()),
     );

@@ -4,13 +4,18 @@ import { PublicError, toEnvelope } from '@playline/errors';
 import type { HttpApp } from './app.ts';
 import { traceOf } from './trace.ts';
 
-/** Node's own bound for request line and headers together, said here because callers are told of it. */
+/** Node's own bound for request line and headers together. Written here because callers are told of it. */
 export const HEADER_BYTES_MAX = 16 * 1024;
-/** Far more than any caller sends; without a bound 16 KiB would be thousands of headers, each an object to make. */
+/**
+ * Far more than any caller sends. Without a bound, 16 KiB could be thousands of headers, each of which becomes an
+ * object.
+ */
 export const HEADER_LINES_MAX = 1000;
 /** Time for a caller to read the answer to a broken request before the connection is cut. */
 const LINGER_MS = 1000;
-/** RFC 6585: the one status that says which part is too large; the code of the envelope stays that of a wrong request. */
+/**
+ * RFC 6585: the only status that says which part is too large. The code of the envelope stays that of a wrong request.
+ */
 const HEADERS_TOO_LARGE = 431;
 
 /** Node's code for headers, or a request, that took too long. */
@@ -22,12 +27,12 @@ interface Refusal {
   readonly status?: number;
 }
 
-/** Connections that were told: Node calls again for every piece of bytes that follows the first broken one. */
+/** Connections that have their answer: Node calls again for every piece of data after the first broken one. */
 const told = new WeakSet<Socket>();
 
 /**
- * Answers what is no request: bytes that are no HTTP, headers that are too long, a request that takes too long. To be
- * called for `clientError` of Node's server.
+ * Answers data that is no request: bytes that are not HTTP, headers that are too long, a request that takes too long.
+ * To be called for `clientError` of Node's server.
  */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
@@ -40,16 +45,17 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
   const { fault, status } = refusalOf(error);
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined) {
-    // Nothing was asked, so nothing is answered. A 408 could pass for the answer to a request that is just being sent.
+    // No request was sent, so no answer is. The caller could take a 408 for the answer to a request that it is just
+    // sending.
     if (error.code === LATE && socket.bytesRead === 0) endAndLinger(socket);
     else answerRaw(app, socket, { fault, status });
   } else if (!exchange.request.complete) {
-    // It may have its answer already, such as a refusal of its headers: one request has one answer.
+    // It may have its answer already, such as a refusal of its headers. A request has one answer only.
     exchange.failAndClose(fault, status);
-    // Not before: the answers of earlier requests may still be to come, and go out first.
+    // Not earlier: answers to earlier requests may still be on their way, and go out first.
     exchange.whenSent(() => endAndLinger(socket));
   } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
-  // Only what came after it is broken: its own answer must not say otherwise.
+  // Only the data after this request is broken, so its own answer must stay as it is.
   else exchange.endConnection();
 }
 
@@ -58,7 +64,7 @@ function refusalOf(error: Error & { code?: string }): Refusal {
     new PublicError('VALIDATION_ERROR', { message, cause: error, ...(details && { details }) });
   switch (error.code) {
     case LATE:
-      // It may be the network's doing: no 4xx, on which callers drop their batch.
+      // The network may be the cause. So the answer is no 4xx, since callers would then drop their batch.
       return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
     case 'HPE_HEADER_OVERFLOW': {
       const details = { limitBytes: HEADER_BYTES_MAX, limitHeaders: HEADER_LINES_MAX };
@@ -97,7 +103,10 @@ function endAndLinger(socket: Socket): void {
   linger(socket);
 }
 
-/** Half-closed first, so that the answer is not thrown away by a reset; cut when the caller does not close too. */
+/**
+ * Ends our half of the connection first, so that a reset does not discard the answer. Cut if the caller does not end
+ * its half.
+ */
 function linger(socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** The address that a request is counted under; '' when the connection is gone. */
+/** Returns the address under which a request is counted; '' when the connection is gone. */
 export type ClientAddressOf = (request: IncomingMessage) => string;
 
 /**
- * Builds the reading of client addresses. Each trusted proxy has appended the address that it was called from, so with
- * n of them the n-th entry of `X-Forwarded-For` from the right is the client; what stands further left is the client's
- * own word. An entry that is no address leaves the connection's.
+ * Creates the function that reads client addresses. Each trusted proxy appends the address that called it. So with n
+ * trusted proxies, the client is the n-th entry of `X-Forwarded-For` from the right; entries further left could be
+ * invented by the client. If that entry is no address, the connection's address is used.
  */
 export function createClientAddress(trustedProxies: number): ClientAddressOf {
   return ({ headers, socket }) => {
@@ -20,8 +20,8 @@ export function createClientAddress(trustedProxies: number): ClientAddressOf {
 }
 
 /**
- * What one customer of a network has: an IPv4 address, or the first 64 bits of an IPv6 address, behind which one device
- * has all addresses it likes. Null when it is no address.
+ * The part of an address that one customer of a network owns: an IPv4 address, or the first 64 bits of an IPv6 address,
+ * because one device can use all addresses after those. Null when it is no address.
  */
 export function toNetwork(address: string): string | null {
   if (isIPv4(address)) return address;
@@ -29,7 +29,7 @@ export function toNetwork(address: string): string | null {
   if (!isIPv6(bare)) return null;
   const mapped = /^::ffff:([\d.]+)$/i.exec(bare)?.[1];
   if (mapped !== undefined) return mapped;
-  // An IPv4 tail is the last 32 bits: two groups that no network part reaches.
+  // An IPv4 tail stands for the last 32 bits. It is replaced by two groups, which are not part of the network.
   const groups = bare.replace(/[\d.]+\.[\d.]+$/, '0:0');
   const [head = '', tail] = groups.split('::');
   const left = head === '' ? [] : head.split(':');

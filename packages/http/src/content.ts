@@ -10,11 +10,11 @@ import {
 } from 'node:zlib';
 import { PublicError } from '@playline/errors';
 
-/** What the headers say about a body that is about to be read. */
+/** What the headers say about a body that is not read yet. */
 export interface BodyPlan {
-  /** Bytes of the body after decompression, at most. */
+  /** Most bytes of the body after decompression. */
   readonly bytesMax: number;
-  /** Bytes as sent, at most. */
+  /** Most bytes as sent. */
   readonly rawBytesMax: number;
   /** From content-length; null when the body comes in chunks. */
   readonly declaredBytes: number | null;
@@ -22,26 +22,26 @@ export interface BodyPlan {
   readonly coding: Coding | null;
 }
 
-/** What zlib gives back with `info`: the bytes it made, and how many of those it was given it has used. */
+/** What zlib returns with `info`: the bytes it made, and how many input bytes it used. */
 interface Decoded {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
 }
 type DecodeOptions = Pick<ZlibOptions, 'maxOutputLength' | 'info'>;
-/** Gives back `Decoded` when asked for `info`, which zlib's types do not say. */
+/** Returns `Decoded` when `info` is set, which zlib's types do not say. */
 type Decode = (bytes: Uint8Array, options: DecodeOptions) => unknown;
 export interface Coding {
   readonly name: string;
   readonly decode: Decode;
-  /** Whether bytes may be of the coding at all: what is not fails before anything is made of it. */
+  /** Whether the bytes can be of this coding at all. Others fail before any memory is used. */
   readonly begins: (raw: Buffer) => boolean;
-  /** How many bytes one byte may become. */
+  /** Most bytes that one compressed byte can become. */
   readonly expansionMax: number;
 }
 
 /**
- * Compression may make a body that cannot be compressed slightly longer: by less than a sixteenth, and the frame. More
- * would be room for nothing but tables, which cost more to read than text.
+ * Compression can make a body slightly longer if it cannot be compressed: by less than a sixteenth, plus the frame. Any
+ * more could only be Huffman tables, which cost more to read than text.
  */
 const CODING_SLACK_SHARE = 1 / 16;
 const CODING_FRAME_BYTES = 1024;
@@ -52,7 +52,10 @@ const ZLIB_METHOD = 8;
 
 const zstdOptions = { params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX } };
 
-/** The name means the zlib format (RFC 9110, 8.4.1.2), but some callers send the bare stream, as browsers accept too. */
+/**
+ * The name means the zlib format (RFC 9110, 8.4.1.2). Some callers send the bare deflate stream, which browsers accept
+ * too.
+ */
 function decodeDeflate(bytes: Uint8Array, options: ZlibOptions): Buffer {
   const [first = 0, second = 0] = bytes;
   const zlib = (first & 15) === ZLIB_METHOD && ((first << 8) | second) % 31 === 0;
@@ -77,9 +80,9 @@ const zstd = {
 
 const CODINGS: Readonly<Record<string, Omit<Coding, 'name'>>> = { gzip, 'x-gzip': gzip, deflate, br: brotli, zstd };
 
-/** The most that can have been made of a body before its decompression failed: nobody tells how much it was. */
+/** The most bytes that can have been made before decompression failed: zlib does not say how many. */
 function decodedMax(raw: Buffer, { begins, expansionMax }: Coding, bytesMax: number): number {
-  // Nothing comes of nothing, which times no bound would be no number.
+  // An empty body becomes nothing; for it 0 times no bound would be NaN.
   return raw.length > 0 && begins(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
@@ -101,14 +104,14 @@ const CHUNKED = /^chunked$/i;
 const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^\s";]+)/i;
 
 /**
- * Judges content-type, content-encoding and content-length before a byte of the body is read.
+ * Checks content-type, content-encoding and content-length before any byte of the body is read.
  * @throws PublicError VALIDATION_ERROR, with `details.header` or `details.limitBytes`
  */
 export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPlan {
   return planBody(request, bytesMax, JSON_BODY);
 }
 
-/** As `planJsonBody`, for what a form of a page sends. */
+/** The same as `planJsonBody`, for what an HTML form sends. */
 export function planFormBody(request: IncomingMessage, bytesMax: number): BodyPlan {
   return planBody(request, bytesMax, FORM_BODY);
 }
@@ -121,7 +124,7 @@ function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }:
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
       throw wrongHeader('content-type', 'The body must be UTF-8.');
   }
-  // Node takes a body apart into its chunks and leaves any other coding as it is.
+  // Node decodes chunks, but leaves any other transfer coding as it is.
   if (!CHUNKED.test(request.headers['transfer-encoding'] ?? 'chunked'))
     throw wrongHeader('transfer-encoding', 'The body may be sent in chunks; compress it by content-encoding.');
   const coding = codingOf(request.headers['content-encoding']);
@@ -145,7 +148,8 @@ export function decodeBody(raw: Buffer, { coding, bytesMax }: BodyPlan, onDecode
   onDecoded?.(decodedMax(raw, coding, bytesMax));
   try {
     const { buffer, engine } = coding.decode(raw, { maxOutputLength: bytesMax, info: true }) as Decoded;
-    // Only gzip refuses or reads what follows its end; the others ignore it, and part of a batch would be lost with a 200.
+    // Of the codings only gzip notices data after its end. The others ignore it, and part of a batch would be lost with
+    // a 200.
     if (engine.bytesWritten !== raw.length) throw new Error(`${raw.length - engine.bytesWritten} bytes follow its end`);
     onDecoded?.(buffer.length);
     return buffer;

@@ -3,15 +3,15 @@ import type { HeaderList } from './exchange.ts';
 /** Seconds a browser may keep a preflight's answer; Chromium's own cap. Contract, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-/** Cross-origin headers of the operations that take a publishable key; those with a secret key send none at all. */
+/** Cross-origin headers of operations with a publishable key. Operations with a secret key have none. */
 export interface CorsHeaders {
   readonly answer: HeaderList;
   readonly preflight: HeaderList;
 }
 
 /**
- * The same headers for pages of one origin alone, or of none. Without any they stay so: operations that no page may call.
- * What is kept of the answer on its way is kept for that origin.
+ * Limits these headers to pages of one origin, or of none. If there are no headers, no page may call the operation, and
+ * it stays so. Caches must keep the answer for that origin only.
  */
 export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderList {
   if (answer.length === 0) return answer;

@@ -27,19 +27,22 @@ export type HeaderList = readonly (string | number)[];
 const NO_HEADERS: HeaderList = [];
 const noHeaders = () => NO_HEADERS;
 
-/** The caller has gone: nobody reads an answer, and nothing failed here. */
+/** The caller has gone: nobody will read the answer. This is no fault of the service. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
 type Body = Buffer | { text: string; encoding: BufferEncoding };
 
-/** One request and its answer. The first answer counts; later ones are ignored, so a deadline and a result may race. */
+/**
+ * One request and its answer. Only the first answer is sent and later ones are ignored, so a deadline and a result may
+ * race.
+ */
 export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
-  /** Headers of the answer, also of an envelope. Set by a route, asked when the answer goes out. */
+  /** Headers of the answer, also of an envelope. A route sets this function; it is called when the answer is sent. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: Frame;
@@ -63,16 +66,16 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientGone` when the caller leaves before the answer has ended, or ends its half of the connection. For
-   * pages alone: a browser ends its half only when it leaves, other clients do so behind their last request. Watched from
-   * the first time it is asked for.
+   * Aborted with `ClientGone` when the caller leaves before the answer has ended, or ends its half of the connection.
+   * For pages only: a browser ends its half only when it leaves, but other clients do so after their last request.
+   * Watched from when it is first read.
    */
   get gone(): AbortSignal {
     this.#gone ??= watchGone(this.request, this.#response);
     return this.#gone;
   }
 
-  /** Lets pages of one origin read the answer instead of all, or no page (null). */
+  /** Lets only pages of one origin read the answer, or no page (null). */
   allowOrigin(origin: string | null): void {
     this.#headers = narrowOrigin(this.#headers, origin);
   }
@@ -87,7 +90,7 @@ export class Exchange implements Trace {
     this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
   }
 
-  /** Sends text of another type, such as a page; to HEAD its headers alone. */
+  /** Sends text of another type, such as a page. For a HEAD request it sends the headers only. */
   answerText(status: number, content: { type: string; text: string }, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', content.type, ...headers], content.text);
   }
@@ -100,11 +103,12 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Begins an answer without an end, such as events for a page, which the caller writes and ends. A drain ends it: such
-   * an answer would hold the process until its bound. Null when it was answered, or nobody is there any more.
+   * Starts an answer that stays open, such as a stream of events, which the caller writes and ends. A shutdown ends it,
+   * since it would otherwise hold the process until its bound. Null when the exchange was answered already, or the
+   * client has gone.
    * @param type its content type
-   * @param options.isFile the answer is a file, which must not look complete before its end: a drain waits for it, and breaks
-   *   the connection when it lasts too long
+   * @param options.isFile the answer is a file, which must not look complete before its end. A shutdown waits for it,
+   * and breaks the connection if it lasts too long
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
@@ -126,7 +130,7 @@ export class Exchange implements Trace {
     if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
     this.#frame.streams.add(response);
-    // A reader that has ended its side is gone; else only writing would tell, of which the second fails.
+    // A client that has ended its half is gone. Otherwise only the second write would fail and show it.
     const { socket } = this.request;
     const leave = () => void response.destroy();
     if (socket.readableEnded) leave();
@@ -139,8 +143,8 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Sends the error envelope of any fault; what is not public stays inside and is reported to `onFault`.
-   * @param own status where it is not the one of the fault's code
+   * Sends the error envelope for any fault. A fault that is not public stays inside, and is reported to `onFault`.
+   * @param own status if it is not the one of the fault's code
    */
   fail(error: unknown, headers: HeaderList = [], own?: number): void {
     if (this.#answered || error instanceof ClientGone) return;
@@ -152,23 +156,29 @@ export class Exchange implements Trace {
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
   }
 
-  /** As `fail`, and ends the connection: what comes next on it could not be read as a request. */
+  /** Like `fail`, and closes the connection: whatever follows on it could not be read as a request. */
   failAndClose(error: unknown, status?: number): void {
     this.fail(error, ['connection', 'close'], status);
   }
 
-  /** Calls back once the answer is with the kernel, and so are those of earlier requests; never, when nobody is there. */
+  /**
+   * Calls back once this answer, and those of earlier requests, are handed to the kernel. Never calls back if the
+   * client has gone.
+   */
   whenSent(then: () => void): void {
     if (this.#response.writableFinished) then();
     else this.#response.once('finish', then);
   }
 
-  /** What follows this request on its connection is none: its own answer stands, and ends the connection. */
+  /** The data after this request is no request. The answer stays as it is, and the connection is closed after it. */
   endConnection(): void {
     this.#isLast = true;
   }
 
-  /** Text of ASCII alone, as most answers are, is written as it stands, head and all: 3 % of a small request's work. */
+  /**
+   * Pure ASCII, as most answers are, is written in one piece with its headers: that saves 3 % of a small request's
+   * work.
+   */
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
@@ -180,7 +190,7 @@ export class Exchange implements Trace {
   #send(status: number, headers: HeaderList, body?: Body): void {
     if (this.#answered) return;
     this.#answered = true;
-    // Nobody is there to read it: it is no answer, and none is counted.
+    // The client has gone, so there is no answer, and none is counted.
     if (this.#response.destroyed || this.#response.headersSent) return;
     this.#frame.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
@@ -211,7 +221,7 @@ function watchGone(request: IncomingMessage, response: ServerResponse): AbortSig
   return controller.signal;
 }
 
-/** A request that names nothing this service has. */
+/** The answer to a request for something that this service does not have. */
 export function notFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' });
 }

@@ -1,7 +1,7 @@
 import type { Logger } from '@playline/runtime';
 import type { Exchange } from './exchange.ts';
 
-/** Tells operators of a request that failed. */
+/** Logs a request that failed, for operators. */
 export type LogFault = (exchange: Pick<Exchange, 'traceId'>, error: unknown) => void;
 
 export interface FaultLogParts {
@@ -10,15 +10,15 @@ export interface FaultLogParts {
   afterInterval?: (run: () => void) => void;
 }
 
-/** Often enough to follow an outage, and seldom enough to read: six lines a minute and kind. */
+/** Often enough to follow an outage, seldom enough to read: six lines a minute for each kind of fault. */
 const INTERVAL_MS = 10_000;
-/** Kinds are few; what makes more of them has an id in its words, and shares one kind. */
+/** There are few kinds. If there seem to be more, their texts contain ids, and the rest shares one kind. */
 const KINDS_MAX = 50;
 const OTHERS = 'others';
-/** Words enough to tell kinds apart, however long a fault talks. */
+/** Enough of the text to tell kinds apart, however long it is. */
 const KIND_CHARACTERS_MAX = 200;
 
-/** What happened of one kind since it was last told. */
+/** Faults of one kind since the last line about it. */
 interface Untold {
   count: number;
   traceId: string;
@@ -26,8 +26,9 @@ interface Untold {
 }
 
 /**
- * Builds the log of failed requests. Away brokers fail every request alike: the first fault of a kind is told at once,
- * with its stack; those after it as one line an interval with their number, until an interval passes without one.
+ * Creates the log of failed requests. While a broker is away, every request fails in the same way. The first fault of a
+ * kind is logged at once with its stack. Further ones become one line with their number for each interval, until an
+ * interval passes without any.
  */
 export function createFaultLog({ logger, afterInterval = afterTen }: FaultLogParts): LogFault {
   const kinds = new Map<string, Untold>();
@@ -55,12 +56,12 @@ function afterTen(run: () => void): void {
   setTimeout(run, INTERVAL_MS).unref();
 }
 
-/** What really happened; the public half says nothing that an operator does not know. */
+/** The inner cause: the public part tells an operator nothing new. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error;
 }
 
-/** Faults that differ in numbers alone, such as bytes, ports and times, are of one kind. */
+/** Faults whose texts differ in numbers only, such as bytes, ports or times, are of one kind. */
 function kindOf(cause: unknown): string {
   const name = cause instanceof Error ? cause.name : typeof cause;
   return `${name} ${messageOf(cause)}`.slice(0, KIND_CHARACTERS_MAX).replace(/\d+/g, '#');

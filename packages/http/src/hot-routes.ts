@@ -1,20 +1,20 @@
 import type { Route } from './app.ts';
 
-/** A route that stands ahead of express, and what its path says. */
+/** A hot route that matches, and the values of its named segments. */
 export interface FoundRoute {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Null where express has to look. */
+/** Null when Express must decide. */
 export type FindHot = (method: string | undefined, path: string) => FoundRoute | null;
 
 const NO_PARAMS = {};
 const NAME_MARK = ':';
-/** A segment that is read as it is written (RFC 3986, 2.3); percent-encoding is for express to judge. */
+/** A segment without percent-encoding (RFC 3986, 2.3). Express judges all others. */
 const PLAIN = /^[\w.~-]+$/;
 
-/** Builds the search for hot routes: whole paths by a look into a map, then those with named segments one after the other. */
+/** Creates the search for hot routes: fixed paths in a map, then paths with named segments one by one. */
 export function createFindHot(routes: readonly Route[]): FindHot {
   const hot = routes.filter((route) => route.hot);
   const isNamed = ({ path }: Route) => path.includes(NAME_MARK);

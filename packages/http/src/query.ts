@@ -1,14 +1,14 @@
 import { invalidField, PublicError } from '@playline/errors';
 
-/** Values of each parameter, in their order. */
+/** The values of each parameter, in order. */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
-/** RFC 3986: anything else travels percent-encoded. Raw bytes would be read as another id than was meant. */
+/** RFC 3986: other characters must be percent-encoded. Raw bytes could be read as another id than the caller meant. */
 const ASCII = /^[\x21-\x7e]*$/;
 
 /**
- * Reads the query of a request target. `URLSearchParams` would not do: it puts U+FFFD in the place of broken bytes, so
- * different ids would become one.
+ * Reads the query of a request target. `URLSearchParams` is not used: it replaces invalid bytes by U+FFFD, so that
+ * different ids would become the same.
  * @throws PublicError VALIDATION_ERROR when it is not valid percent-encoded UTF-8
  */
 export function parseQuery(target: string): Query {
@@ -27,8 +27,8 @@ export function parseQuery(target: string): Query {
 }
 
 /**
- * The value of a parameter; undefined when it is not there.
- * @throws PublicError VALIDATION_ERROR when it is given more than once: which one is meant cannot be known
+ * The value of a parameter; undefined when it is absent.
+ * @throws PublicError VALIDATION_ERROR when it is given more than once, since it is unclear which one counts
  */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];

@@ -5,13 +5,13 @@ import { Deadlines } from './deadlines.ts';
 import { ClientGone } from './exchange.ts';
 
 export interface ReadBodyOptions {
-  /** How long the whole body may take. */
+  /** Most time for the whole body. */
   bodyMaxMs?: number;
-  /** Told how many bytes have come so far, before they are kept; a throw ends the reading with that error. */
+  /** Called with the number of bytes so far, before they are kept. If it throws, reading ends with that error. */
   onBytes?: (bytes: number) => void;
 }
 
-/** 1 MiB in this time is 0.8 Mbit/s; slower callers hold memory for longer than a batch is worth. */
+/** 1 MiB in this time is 0.8 Mbit/s. A slower caller would hold memory for longer than its batch is worth. */
 const BODY_MAX_MS = 10_000;
 
 const deadlines = new Deadlines();
@@ -25,24 +25,27 @@ export function readBody(request: IncomingMessage, plan: BodyPlan, options: Read
   return readRaw(request, plan, { ...options, use: (chunks) => decodeBody(join(chunks), plan) });
 }
 
-/** What is there when a function returns: no promise of it. */
+/** A value that is there when the function returns, so no promise. */
 type AtOnce<T> = T extends PromiseLike<unknown> ? never : T;
 
 export interface UseBodyOptions<T> extends ReadBodyOptions {
-  /** Told how many bytes decompression made, before `use`, and also when it failed: of that body the most it can have made. */
+  /**
+   * Called with the number of decompressed bytes before `use`. Also called when decompression failed, with the most
+   * bytes it can have made.
+   */
   onDecoded?: (bytes: number) => void;
   /**
-   * Called once with the whole body. Its bytes are good until it returns: other bodies take their place in memory. So
-   * it cannot be async.
+   * Called once with the whole body. Its bytes are valid only until this returns: then other bodies use the same
+   * memory. So it must not be async.
    */
   use(body: Buffer): AtOnce<T>;
 }
 
 /**
- * Reads a body as `readBody` does, for a caller that is done with the bytes at once: a large body then costs no buffer
- * of its own, which would be as much again to hold and to collect.
+ * Reads a body like `readBody`, for a caller that needs the bytes only at once. A large body then needs no buffer of
+ * its own, which would double the memory and the work of garbage collection.
  * @returns what `use` returns
- * @throws besides what `readBody` throws, what `use` throws
+ * @throws what `readBody` throws, and what `use` throws
  */
 export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: UseBodyOptions<T>): Promise<T> {
   const use = (chunks: readonly Buffer[], bytes: number) =>
@@ -52,7 +55,7 @@ export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: Us
 
 const join = (chunks: readonly Buffer[]) => (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
 
-/** Where bodies of several chunks are put together, one after the other; as large as the largest so far. */
+/** Bodies of several chunks are put together here, one after the other. It is as large as the largest one so far. */
 let place = Buffer.alloc(0);
 
 function joinInPlace(chunks: readonly Buffer[], bytes: number): Buffer {
@@ -70,7 +73,7 @@ interface ReadRawOptions<T> extends ReadBodyOptions {
 function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOptions<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const gone = () => new ClientGone('the caller hung up');
-    // It may have hung up while its key was looked up: 'close' does not come twice.
+    // The caller may have hung up while its key was looked up, and 'close' is not emitted twice.
     if (request.destroyed || request.socket.destroyed) return reject(gone());
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -82,7 +85,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     };
     const fail = (error: Error) => {
       stop();
-      // The rest of the body may take its time: what has come of it shall not wait for that.
+      // The rest of the body may take a while. What has come of it need not stay in memory.
       chunks.length = 0;
       reject(error);
     };
@@ -105,7 +108,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     };
     const onEnd = () => {
       stop();
-      // What a compressed body becomes must be known, and charged, before the next request is let in.
+      // The decompressed size must be known and charged before the next request is admitted.
       if (plan.coding === null) whenAllAreRead(use);
       else use();
     };
@@ -113,12 +116,12 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     const deadline = deadlines.add(options.bodyMaxMs ?? BODY_MAX_MS, () => fail(tooSlow(bytes)));
     request.on('data', onData);
     request.on('end', onEnd);
-    // Of the connection, not of the request: one that was cut off by a half-close and answered so never closes by itself.
+    // Of the connection: a request that was cut off by a half-close and then answered never emits 'close'.
     request.socket.on('close', onClose);
   });
 }
 
-/** What waits for the others of this turn of the event loop. */
+/** Bodies that wait for the others of this turn of the event loop. */
 let whole: (() => void)[] = [];
 
 /**

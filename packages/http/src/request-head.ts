@@ -5,16 +5,16 @@ const HOST = 'host';
 /** A name or an IPv4 address (RFC 3986, 3.2.2), or an IPv6 address, and a port; an empty one too, as RFC 9110 (7.2) allows. */
 const HOST_VALUE = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 const SLASH = '/';
-/** RFC 9112, 3.2.2: a server must accept it, although only proxies are sent it. */
+/** RFC 9112, 3.2.2: a server must accept this form, although only proxies should get it. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
 /**
- * Judges what Node leaves to us of version, path and host: RFC 9112, 2.3 and 3.2. A request that names two hosts may have
- * been read as one for another host by whatever stands before us.
+ * Checks what Node does not check of version, path and host: RFC 9112, 2.3 and 3.2. If a request names two hosts, a
+ * proxy before us may have read it as one for another host.
  * @returns null when nothing is wrong
  */
 export function faultOfHead(request: IncomingMessage): PublicError | null {
-  // Node lets 0.9 and 2.0 pass, which no caller means that writes such a line.
+  // Node accepts 0.9 and 2.0, but a caller that writes such a line does not speak those versions.
   if (request.httpVersionMajor !== 1) return invalid('The version of HTTP must be 1.1 or 1.0.');
   if (request.url?.includes('#')) return invalid('The path must not have a fragment.');
   const { host } = request.headers;
@@ -24,7 +24,7 @@ export function faultOfHead(request: IncomingMessage): PublicError | null {
   return HOST_VALUE.test(host) ? null : invalid('The host header is not a name or an address.', HOST);
 }
 
-/** Path and query of what was asked for: without scheme and host, which proxies are told, and which we have no use for. */
+/** Path and query of the request, without scheme and host: those are meant for proxies. */
 export function targetOf(request: IncomingMessage): string {
   const url = request.url ?? '';
   if (url.startsWith(SLASH)) return url;
@@ -32,7 +32,7 @@ export function targetOf(request: IncomingMessage): string {
   return rest === url || rest.startsWith(SLASH) ? rest : SLASH + rest;
 }
 
-/** Node keeps the first of them, so only the lines as they came tell. They stand as names and values in turn. */
+/** Node keeps the first value only, so the raw header lines are searched: names and values in turn. */
 function isRepeated(lines: readonly string[], name: string): boolean {
   let times = 0;
   for (let at = 0; at < lines.length; at += 2) {

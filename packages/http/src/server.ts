@@ -10,7 +10,7 @@ export interface HttpServerOptions {
   host: string;
   /** 0 takes a free port. */
   port: number;
-  /** How long a caller may take to send its headers, in milliseconds; tests give less. */
+  /** Most time in milliseconds for a caller to send its headers; tests set less. */
   headersMaxMs?: number;
 }
 
@@ -19,21 +19,27 @@ export type HttpServerState = 'open' | 'draining' | 'closed';
 export interface HttpServer extends Closable {
   readonly port: number;
   readonly state: HttpServerState;
-  /** Stops accepting, ends idle connections, answers what is in flight with `connection: close`, then resolves. */
+  /**
+   * Accepts no more connections, closes idle ones, answers requests in flight with `connection: close`, then resolves.
+   */
   close(): Promise<void>;
 }
 
-/** Longer than the 60 s for which load balancers keep idle connections, else they would send into a closing one. */
+/**
+ * Load balancers keep idle connections for 60 s. A shorter time would let them send into a connection that is closing.
+ */
 const KEEP_ALIVE_MS = 65_000;
 /** Headers are one or two packets. */
 const HEADERS_MAX_MS = 10_000;
-/** The body reader has its own, shorter bound; this one catches whatever does not read its body. */
+/** Reading a body has its own, shorter bound. This one is for routes that do not read the body. */
 const REQUEST_MAX_MS = 30_000;
-/** How often Node looks for connections past those two bounds. */
+/** How often Node looks for connections that have passed those two bounds. */
 const CHECK_INTERVAL_MS = 2000;
-/** Body (10 s) and publish deadline (2.5 s) in a row; what is left of the 25 s of a whole drain is the producer's. */
+/**
+ * One body (10 s) and one publish deadline (2.5 s). The rest of the 25 s that a shutdown may take is for the producer.
+ */
 const DRAIN_MAX_MS = 13_000;
-/** A connection that becomes idle while draining is ended within this time. */
+/** During a shutdown a connection that becomes idle is closed within this time. */
 const IDLE_SWEEP_MS = 50;
 
 /**
@@ -56,7 +62,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
       requestTimeout: REQUEST_MAX_MS,
       connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
       maxHeaderSize: HEADER_BYTES_MAX,
-      // The app says so itself, in its envelope.
+      // The app checks it itself, and answers with its envelope.
       requireHostHeader: false,
     },
     app.listener,
@@ -77,8 +83,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     state = 'draining';
     app.frame.draining = true;
     for (const stream of app.frame.streams) stream.end();
-    // On these no request has come yet; browsers open such ahead of need. Node does not count them as idle, and would
-    // wait for them until the end of the drain.
+    // No request has come on these connections yet; browsers open some in advance. Node does not count them as idle,
+    // and would wait for them until the end of the shutdown.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     await closeWithin(server, DRAIN_MAX_MS);
     state = 'closed';

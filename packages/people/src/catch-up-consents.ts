@@ -9,7 +9,7 @@ export interface ConsentBytes {
   readonly value: Buffer | null;
 }
 
-/** The log of consents, as far as it is read here. */
+/** The parts of the log of consents that are read here. */
 export interface ConsentLog {
   /** Offsets from `start` to before `end`. @throws Error when the topic does not exist or cannot be asked */
   bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;
@@ -26,7 +26,7 @@ export interface ConsentLog {
  * of brokers go back too. It costs the reading of some 2 MB a partition, once a start of the store.
  */
 const READ_AGAIN_OFFSETS = 10_000;
-/** Applied at once: a round trip's worth, and small enough that requests are served in between. */
+/** Applied in one call: as much as is worth a round trip, and little enough that requests are served in between. */
 const CHANGES_A_CALL = 250;
 
 /**
@@ -70,7 +70,7 @@ async function* inBatches<T>(source: AsyncIterable<T>): AsyncGenerator<T[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** A record that cannot be read is passed over: for the event writer it is a dead letter. */
+/** A record that cannot be read is skipped here. The event writer sends it to the dead letters. */
 function createDecode({ schemaOf }: ConsentLog) {
   const read = createRecordReader({ schemaOf, createReader: consentCodec.decoderOf });
   return async (partition: number, { offset, timestampMs, value }: ConsentBytes): Promise<PlacedConsent | null> => {

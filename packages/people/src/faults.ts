@@ -1,4 +1,7 @@
-/** Redis has no epoch: it is empty or half rebuilt, and whoever believed it would part everybody and forget every refusal. */
+/**
+ * Redis has no epoch: it is empty, or a rebuild is not finished. Its answers would separate linked people and forget
+ * refused consents.
+ */
 export class MissingEpochFault extends Error {
   override readonly name = 'MissingEpochFault';
   constructor() {
@@ -6,7 +9,10 @@ export class MissingEpochFault extends Error {
   }
 }
 
-/** What may be done only under an erasure's hold, without it: the erasure is done, or its hold has to be placed again. */
+/**
+ * Something that is allowed only under an erasure's hold was tried without it: the erasure is finished, or its hold
+ * must be placed again.
+ */
 export class MissingHoldFault extends Error {
   override readonly name = 'MissingHoldFault';
   constructor() {
@@ -14,7 +20,7 @@ export class MissingHoldFault extends Error {
   }
 }
 
-/** Redis is in use: a rebuild needs one without an epoch. */
+/** Redis is in use, but a rebuild needs one without an epoch. */
 export class EpochPresentFault extends Error {
   override readonly name = 'EpochPresentFault';
   constructor() {

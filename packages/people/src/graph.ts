@@ -3,7 +3,7 @@ import type { HoldName } from './guards.ts';
 import type { MovedIdentity, StepDecision } from './identities/decisions.ts';
 import type { GraphFact } from './identities/steps.ts';
 
-/** A partition of one generation of the link topic. Offsets of another generation mean other facts. */
+/** A partition of one generation of the link topic. In another generation the same offsets are other facts. */
 export interface LinkSourcePartition {
   readonly generation: number;
   readonly partition: number;
@@ -11,23 +11,29 @@ export interface LinkSourcePartition {
 
 /** Facts of one partition in the order of their offsets. */
 export interface FactBlock extends LinkSourcePartition {
-  /** Offset that the caller knows to be applied; a graph that knows less has lost something and refuses. */
+  /**
+   * The caller knows that everything up to this offset is applied. If the graph knows less, it has lost something, and
+   * refuses.
+   */
   readonly after: number;
-  /** Last offset that the block accounts for; records without a fact are inside too. */
+  /** Last offset covered by the block, including records that contain no fact. */
   readonly through: number;
   readonly facts: readonly GraphFact[];
 }
 
-/** What became of a fact. */
+/** The result of a fact. */
 export type Applied =
-  /** Decided now, or decided before and recorded: the same decisions either way. */
+  /** Decided now, or decided before and recorded: the decisions are the same. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Decided and published before, trimmed or part of what was rebuilt, or a fact without steps: nothing is left to do. */
+  /**
+   * Nothing is left to do: it was decided and published before and then trimmed, or was part of what was rebuilt, or
+   * has no steps.
+   */
   | { readonly kind: 'done' }
   /**
-   * The fact is newer than a hold on one of its people, or was so before a rebuild. It is not applied, and must come
-   * again under a later offset. `person` is the key of the person who is held, for whoever paces what waits; it may be
-   * another one the next time.
+   * The fact is newer than a hold on one of its people, or it was before a rebuild. It is not applied, and must come
+   * again under a later offset. `person` is the key of the person with the hold, so that the caller can pace what
+   * waits. It may be another person the next time.
    */
   | { readonly kind: 'parked'; readonly person: Buffer };
 
@@ -37,11 +43,14 @@ export interface Override extends MovedIdentity {
   readonly root: Buffer;
 }
 
-/** On which side of an unlink an identity stood: facts not later than it do not bring the two sides together again. */
+/**
+ * On which side of an unlink an identity was. A fact that is not later than the unlink does not join the two sides
+ * again.
+ */
 export interface UnlinkSide {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** `none`: the unlink split nobody, and this is the first that it named. */
+  /** `none`: the unlink split nobody, and this is the first identity that it named. */
   readonly side: 'split' | 'stayed' | 'none';
   /** Place of the unlink in the link topic: generation and offset. */
   readonly generation: number;
@@ -62,13 +71,13 @@ export interface Member {
   readonly linkedAt: number;
 }
 
-/** Bounds of a component: past them it is shared ids, not a person, that hold it together. */
+/** Limits of a component. A larger one is held together by ids that strangers share, and is not one person. */
 export interface GraphLimits {
   readonly identitiesMax: number;
   readonly anonymousIdsMax: number;
-  /** Anonymous ids linked longer than this before a fact do not count. */
+  /** Anonymous ids that were linked longer ago than this, compared with a fact, do not count. */
   readonly anonymousWindowMs: number;
-  /** Of these a person has one value; alias may not join two. */
+  /** A person has at most one value of each of these kinds: an alias may not join two. */
   readonly uniqueTypes: readonly IdentityKind[];
 }
 
@@ -82,38 +91,39 @@ export const DEFAULT_LIMITS: GraphLimits = {
 /** Who is the same person as whom, by environment. */
 export interface IdentityGraph {
   /**
-   * Applies facts in order, each once: one that was applied before gives its recorded decision.
-   * @param onPart told of every part of the answer as soon as it is decided, in order, for work that need not wait for
-   *   the rest; when the call fails, what was told stands
-   * @throws MissingEpochFault, GraphBehindFault, or a fault of the connection; then the same block may be tried again
+   * Applies facts in order, each once: for a fact that was applied before it returns the recorded decision.
+   * @param onPart called with every part of the answer as soon as it is decided, in order, for work that need not wait
+   * for the rest. If the call fails, the parts reported so far remain valid
+   * @throws MissingEpochFault, GraphBehindFault, or a fault of the connection: then the same block may be tried again
    */
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last offset applied of a partition, -1 when none. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
   /**
-   * Remembers which batch of the log holds the last of the facts about to be applied, as its log names it. Must come
-   * before they are applied: whoever applies from the partition later can tell that its log is still the same.
+   * Notes which batch of the log contains the last of the facts that are about to be applied. Call it before they are
+   * applied: then the next one who applies from the partition can tell whether its log is still the same.
    */
   noteMark(source: LinkSourcePartition, mark: string): Promise<void>;
-  /** What was noted last; null when nothing was. */
+  /** The last noted mark; null when there is none. */
   readMark(source: LinkSourcePartition): Promise<string | null>;
-  /** Forgets recorded decisions up to an offset: they are acknowledged and the offset is committed. */
+  /** Deletes recorded decisions up to an offset: their records are acknowledged and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
-  /** Person key of an identity; null while it is linked to nobody. */
+  /** Person key of an identity; null when it is not linked. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
-  /** Everybody of the identity's component by ascending key; empty while it is linked to nobody. */
+  /** All members of the identity's component, by ascending key; empty when it is not linked. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**
-   * Erasure: takes identities out of their components, and out of the memory of unlinks; whoever stays keeps the person
-   * key. Safe to repeat. Fence them first, else a fact on its way brings them back, and hold every one of them: only
-   * while this erasure's hold stands is nothing newer in the graph, which an eraser that comes late would take out too.
-   * @returns how many of them stood in a component
+   * For erasures: removes identities from their components and from the memory of unlinks. Those who stay keep the
+   * person key. Safe to repeat. Fence the identities first, or else a fact that is on its way brings them back. Hold
+   * every one of them: only while this erasure's hold exists is nothing newer in the graph, which an eraser that comes
+   * late would remove too.
+   * @returns how many of them were in a component
    * @throws MissingEpochFault, MissingHoldFault
    */
   forget(erasure: HoldName, keys: readonly Buffer[]): Promise<number>;
 }
 
-/** The graph has applied less than its caller saw applied: go back to `applied` + 1. */
+/** The graph has applied less than its caller has seen applied. The caller must go back to `applied` + 1. */
 export class GraphBehindFault extends Error {
   override readonly name = 'GraphBehindFault';
   readonly applied: number;

@@ -1,22 +1,25 @@
-/** A hold of one erasure: links newer than its cut-off that touch one of its keys wait until the erasure is done. */
+/**
+ * The hold of one erasure: until the erasure is finished, links wait that are newer than its cut-off and touch one of
+ * its keys.
+ */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
   readonly erasureId: Buffer;
   /** Identity keys, 16 bytes each. */
   readonly keys: readonly Buffer[];
-  /** Epoch milliseconds: T of the erasure. */
+  /** Epoch milliseconds: the time of the request. */
   readonly cutoffMs: number;
-  /** Epoch milliseconds from which it may be dropped; null for an erasure whose request stands on the topic. */
+  /** Epoch milliseconds from which the hold may be dropped; null once the erasure's request is on the topic. */
   readonly lapsesAtMs: number | null;
 }
 
-/** A hold that stands, without its keys. */
+/** A hold without its keys. */
 export type StandingHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
-/** Erasure: nothing of this identity that is not later than the cut-off (epoch milliseconds) may stand any more. */
+/** For erasures: nothing of this identity that is not later than the cut-off (epoch milliseconds) may remain. */
 export interface Cutoff {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -24,39 +27,42 @@ export interface Cutoff {
 }
 
 /**
- * What keeps an erased person from coming back. A hold lasts as long as the erasure: links newer than its cut-off wait.
- * A fence outlives it: links and consents not later than its cut-off are refused.
+ * Keeps an erased person from coming back. A hold exists while the erasure runs: links newer than its cut-off wait. A
+ * fence stays for ever: links and consents not later than its cut-off are refused.
  *
- * Several erasures may hold one identity: each lets go of its own hold only, and the identity waits for the latest
- * cut-off of those that are left.
+ * Several erasures may hold one identity. Each releases its own hold only, and of those that are left the latest
+ * cut-off counts.
  */
 export interface ErasureGuards {
-  /** Holds every key, in the place of what this erasure held before. In force when it resolves. */
+  /** Holds every key, instead of what this erasure held before. In effect when it resolves. */
   place(hold: ErasureHold): Promise<void>;
   /**
-   * The request stands on the topic: the hold does not lapse any more.
-   * @returns false when there is no such hold (any more); nothing is made then, since the erasure may be done already
+   * Notes that the request is on the topic, so the hold does not expire any more.
+   * @returns false when there is no such hold. Then none is created, since the erasure may be finished already
    */
   confirm(name: HoldName): Promise<boolean>;
   /**
-   * As `place`, but only where this erasure has a hold. Once it is done nobody would release a hold that a paused
-   * eraser places.
+   * Like `place`, but only if this erasure has a hold already. If the erasure is finished, nobody would release a hold
+   * that a paused eraser places.
    * @returns whether it has one
    */
   extend(hold: ErasureHold): Promise<boolean>;
   /** Holds of an environment. */
   list(environmentId: string): Promise<StandingHold[]>;
-  /** Lets go; nothing happens when there is no such hold (any more). */
+  /** Releases a hold; does nothing when there is none. */
   release(name: HoldName): Promise<void>;
-  /** Lets go of every hold whose request never reached the topic. @returns how many */
+  /**
+   * Releases every hold whose request never reached the topic.
+   * @returns how many
+   */
   dropLapsed(nowMs: number): Promise<number>;
   /**
-   * Tells of each identity from when on links of its person wait, as the identity graph would decide now: a link received
-   * later than this (epoch milliseconds) waits; null while nobody holds any identity of the person. Of identities of one
-   * person the answers are alike, also where a hold goes meanwhile.
+   * For each identity, from when on links of its person wait, as the identity graph would decide now. A link received
+   * later than this (epoch milliseconds) waits; null while no identity of the person is held. Identities of one person
+   * get the same answer, even if a hold ends meanwhile.
    * @throws MissingEpochFault, since an empty store would say that nobody is held
    */
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
-  /** Sets fences, each unless a later one stands. Safe to repeat, with or without an epoch. */
+  /** Sets fences; a later fence of an identity stays. Safe to repeat, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
 }

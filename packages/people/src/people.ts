@@ -4,8 +4,8 @@ import type { ErasureGuards } from './guards.ts';
 import type { PeopleRebuild } from './rebuild.ts';
 
 /**
- * All that one store answers about people. One epoch guards the whole: without it the store is empty or half rebuilt,
- * and whoever believed it would part everybody and forget every refusal.
+ * Everything that one store answers about people. One epoch guards all of it: without an epoch the store is empty or
+ * half rebuilt, and its answers would separate linked people and forget refused consents.
  */
 export interface People {
   readonly graph: IdentityGraph;
@@ -14,14 +14,16 @@ export interface People {
   readonly rebuild: PeopleRebuild;
   /** Null while the store is empty or half rebuilt. */
   readEpoch(): Promise<string | null>;
-  /** Whether it has an epoch and takes writes. */
+  /** Whether the store has an epoch and accepts writes. */
   ready(): Promise<boolean>;
-  /** Whether the store takes writes: false also while it does not answer. Never throws, and tells within a second. */
+  /**
+   * Whether the store accepts writes; false also when it does not answer. Never throws, and resolves within a second.
+   */
   takesWrites(): Promise<boolean>;
   /**
-   * Asks the store to write its log anew, so that what was forgotten stands in no file of it any more. Resolves when it
-   * was asked, not when it is done.
-   * @throws a fault of the store, which may not let anybody ask
+   * Asks the store to rewrite its log, so that no file of it contains what was forgotten. Resolves when the request is
+   * made, not when it is done.
+   * @throws a fault of the store, which may not allow the request
    */
   rewriteLog(): Promise<void>;
   close(): Promise<void>;

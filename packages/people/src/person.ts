@@ -8,14 +8,14 @@ export interface IdentityInEnvironment {
   readonly key: Buffer;
 }
 
-/** Whom an identity belongs to now. */
+/** The person that an identity belongs to now. */
 export interface Person {
-  /** Of an identity that nobody has linked: its own. */
+  /** For an identity that is not linked: its own key. */
   readonly personKey: Buffer;
   readonly isLinked: boolean;
 }
 
-/** The person and everybody of it, by ascending key; nobody for an identity that is not linked. */
+/** The person and all its members by ascending key; none for an identity that is not linked. */
 export interface Household extends Person {
   readonly members: readonly Member[];
 }
@@ -24,8 +24,9 @@ export interface Household extends Person {
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
 /**
- * Asks the graph. An emptied one would call everybody a stranger, so the epoch must stand before and after.
- * @throws MissingEpochFault when it does not
+ * Asks the graph. An emptied graph would answer that nobody is linked, so there must be an epoch before and after the
+ * question.
+ * @throws MissingEpochFault when there is none
  */
 async function askWhole<T>(people: PersonSource, question: () => Promise<T>): Promise<T> {
   const epoch = await people.readEpoch();
@@ -49,13 +50,13 @@ export async function readHousehold(
   return askWhole(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
-    // Linked between the two questions.
+    // It was linked between the two questions.
     const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
     return { personKey: root ?? key, isLinked: root !== null, members };
   });
 }
 
-/** Keys of everybody of a person: of one that nobody has linked its own. */
+/** Keys of all members of a person; for one that is not linked, its own key. */
 export function keysOf({ personKey, members }: Household): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }

@@ -6,17 +6,29 @@ import type { People } from './people.ts';
 
 /** What puts everything back into an emptied store. */
 export interface PeopleRebuild {
-  /** Mints the epoch unless there is one, and returns the one that counts. Whether it may be minted is for the caller to know. */
+  /** Mints an epoch if there is none, and returns the one that counts. The caller must know whether that is allowed. */
   mintEpoch(): Promise<string>;
-  /** Puts identities under their roots, later rows over earlier ones. @throws EpochPresentFault */
+  /**
+   * Puts identities under their roots; a later row replaces an earlier one.
+   * @throws EpochPresentFault
+   */
   loadOverrides(overrides: readonly Override[]): Promise<void>;
-  /** Puts back who stood on which side of an unlink; the same again changes nothing. @throws EpochPresentFault */
+  /**
+   * Restores who was on which side of an unlink; loading the same row twice changes nothing.
+   * @throws EpochPresentFault
+   */
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
-  /** Notes facts that were decided: they come to nothing when they come again. @throws EpochPresentFault */
+  /**
+   * Notes which facts were decided: if they are delivered again, nothing happens.
+   * @throws EpochPresentFault
+   */
   loadDecided(places: readonly DecidedPlace[]): Promise<void>;
-  /** Raises what counts as applied. @throws EpochPresentFault */
+  /**
+   * Raises the offset that counts as applied.
+   * @throws EpochPresentFault
+   */
   loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
-  /** As `apply` of the consents for each change, and with or without an epoch. */
+  /** Like `apply` of the consents for each change, with or without an epoch. */
   loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
   /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
   digest(environmentId: string): Promise<string>;
@@ -52,9 +64,9 @@ export interface GraphSources {
 export interface RebuiltGraph {
   /** As the table has them. */
   readonly fromTable: number;
-  /** Of which the log knew a later person than the table, or the table knew nothing. */
+  /** Those of them for which the log knew a later person than the table, or the table knew none. */
   readonly fromLog: number;
-  /** Erased ones that a source still had; left out. */
+  /** Erased identities that a source still had; they were left out. */
   readonly erased: number;
   /** Sides of unlinks that were put back, copies of a row among them. */
   readonly unlinkSides: number;
@@ -161,13 +173,13 @@ async function collectLater(rows: GraphSources['later'], isApplied: (place: Deci
   return { later, sides, places };
 }
 
-/** Facts that are not delivered again. */
+/** Whether the fact of a decision will not be delivered again. */
 function createIsApplied(applied: GraphSources['applied']): (place: DecidedPlace) => boolean {
   const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
-/** What came to be after an erasure is nobody's leftover: the cut-off parts the two. */
+/** What came after an erasure is no remainder of the erased person: the cut-off separates the two. */
 function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {

@@ -2,22 +2,28 @@ import { PublicError } from '@playline/errors';
 import { type RatePolicy, ROUNDING, type Standing } from './policy.ts';
 import type { WindowPolicy } from './window-limiter.ts';
 
-/** Any limit that answers tell of. */
+/** Any limit that the header fields of an answer can describe. */
 export type LimitPolicy = RatePolicy | WindowPolicy;
 
-/** Value of `RateLimit-Policy`: the units allowed at once, and the seconds in which that much is allowed again. */
+/**
+ * Value of `RateLimit-Policy`: how many units are allowed at once (`q`), and in how many seconds that much is allowed
+ * again (`w`).
+ */
 export function policyField(policy: LimitPolicy): string {
   if ('windowS' in policy) return `"${policy.name}";q=${policy.calls};w=${policy.windowS}`;
   const { name, burst, perSecond } = policy;
   return `"${name}";q=${burst};w=${Math.ceil(burst / perSecond - ROUNDING)}`;
 }
 
-/** Value of `RateLimit`: what is left, and the seconds until all of it, or on a refusal any of it, is there again. */
+/**
+ * Value of `RateLimit`: how much is left (`r`), and the seconds (`t`) until all of it is there again. On a refusal:
+ * until one unit is.
+ */
 export function limitField({ name }: LimitPolicy, { remaining, waitS }: Standing): string {
   return `"${name}";r=${remaining};t=${waitS}`;
 }
 
-/** A limit as far as answers show it. */
+/** The part of a limit that answers show. */
 export interface Shown {
   readonly policy: LimitPolicy;
   standing(): Standing;
@@ -28,15 +34,15 @@ export interface Account extends Shown {
   charge(units: number): void;
 }
 
-/** An answer that header fields can be added to until it goes out. */
+/** An answer to which header fields can be added until it is sent. */
 export interface LateHeaders {
   lateHeaders: () => readonly (string | number)[];
 }
 
-/** Why a request was refused, for the count of refusals. */
+/** Called with the name of the limit when a request is refused, to count refusals. */
 export type OnRefused = (limit: string) => void;
 
-/** Lets every answer of the exchange say where its caller stands when it goes out. */
+/** Makes every answer of the exchange carry the caller's limit, as it is when the answer is sent. */
 export function showLimit(exchange: LateHeaders, accountOf: () => Shown): void {
   exchange.lateHeaders = () => {
     const account = accountOf();
@@ -45,14 +51,14 @@ export function showLimit(exchange: LateHeaders, accountOf: () => Shown): void {
   };
 }
 
-/** The answer to whoever has used up a limit: decided before any byte of the body is read. */
+/** The answer to a caller who has used up a limit. It is decided before any byte of the body is read. */
 export function refusal({ waitS }: Standing): PublicError {
   return new PublicError('TOO_MANY_REQUESTS_ERROR', { retryAfterS: waitS });
 }
 
 /**
  * Takes one unit for one request, and shows what is left.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when nothing is; a refused request costs nothing
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when nothing is left; a refused request costs nothing
  */
 export function admitRequest(exchange: LateHeaders, account: Account, onRefused: OnRefused): void {
   showLimit(exchange, () => account);

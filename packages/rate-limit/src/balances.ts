@@ -1,16 +1,16 @@
-/** What one process has let in for one id since it last said so. */
+/** What one process has allowed for one id since its last report. */
 export interface Charge {
   readonly id: string;
-  /** The units as the time in which they are allowed again; 0 only asks. */
+  /** The units as milliseconds: the time in which the policy allows so many again. 0 only asks. */
   readonly costMs: number;
 }
 
-/** Buckets that all processes have in common. Each is kept as the moment at which it is full. */
+/** Buckets that all processes share. A bucket is stored as the moment at which it is full again. */
 export interface SharedBalances {
   /**
-   * Charges every id once, debt or not.
+   * Charges every id once, also below zero.
    * @returns for each charge, in order, the milliseconds until that bucket is full
-   * @throws when the store cannot answer; the charges may have been made all the same
+   * @throws when the store does not answer; the charges may have been made all the same
    */
   charge(charges: readonly Charge[]): Promise<number[]>;
 }

@@ -4,7 +4,7 @@ import { limitField, policyField } from './admit.ts';
 import { Bucket } from './bucket.ts';
 import type { RatePolicy } from './policy.ts';
 
-/** The plain token bucket, in exact thousandths of a unit. */
+/** A plain token bucket, counted exactly in thousandths of a unit. */
 class Model {
   readonly policy: RatePolicy;
   thousandths: number;
@@ -35,7 +35,7 @@ const steps = fc.array(
 );
 
 describe('a bucket', () => {
-  it('holds at each moment what a plain token bucket holds, in debt too', () => {
+  it('has the same balance as a plain token bucket at each moment, also below zero', () => {
     fc.assert(
       fc.property(policies, steps, (policy, run) => {
         let now = 1000;
@@ -66,7 +66,7 @@ describe('a bucket', () => {
     expect(bucket.standing().remaining).toBe(5);
   });
 
-  it('takes no charge that is no number, and is as it was', () => {
+  it('refuses a charge that is not a number, and stays as it was', () => {
     const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
     for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
       expect(() => bucket.charge(units)).toThrow(RangeError);
@@ -89,7 +89,7 @@ describe('the header fields', () => {
     expect(limitField(policy, bucket.standing())).toBe('"messages";r=4000;t=2');
   });
 
-  it('never say less than nothing, and on a refusal when there is something again', () => {
+  it('never show less than 0, and on a refusal say when one unit is there again', () => {
     const bucket = new Bucket(policy, () => 0);
     bucket.charge(25_000);
     expect(limitField(policy, bucket.standing())).toBe('"messages";r=0;t=4');

@@ -4,8 +4,8 @@ import { type RatePolicy, type Standing, toStanding, unitMs } from './policy.ts'
 export type Clock = () => number;
 
 /**
- * A token bucket kept as one number, the moment at which it is full again (generic cell rate algorithm). It may go into
- * debt: what a request costs is known only after it has been let in.
+ * A token bucket that is stored as one number: the moment at which it is full again (generic cell rate algorithm). Its
+ * balance may fall below zero, because the cost of a request is known only after the request was allowed.
  */
 export class Bucket {
   readonly policy: RatePolicy;
@@ -22,15 +22,16 @@ export class Bucket {
   }
 
   /**
-   * Takes units out, debt or not; a negative number gives units back.
-   * @throws RangeError when that is no number: the bucket would never be one again, here and where it is shared
+   * Takes units out, also below zero. A negative number gives units back.
+   * @throws RangeError when `units` is not a finite number: it would spoil the bucket for ever, here and where it is
+   * shared
    */
   charge(units: number): void {
     if (!Number.isFinite(units)) throw new RangeError(`a bucket cannot be charged ${units} units`);
     this.#fullAt = Math.max(this.#fullAt, this.#now()) + units * unitMs(this.policy);
   }
 
-  /** Replaces what was known of it: it will be full after this time. */
+  /** Replaces what was known of the bucket: it will be full after this time. */
   learn(backlogMs: number): void {
     this.#fullAt = this.#now() + backlogMs;
   }

@@ -10,7 +10,7 @@ it('keeps a bucket for each id', () => {
   expect(limiter.bucket('b').standing().allowed).toBe(true);
 });
 
-it('keeps no more buckets than it may, and the one in use longest', () => {
+it('keeps no more buckets than allowed, and never drops the one in use', () => {
   const limiter = createLocalLimiter({ policy, entriesMax: 100, now: () => 0 });
   limiter.bucket('mine').charge(2);
   for (let address = 0; address < 10_000; address++) {

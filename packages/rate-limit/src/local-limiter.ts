@@ -4,12 +4,12 @@ import type { RatePolicy } from './policy.ts';
 
 export interface LocalLimiterOptions {
   policy: RatePolicy;
-  /** Buckets kept at most. */
+  /** Most buckets kept in memory. */
   entriesMax?: number;
   now?: Clock;
 }
 
-/** Buckets of one policy in this process alone. */
+/** Buckets of one policy that only this process knows. */
 export interface LocalLimiter {
   readonly policy: RatePolicy;
   /** Buckets in memory. */
@@ -17,10 +17,16 @@ export interface LocalLimiter {
   bucket(id: string): Bucket;
 }
 
-/** Bounds memory at some 10 MB. Whoever owns so many addresses has as many buckets anyway. */
+/**
+ * Bounds memory at about 10 MB. An attacker with more addresses than this gains nothing: each address has its own
+ * bucket anyway.
+ */
 const ENTRIES_MAX = 50_000;
 
-/** The bucket that was used longest ago makes room for a new one: most likely it is full again, hence worth nothing. */
+/**
+ * When there is no room for a new bucket, the one that was unused for longest is dropped. It is most likely full, and a
+ * full bucket need not be remembered.
+ */
 export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const buckets = new LRUCache<string, Bucket>({ max: entriesMax });

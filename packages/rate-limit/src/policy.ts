@@ -12,20 +12,20 @@ export function unitMs({ perSecond }: RatePolicy): number {
   return 1000 / perSecond;
 }
 
-/** Where a caller stands under a policy, in the whole numbers that callers are told. */
+/** What a caller has left under a policy, in the whole numbers that callers are shown. */
 export interface Standing {
-  /** False while the bucket is empty. */
+  /** False while less than one unit is left. */
   readonly allowed: boolean;
-  /** Units left, never below 0 although a bucket may be in debt. */
+  /** Units left, never below 0 although the balance may be. */
   readonly remaining: number;
-  /** Seconds until the bucket is full; on a refusal until it is no longer empty, which is the `Retry-After`. */
+  /** Seconds until the bucket is full. On a refusal: until one unit is there, which is the value of `Retry-After`. */
   readonly waitS: number;
 }
 
-/** Clocks and rates are fractions: a unit or second that lacks less than a millionth counts as whole. */
+/** Clocks and rates are fractions: a unit or a second that is short by less than a millionth counts as whole. */
 export const ROUNDING = 1e-6;
 
-/** The standing of a bucket that would be full after `backlogMs`. */
+/** What a caller has left of a bucket that is full again after `backlogMs`. */
 export function toStanding(policy: RatePolicy, backlogMs: number): Standing {
   const remaining = Math.floor(policy.burst - backlogMs / unitMs(policy) + ROUNDING);
   if (remaining >= 1) return { allowed: true, remaining, waitS: Math.ceil(backlogMs / 1000) };

@@ -2,25 +2,25 @@ import type { Charge } from './balances.ts';
 import { Bucket, type Clock } from './bucket.ts';
 import { type RatePolicy, type Standing, unitMs } from './policy.ts';
 
-/** Time whose worth of units a process may let in on its own before the others must know of them. */
+/** A process may allow as many units as the policy allows in this time before the other processes must know of them. */
 const UNSETTLED_MAX_S = 0.1;
 
-/** Units that one process may let in before it hears from the shared bucket again. */
+/** Most units that one process may allow before the next answer of the shared bucket. */
 export function unsettledMax({ perSecond }: RatePolicy): number {
   return Math.ceil(perSecond * UNSETTLED_MAX_S);
 }
 
-/** What a bucket tells the limiter that owns it. */
+/** What a bucket needs of the limiter that owns it. */
 export interface BucketOwner {
-  /** The bucket has charges that the others do not know of. */
+  /** The bucket has charges that other processes do not know of yet. */
   onCharge(bucket: SharedBucket): void;
-  /** Waits until the bucket is settled far enough, or the shared buckets are given up for now. */
+  /** Waits until enough of the bucket is settled, or until the shared buckets count as away. */
   settled(bucket: SharedBucket): Promise<void>;
 }
 
 /**
- * This process's view of a shared bucket: what the last answer said, and everything let in here since. It decides
- * without waiting; only what it let in and has not settled is bounded.
+ * What this process knows of a shared bucket: the last answer, and everything allowed here since. It decides without
+ * waiting. Only the amount that is allowed but not yet settled is bounded.
  */
 export class SharedBucket {
   readonly #id: string;
@@ -43,12 +43,12 @@ export class SharedBucket {
     return this.#view.policy;
   }
 
-  /** True when so much is unsettled that nothing more may be let in. */
+  /** True when so much is not settled yet that nothing more may be allowed. */
   get isFull(): boolean {
     return this.#sent + this.#unsent >= this.#unsettledMax;
   }
 
-  /** True when settling should no longer wait for its interval. */
+  /** True when a settlement should start now and not after the interval. */
   get isUrgent(): boolean {
     return this.#unsent * 2 >= this.#unsettledMax;
   }
@@ -57,7 +57,10 @@ export class SharedBucket {
     return this.#unsent > 0;
   }
 
-  /** Whether one more request may come in. A promise only while too much is unsettled: one round trip then. */
+  /**
+   * Whether one more request is allowed. Returns a promise only while too much is not settled: it takes one round trip
+   * then.
+   */
   admit(): Standing | Promise<Standing> {
     return this.isFull ? this.#owner.settled(this).then(() => this.standing()) : this.standing();
   }
@@ -66,27 +69,30 @@ export class SharedBucket {
     return this.#view.standing();
   }
 
-  /** Charges what a request turned out to cost. */
+  /** Charges the cost of a request once it is known. */
   charge(units: number): void {
     this.#view.charge(units);
     this.#unsent += units;
     this.#owner.onCharge(this);
   }
 
-  /** Begins a settlement. */
+  /** Starts a settlement. */
   toCharge(): Charge {
     this.#sent = this.#unsent;
     this.#unsent = 0;
     return { id: this.#id, costMs: this.#sent * unitMs(this.policy) };
   }
 
-  /** Ends a settlement with the shared bucket's answer, which includes what was sent. */
+  /** Ends a settlement with the shared bucket's answer, which already contains what was sent. */
   settle(backlogMs: number): void {
     this.#sent = 0;
     this.#view.learn(backlogMs + this.#unsent * unitMs(this.policy));
   }
 
-  /** Ends a settlement without an answer. It may have been made, so it is not made again; the view stands. */
+  /**
+   * Ends a settlement that got no answer. The charge may have been made, so it is not sent again. What is known stays
+   * as it is.
+   */
   giveUp(): void {
     this.#sent = 0;
   }

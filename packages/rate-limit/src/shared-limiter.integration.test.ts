@@ -37,7 +37,7 @@ async function openConnected(address = url): Promise<RedisBalances> {
 }
 
 describe('processes on one Redis', () => {
-  it('let in no more than burst, rate and the stated bound, in no window, and not much less either', async () => {
+  it('allow in every window no more than burst, rate and the stated bound, and not much less either', async () => {
     const policy = { name: 'messages', perSecond: 2000, burst: 4000 };
     const [processes, cost, seconds] = [3, 20, 2];
     const startAt = Date.now() + 1000;
@@ -56,7 +56,7 @@ describe('processes on one Redis', () => {
       let sum = 0;
       for (const [at, units] of charges.slice(from)) {
         sum += units;
-        // A millisecond more: the moments are whole ones.
+        // One millisecond more, because the moments are rounded to whole milliseconds.
         expect(sum).toBeLessThanOrEqual(bound + ((at - first + 1) * policy.perSecond) / 1000);
       }
     }
@@ -66,18 +66,18 @@ describe('processes on one Redis', () => {
 });
 
 describe('buckets in Redis', () => {
-  it('hold what was charged to the microsecond, each for itself', async () => {
+  it('keep what was charged to the microsecond, each its own', async () => {
     const balances = await openConnected();
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
         const tag = randomBytes(6).toString('hex');
-        // Far in the future, so that what passes meanwhile is small against it.
+        // Far in the future, so that the time that passes during the test is small against it.
         const charges = us.map((one, place) => ({ id: `${tag}-${place}`, costMs: 10 ** 7 + one / 1000 }));
         const first = await balances.charge(charges);
         const inUs = (ms: number) => Math.round(ms * 1000);
         expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
         const asked = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
-        // One script runs at one moment: all buckets have lost the same time since.
+        // One script runs at one moment, so the same time has passed for all buckets.
         const passed = first.map((one, place) => inUs(one) - inUs(asked[place] ?? 0));
         expect(new Set(passed).size).toBe(1);
       }),
@@ -85,11 +85,11 @@ describe('buckets in Redis', () => {
     );
   });
 
-  it('make nobody wait for as long as the clock of Redis was set back', async () => {
+  it('make nobody wait longer because the clock of Redis was set back', async () => {
     const balances = await openConnected();
     const redis = new Redis(url);
     await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
-    // What a Redis whose clock was an hour ahead has written.
+    // The value that a Redis would have written whose clock was an hour ahead.
     const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
     const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
     await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');

@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-/** Shared buckets that can go away. */
+/** Shared buckets that the test can take away. */
 function setUp() {
   const memory = createMemoryBalances();
   const world = { mode: 'there' as 'there' | 'away' | 'hangs', calls: 0, changes: [] as boolean[] };
@@ -29,14 +29,14 @@ describe('several processes together', () => {
   const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
   const steps = fc.array(
     fc.oneof(
-      // Many at once, as a burst comes, and most of them read at once.
+      // Many requests at once, as in a burst; the bodies of most of them are there at once.
       fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), atOnce: fc.boolean() }),
       fc.record({ passMs: fc.nat(150) }),
     ),
     { minLength: 5, maxLength: 60 },
   );
 
-  it('never exceed burst, rate and the stated bound, in no window, whatever the order and the latency', async () => {
+  it('never exceed burst, rate and the stated bound in any window, whatever the order and the latency', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -57,7 +57,7 @@ describe('several processes together', () => {
               const request: Request = step.atOnce ? { ...step.request, readMs: 0 } : step.request;
               for (let time = 0; time < step.times; time++) {
                 void world.request(request);
-                // Sooner or later: each of the requests is whole before the next, or all of them wait together.
+                // Either each request is finished before the next one starts, or all of them wait together.
                 if (step.atOnce) await vi.advanceTimersByTimeAsync(0);
               }
             }
@@ -88,7 +88,7 @@ describe('several processes together', () => {
       await vi.advanceTimersByTimeAsync(10);
     }
     const sum = world.charges.reduce((units, { cost }) => units + cost, 0);
-    // 5 s: the burst, and the rate less what one request may fall short of.
+    // In 5 s: the burst, and the rate, less the cost of a few requests that may be missing at the end.
     expect(sum).toBeGreaterThan(policy.burst + 5 * policy.perSecond - 3 * COST_MAX);
     expect(world.refused).toBeGreaterThan(0);
     await world.close();
@@ -145,7 +145,7 @@ describe('one process', () => {
     expect(other.bucket('key', policy).standing().allowed).toBe(false);
   });
 
-  it('keeps the charges of a bucket that its cache has pushed out', async () => {
+  it('loses no charge when the cache drops a bucket', async () => {
     const { balances } = setUp();
     const limiter = openSharedLimiter({ balances, entriesMax: 1 });
     limiter.bucket('first', policy).charge(1500);
@@ -154,7 +154,7 @@ describe('one process', () => {
     expect(await balances.charge([{ id: 'first', costMs: 0 }])).toEqual([1500]);
   });
 
-  it('tells the others at its end what it let in last', async () => {
+  it('tells the others what it allowed last when it is closed', async () => {
     const { open, balances } = setUp();
     const limiter = open();
     limiter.bucket('key', policy).charge(30);
@@ -199,7 +199,7 @@ describe('while the shared buckets are away', () => {
     expect(bucket.standing().allowed).toBe(false);
   });
 
-  it('keeps nothing of what it could not tell', async () => {
+  it('charges nothing afterwards that it could not report', async () => {
     const { world, open, balances } = setUp();
     const limiter = open();
     world.mode = 'away';

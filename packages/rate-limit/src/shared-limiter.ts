@@ -1,3 +1,4 @@
+import { answerWithin } from '@playline/errors';
 import { LRUCache } from 'lru-cache';
 import type { SharedBalances } from './balances.ts';
 import type { Clock } from './bucket.ts';
@@ -8,35 +9,38 @@ export { type SharedBucket, unsettledMax } from './shared-bucket.ts';
 
 export interface SharedLimiterOptions {
   balances: SharedBalances;
-  /** Told when the shared buckets stop answering (with the fault) and when they answer again. */
+  /** Called when the shared buckets stop answering (with the fault) and when they answer again. */
   onShared?: (shared: boolean, fault: unknown) => void;
   now?: Clock;
-  /** Buckets kept at most. */
+  /** Most buckets kept in memory. */
   entriesMax?: number;
-  /** How long a settlement may take before the shared buckets count as away. */
+  /** If a settlement takes longer than this, the shared buckets count as away. */
   settleMaxMs?: number;
 }
 
-/** Buckets that all processes have in common; see the README for what holds between them. */
+/** Buckets that all processes share. The README says which bound they keep together. */
 export interface SharedLimiter {
-  /** False while the shared buckets do not answer: each process then holds the limits by itself. */
+  /** False while the shared buckets do not answer: each process then applies the limits to its own requests only. */
   readonly shared: boolean;
-  /** The bucket of an id; a policy given later for the same id is ignored. */
+  /** The bucket of an id. If the id has one already, `policy` is ignored. */
   bucket(id: string, policy: RatePolicy): SharedBucket;
-  /** Settles what is left, within the bound of one settlement. */
+  /** Settles what is left. Takes no longer than one settlement may. */
   close(): Promise<void>;
 }
 
-/** Half of `UNSETTLED_MAX_S`, so that a caller at its full rate is settled before it has to wait. */
+/** Half of `UNSETTLED_MAX_S`, so that charges of a caller at its full rate are settled before it would have to wait. */
 const SETTLE_INTERVAL_MS = 50;
-/** A healthy answer takes a millisecond. Requests may wait for it, so it must not take long. */
+/** A healthy Redis answers in a millisecond. Requests may be waiting for it, so the wait must be short. */
 const SETTLE_MAX_MS = 250;
-/** Half a millisecond of Redis at a time; the others follow at once. */
+/** So many take half a millisecond of Redis. The rest follows in the next settlement, at once. */
 const BUCKETS_PER_SETTLEMENT_MAX = 500;
 /** A gateway serves far fewer environments than this; it only bounds memory. */
 const ENTRIES_MAX = 10_000;
 
-/** Opens a limiter whose decisions never wait for a round trip unless more than `unsettledMax` came in since the last. */
+/**
+ * Opens a limiter. A decision waits for a round trip only if more than `unsettledMax` units were allowed since the last
+ * one.
+ */
 export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { now = () => performance.now(), entriesMax = ENTRIES_MAX } = options;
   const settlements = new Settlements(options);
@@ -56,10 +60,13 @@ export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter 
   };
 }
 
-/** Tells the shared buckets what was let in here: one settlement at a time, of all buckets that have something to tell. */
+/**
+ * Reports to the shared buckets what was allowed here: one settlement at a time, for all buckets that have something to
+ * report.
+ */
 class Settlements {
   readonly #options: SharedLimiterOptions;
-  // Holds what the cache may have pushed out meanwhile: no charge is lost with it.
+  // Keeps buckets that the cache may have dropped meanwhile, so that none of their charges is lost.
   readonly #unsettled = new Set<SharedBucket>();
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -104,7 +111,7 @@ class Settlements {
     const charges = buckets.map((bucket) => bucket.toCharge());
     const { balances, settleMaxMs = SETTLE_MAX_MS } = this.#options;
     try {
-      const backlogs = await within(balances.charge(charges), settleMaxMs);
+      const backlogs = await answerWithin(settleMaxMs, balances.charge(charges));
       for (const [place, bucket] of buckets.entries()) bucket.settle(backlogs[place] ?? 0);
       this.#setShared(true, null);
     } catch (fault) {
@@ -113,7 +120,10 @@ class Settlements {
     }
   }
 
-  /** What was charged during a settlement: at once when it cannot wait, else after the interval. */
+  /**
+   * Starts the next settlement for what was charged during the last one: at once if that cannot wait, else after the
+   * interval.
+   */
   #goOn(): void {
     if (this.#unsettled.size === 0 || this.#closed) return;
     for (const bucket of this.#unsettled) if (this.shared && bucket.isUrgent) return void this.#settle();
@@ -125,17 +135,5 @@ class Settlements {
     if (this.shared === shared) return;
     this.shared = shared;
     this.#options.onShared?.(shared, fault);
-  }
-}
-
-async function within<T>(work: Promise<T>, boundMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${boundMs} ms`)), boundMs);
-  });
-  try {
-    return await Promise.race([work, bound]);
-  } finally {
-    clearTimeout(timer);
   }
 }

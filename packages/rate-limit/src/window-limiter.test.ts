@@ -10,7 +10,7 @@ function openWindow() {
 }
 
 describe('the window of a caller', () => {
-  it('lets in its calls at once, refuses the next, and says when there is room for one', () => {
+  it('allows its calls at once, refuses the next, and says when there is room for one', () => {
     const { clock, window } = openWindow();
     for (const remaining of [3, 2, 1]) {
       expect(window.standing()).toMatchObject({ allowed: true, remaining });
@@ -24,7 +24,7 @@ describe('the window of a caller', () => {
     expect(window.standing()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
   });
 
-  it('says when all of it is there again, while something is left', () => {
+  it('says when all calls are allowed again, while some are left', () => {
     const { clock, window } = openWindow();
     expect(window.standing()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
     window.charge(1);
@@ -33,7 +33,7 @@ describe('the window of a caller', () => {
     expect(window.standing()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
   });
 
-  it('never lets in more than its calls in any window, and refuses no call that would keep to them', () => {
+  it('never allows more calls in any window than the policy does, and refuses none that keeps to it', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
         const { clock, window } = openWindow();
@@ -51,7 +51,7 @@ describe('the window of a caller', () => {
     );
   });
 
-  it('is true to the wait that it tells whoever it refuses', () => {
+  it('allows a refused caller after exactly the wait that it was told', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
         const { clock, window } = openWindow();
@@ -94,7 +94,7 @@ describe('the windows of a process', () => {
     expect(limiter.size).toBe(1);
   });
 
-  it('are no more than they may be, and keep the caller that asks', () => {
+  it('are no more than allowed, and never drop a caller that keeps asking', () => {
     const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
     limiter.window('mine', policy).charge(3);
     for (let address = 0; address < 10_000; address++) {

@@ -12,15 +12,15 @@ export interface WindowPolicy {
 }
 
 /**
- * The calls of one caller that are still in the window. A token bucket would let in twice as many in one window, a full
- * bucket and what comes back meanwhile; counts of fixed windows the same around an edge; counts of slices of a window
- * would refuse a caller who keeps to the average. Remembering the calls themselves holds the limit as it is said, and
- * costs eight bytes for each call that was let in.
+ * The calls of one caller that are still inside the window. Other ways to count would not keep the limit as it is
+ * stated. A token bucket would allow twice as many calls in one window: a full bucket and what is refilled meanwhile.
+ * Fixed windows would do the same around their edges. Counts of slices of a window would refuse a caller who keeps to
+ * the average. Remembering each call is exact, and costs eight bytes for each allowed call.
  */
 export class CallWindow implements Account {
   readonly policy: WindowPolicy;
   readonly #now: Clock;
-  /** Moments of calls, ascending; those in front of `#first` have left the window. */
+  /** Times of the calls, ascending. Those before `#first` have left the window. */
   #calls: number[] = [];
   #first = 0;
 
@@ -35,30 +35,30 @@ export class CallWindow implements Account {
     const used = this.#calls.length - this.#first;
     const remaining = Math.max(0, this.policy.calls - used);
     const allowed = remaining > 0;
-    // Whoever is refused waits until so many have left the window that there is room for one.
+    // A refused caller waits until enough calls have left the window for one more.
     const awaited = this.#calls[allowed ? this.#calls.length - 1 : this.#calls.length - this.policy.calls];
     const waitMs = awaited === undefined ? 0 : awaited + this.policy.windowS * 1000 - now;
     return { allowed, remaining, waitS: Math.ceil(waitMs / 1000) };
   }
 
-  /** Remembers so many calls of this moment, whether they were allowed or not. */
+  /** Remembers so many calls at this moment, whether they were allowed or not. */
   charge(calls: number): void {
     const now = this.#now();
     this.#forget(now);
     for (let call = 0; call < calls; call++) this.#calls.push(now);
   }
 
-  /** True when no call is left in the window: forgetting the caller then changes nothing. */
+  /** True when no call is left in the window. The caller can then be forgotten without any effect. */
   get isEmpty(): boolean {
     this.#forget(this.#now());
     return this.#calls.length === 0;
   }
 
-  /** A call leaves the window when its whole length has passed since. */
+  /** A call leaves the window after the window's whole length. */
   #forget(now: number): void {
     const oldest = now - this.policy.windowS * 1000;
     while (this.#first < this.#calls.length && (this.#calls[this.#first] as number) <= oldest) this.#first++;
-    // Moved only when most of it is free, so that a call costs the same however many there are.
+    // Copied only when most of the array is free, so that the cost of a call does not grow with the number of calls.
     if (this.#first * 2 <= this.#calls.length) return;
     this.#calls = this.#calls.slice(this.#first);
     this.#first = 0;
@@ -66,25 +66,29 @@ export class CallWindow implements Account {
 }
 
 export interface WindowLimiterOptions {
-  /** Callers remembered at most. */
+  /** Most callers remembered. */
   entriesMax?: number;
   now?: Clock;
 }
 
-/** Windows of this process alone. */
+/** Windows that only this process knows. */
 export interface WindowLimiter {
   /** Callers in memory. */
   readonly size: number;
-  /** The window of an id; a policy given later for an id that is remembered is ignored. */
+  /** The window of an id. If the id is remembered already, `policy` is ignored. */
   window(id: string, policy: WindowPolicy): CallWindow;
 }
 
-/** Bounds memory with callers of few calls each; with many calls what the process can answer in a window bounds it. */
+/**
+ * Bounds memory when many callers make few calls each. When few callers make many calls, memory is bounded by how many
+ * calls the process can answer in one window.
+ */
 const ENTRIES_MAX = 50_000;
 
 /**
- * Callers stand in the order in which they were last asked for. Those in front go as soon as none of their calls
- * counts any more, so what is held follows the calls of one window, and the first of all when there is no room.
+ * Callers are ordered by their last request. The first ones are dropped as soon as none of their calls is inside the
+ * window, so memory follows the number of calls in one window. When there is no room, the first one is dropped in any
+ * case.
  */
 export function createWindowLimiter(options: WindowLimiterOptions = {}): WindowLimiter {
   const { entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;

@@ -11,16 +11,18 @@ const TOKENS = 100_000;
 const TOKEN_NEEDED_S = 600;
 export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_NEEDED_S);
 
-/** 166 blocks a second are then 166,000 full ones' rows: four cores of the engine at what an insert and a merge cost. */
+/**
+ * 166 blocks a second with 1,000 rows each are 166,000 rows: their inserts and merges take four cores of the engine.
+ */
 const BLOCK_ROWS_MIN = 1_000;
-/** As many rows of 1 KiB, the usual; of the largest, 32 KiB, blocks that are full are 166 MiB a second. */
+/** 1,000 rows of the usual 1 KiB. With rows of the largest size, 32 KiB, full blocks are 166 MiB a second. */
 const BLOCK_BYTES_MIN = 1024 * 1024;
-/** Blocks cut by age are four a second and topic partition: 41 partitions of one topic reach the 166. */
+/** Blocks cut by age are four a second for each partition of a topic: 41 partitions of one topic make 166. */
 const BLOCK_AGE_MIN_MS = 250;
 /**
- * Room for two heartbeats: at worst one comes after a quarter of a session and a fetch that waits 150 ms. The other
- * half is a drain's, which has time for ten inserts of tens of milliseconds. Brokers refuse less than their
- * `group.min.session.timeout.ms`, 6,000 unless it is set.
+ * Time for two heartbeats: in the worst case one comes after a quarter of a session and a fetch that waits 150 ms. The
+ * other half of the session is for a shutdown, which has time for ten inserts of tens of milliseconds. Brokers refuse
+ * less than their `group.min.session.timeout.ms`, by default 6,000.
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 

@@ -1,38 +1,38 @@
 import type { TlsOptions } from './connections.ts';
 import type { StoreFetch } from './store-fetch.ts';
 
-/** An account of ClickHouse and the database that its questions are about. */
+/** An account of ClickHouse, and the database that its queries use. */
 export interface ClickHouseAccount {
   readonly url: string;
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** How it is asked: by itself without an authority of its own. */
+  /** The `fetch` to ask with; needed for an own certificate authority. */
   readonly fetch?: StoreFetch;
   /** For clients that connect by themselves. */
   readonly tls?: TlsOptions;
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Asks one question; rows come as they are read, each an array of its columns. Large integers come as text. */
+/** Sends one query. Rows are yielded as they are read, each as an array of its columns. Large integers are text. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;
 
 export interface QueryOptions {
-  /** Aborted when nobody waits for the answer any more. */
+  /** Abort it when the answer is not needed any more. */
   readonly signal?: AbortSignal;
 }
 
-/** How questions are asked by themselves. */
+/** Defaults of every query. */
 export interface QueryLimits {
-  /** After so many milliseconds a question is given up. */
+  /** A query is given up after so many milliseconds. */
   readonly deadlineMs?: number;
-  /** The account may set nothing: its own settings hold, and large integers are text by them. */
+  /** True when the account may not change settings. Its own settings then apply, and they make large integers text. */
   readonly isBound?: boolean;
 }
 
-/** Longer than a scan of a hundred million rows takes on a laptop, short enough to notice a store that hangs. */
+/** Longer than a scan of a hundred million rows on a laptop, short enough to notice a store that hangs. */
 const QUERY_MAX_MS = 300_000;
-/** Lists of up to some thousand ids are part of a question; the engine's own bound is 256 KiB. */
+/** A query may contain a list of some thousand ids; the engine's default bound is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What ClickHouse answered instead of rows. */
@@ -80,7 +80,7 @@ export async function askClickHouse(
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
   } catch (fault) {
-    // Whoever has left is no fault of the store.
+    // A caller that has left is no fault of the store.
     if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
@@ -114,7 +114,7 @@ export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise
 
 function parseRow(line: string): readonly unknown[] {
   const row: unknown = JSON.parse(line);
-  // A fault in the midst of an answer comes as text or as an object.
+  // A fault in the middle of an answer comes as text or as an object, not as a row.
   if (!Array.isArray(row)) throw new Error(`ClickHouse gave no row: ${line.slice(0, 500)}`);
   return row;
 }

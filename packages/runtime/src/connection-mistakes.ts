@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-/** For each store, what must be so for its TLS settings to mean anything. */
+/** For each store, what must be set so that its TLS settings have an effect. */
 const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: string }> = {
   KAFKA: { holds: (given) => given.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { holds: (given) => isScheme(given.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
@@ -14,13 +14,13 @@ const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: str
   },
 };
 
-/** True also for an address that is not set: whether it must be is its own setting's business. */
+/** True also for an address that is not set: its own setting says whether that is a mistake. */
 function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
 /**
- * What does not fit together among the settings of connections, one line each: `NAME: what is wrong`, never a value.
+ * Finds settings of connections that contradict each other, one line each: `NAME: what is wrong`, never with a value.
  * @param known names of the settings that the service has
  */
 export function connectionMistakes(known: readonly string[], given: Given): string[] {
@@ -50,7 +50,7 @@ export function connectionMistakes(known: readonly string[], given: Given): stri
   return [...new Set(mistakes)];
 }
 
-/** True also for files that cannot be read: that is told of by their own settings. */
+/** True also when a file cannot be read: its own setting reports that. */
 function isPair(certificatePath: string, keyPath: string): boolean {
   try {
     const certificate = new X509Certificate(readFileSync(certificatePath));

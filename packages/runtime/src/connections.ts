@@ -1,4 +1,4 @@
-/** From settings to what the clients of the stores are told. */
+/** Turns settings into the options of the stores' clients. */
 import { isIP } from 'node:net';
 import type { SASL_MECHANISMS } from './connection-settings.ts';
 import { createStoreFetch, type StoreFetch } from './store-fetch.ts';
@@ -61,7 +61,7 @@ function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefi
 
 /**
  * Brokers and security of every Kafka client of a service.
- * @param log told when the settings show a password to the network
+ * @param log gets a warning when the settings send a password over an unencrypted connection
  */
 export function toKafka(
   config: KafkaConfig,

@@ -7,7 +7,7 @@ const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
 /** User information in an address: `redis://:password@host`. */
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
 
-/** Takes key texts and passwords out of a string that is about to be logged or answered. */
+/** Removes keys and passwords from a string that is about to be logged or answered. */
 export function redactSecrets(text: string): string {
   return text.replace(KEY_TEXT, '[key]').replace(URL_SECRET, '$1[password]@');
 }

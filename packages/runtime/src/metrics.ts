@@ -8,7 +8,7 @@ export interface Metrics {
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** A gauge of what is only known by asking: `collect` sets its values whenever the metrics are read. */
+  /** A gauge whose value must be asked for: `collect` sets it each time the metrics are read. */
   collectedGauge<L extends string>(
     name: string,
     help: string,
@@ -22,16 +22,19 @@ export interface Metrics {
 }
 
 /**
- * How often it is looked how late the event loop is. prom-client looks a hundred times a second, which is half of what a
- * service at rest costs; a loop that is held up for longer than this is seen all the same.
+ * How often the delay of the event loop is measured. prom-client measures it a hundred times a second, which is half of
+ * what an idle service costs. A loop that is blocked for longer than this is noticed all the same.
  */
 const LAG_LOOK_MS = 250;
-/** Longer than a process lives: prom-client's own look, whose values are taken from ours. */
+/** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
 
-/** How late the event loop is, under prom-client's names; without the distance between two looks, which it counts in. */
+/**
+ * Measures the delay of the event loop under prom-client's names, without the time between two measurements, which
+ * prom-client includes.
+ */
 function collectLag(registry: Registry): void {
   const histogram = monitorEventLoopDelay({ resolution: LAG_LOOK_MS });
   histogram.enable();
@@ -53,7 +56,7 @@ function collectLag(registry: Registry): void {
   gauge('stddev', 'The standard deviation of the delays of the event loop.', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
-  // Read last, as it stands last in the text: the others are of the same time.
+  // Read last, because it is last in the text. The others are then of the same moment.
   gauge('max', 'The greatest delay of the event loop since the last reading.', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();

@@ -5,20 +5,20 @@ export interface Closable {
   close(): Promise<void> | void;
 }
 
-/** Opens a resource under a name; it is closed when the service stops or when a later part fails to start. */
+/** Opens a part under a name. It is closed when the service stops, or when a later part fails to start. */
 export type Use = <T extends Closable>(name: string, open: () => Promise<T> | T) => Promise<T>;
 
 export type ServiceState = 'starting' | 'running' | 'draining' | 'stopped';
 
 export interface Service {
   readonly state: ServiceState;
-  /** Closes everything in reverse order; a second call waits for the first. */
+  /** Closes all parts in reverse order. A second call waits for the first. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a service: `start` opens its parts through `use`, first the stores, last what lets work in.
- * @throws the fault of the part that failed, after everything opened before it was closed
+ * Starts a service: `start` opens its parts through `use`, the stores first, and last what accepts work.
+ * @throws the fault of the part that failed, after all parts opened before it were closed
  */
 export async function startService(logger: Logger, start: (use: Use) => Promise<void>): Promise<Service> {
   const opened: { name: string; part: Closable }[] = [];

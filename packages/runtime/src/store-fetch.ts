@@ -32,7 +32,7 @@ export function createStoreFetch(options: {
     if (tls === undefined) return fetch(url, { ...init, headers });
     return new Promise((resolve, reject) => {
       const { method = 'GET', signal, body } = init;
-      // A connection of its own: questions are few, and one that idles would outlive the store's patience.
+      // A new connection each time: requests are rare, and the store might close an idle one.
       const asked = request(url, {
         ...tls,
         method,

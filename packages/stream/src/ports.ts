@@ -2,21 +2,21 @@ import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';
 
-/** A record on its way to the log. Bytes only: what they mean is the caller's business. */
+/** A record to be published, as bytes: what they mean is the caller's business. */
 export interface OutgoingRecord {
   topic: string;
   /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
   key: Buffer | null;
-  /** Where the record goes whatever its key says; one that the topic has. Absent: as the key says. */
+  /** The partition to publish to, whatever the key says; it must exist. Absent: the key decides. */
   partition?: number;
   value: Buffer;
   headers?: Record<string, string | Buffer>;
 }
 
-/** A record with or without a value; Kafka keeps no value apart from an empty one. */
+/** A record with or without a value; Kafka distinguishes no value from an empty one. */
 export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
-/** Where a record stands in the log. */
+/** The place of a record in the log. */
 export interface RecordPlace {
   readonly partition: number;
   readonly offset: number;
@@ -26,23 +26,23 @@ export interface RecordPlace {
 
 /** Publishes records; acknowledged means stored by every in-sync replica, once, in order. */
 export interface Producer {
-  /** Bytes handed to `send` and neither acknowledged nor failed yet. The caller bounds them. */
+  /** Bytes handed to `send` that are neither acknowledged nor failed yet. The caller must bound them. */
   readonly bytesHeld: number;
   /**
-   * Publishes all records or reports a fault; `done` is called exactly once. Whatever arrives while a request to the
-   * brokers is in flight forms the next request. No promise per record or per call: this is the hot path.
+   * Publishes all records or reports a fault; `done` is called exactly once. Records that arrive while a request is in
+   * flight form the next request. There is no promise for each record or call, because this is the hot path.
    */
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /**
-   * Publishes one record and tells where it stands, for callers whose next step depends on the order of the log. Travels
-   * with whatever `send` has handed over, in the order of the calls. A promise a call: not for the hot path.
-   * @throws as `done` of `send`, and when the record is stored but the brokers do not tell where any more; the caller
-   *   then publishes it again, which gives it a later place
+   * Publishes one record and returns its place, for callers whose next step depends on the order of the log. It travels
+   * with the records of `send`, in the order of the calls. Not for the hot path, since each call has a promise.
+   * @throws as `done` of `send`, and when the record is stored but the brokers no longer say where. Then the caller
+   * publishes it again, which gives it a later place
    */
   sendPlaced(record: PublishedRecord): Promise<RecordPlace>;
-  /** True when the brokers have acknowledged something lately or answer a probe now. */
+  /** True when the brokers acknowledged something recently, or answer a probe now. */
   ready(): Promise<boolean>;
-  /** Waits for everything sent, within a bound, then disconnects. */
+  /** Waits for everything that was sent, within a bound, then disconnects. */
   close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export interface StreamRecord {
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
 }
 
-/** What became of one record: a value, never an exception. */
+/** The result of one record: a value, never an exception. */
 export type Outcome =
   | { kind: 'ok' }
   /** Left out on purpose, and counted under its reason. */
@@ -117,9 +117,12 @@ export interface BlockBuilder {
   release(): void;
 }
 
-/** What blocks before have left, as they stand in commits. Texts of the sink's own, at most 1,000 characters each. */
+/** What earlier blocks left in commits. The texts belong to the sink, at most 1,000 characters each. */
 export interface BlockOrigin {
-  /** `carries` of the block before; null for the first of a log, and behind a decision about a log that was replaced. */
+  /**
+   * `carries` of the block before; null for the first block of a log, and after a decision about a log that was
+   * replaced.
+   */
   readonly carried: string | null;
   /**
    * `basis` of the owner that named this block and did not complete it. Rows made from it may be stored, so the block
@@ -128,30 +131,35 @@ export interface BlockOrigin {
   readonly basis: string | null;
 }
 
-/** What a block leaves in commits. */
+/** What a block adds to commits. */
 export interface BlockTrace {
-  /** What its rows are made of besides the records: whoever builds it again is given this. */
+  /** What its rows depend on besides the records. Whoever builds the block again gets it back. */
   readonly basis: string;
-  /** What the next block is given. */
+  /** What the next block gets. */
   readonly carries: string;
 }
 
-/** A fault that passes: the same work is tried again, with the partition paused meanwhile. */
+/** A fault that waiting may end. The same work is tried again; the partition is paused meanwhile. */
 export class RetryableFault extends Error {
   override readonly name: string = 'RetryableFault';
 }
 
-/** The store had no room for so many rows at once. The same work is tried again; fewer rows at a time may pass. */
+/**
+ * The store had no room for so many rows at once. The same work is tried again, and fewer rows at a time may succeed.
+ */
 export class OversizeFault extends RetryableFault {
   override readonly name = 'OversizeFault';
 }
 
-/** The registry answered, and a schema is not registered under its subject: the release that writes it is not deployed. */
+/**
+ * The registry answered that a schema is not registered under its subject: the release that writes it is not deployed
+ * yet.
+ */
 export class UnregisteredSchemaFault extends Error {
   override readonly name = 'UnregisteredSchemaFault';
 }
 
-/** Ids and texts of registered schemas, each asked for once: a registry that is down later does not matter. */
+/** Ids and texts of registered schemas. Each is asked for once, so a registry that is down later does no harm. */
 export interface SchemaRegistry {
   /**
    * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
@@ -177,25 +185,31 @@ export interface BlockSink {
 export interface BlockLimits {
   rowsMax: number;
   bytesMax: number;
-  /** Age at which a block is cut although it is not full. */
+  /** A block is cut at this age although it is not full. */
   ageMaxMs: number;
 }
 
 /** A running consumer. */
 export interface Consumer {
-  /** True while it is a member of its group, no partition has stopped, and none is kept from going on (`hindrances`). */
+  /**
+   * True while it is a member of its group, no partition has stopped, and nothing keeps one from going on
+   * (`hindrances`).
+   */
   ready(): boolean;
   /**
    * Sentences that say why partitions stand or do not go on, by `topic/partition`: for whoever asks why it is not ready.
    */
   hindrances(): ReadonlyMap<string, string>;
-  /** Records behind the end of the log as last heard, by `topic/partition`, for the partitions assigned here. */
+  /**
+   * Records before the last known end of the log that are not done, by `topic/partition`, for the partitions assigned
+   * here.
+   */
   lag(): ReadonlyMap<string, number>;
   /** Stops cutting blocks, finishes those whose intent is committed, leaves the group. */
   close(): Promise<void>;
 }
 
-/** Where one partition of a record consumer stands when it is assigned. */
+/** The state of one partition of a record consumer when it is assigned. */
 export interface AssignedPartition {
   readonly topic: string;
   readonly partition: number;
@@ -203,7 +217,7 @@ export interface AssignedPartition {
   readonly committed: number;
   /** The first offset that the log still has. */
   readonly logStart: number;
-  /** An operator has decided that reading goes on at `committed`, and nothing was committed behind it yet. */
+  /** True when an operator decided that reading goes on at `committed`, and nothing was committed after that. */
   readonly isDecision: boolean;
   /**
    * Tells whether the log still has a batch that was read of it: false says that the log was replaced, null that nothing
@@ -213,17 +227,19 @@ export interface AssignedPartition {
   hasBatch(mark: LogMark): Promise<boolean | null>;
 }
 
-/** The offsets of one batch: from `start` to before `end`; holes of the log are inside. */
+/** The offsets of one batch: from `start` to before `end`, including offsets without a record. */
 export interface BatchPosition {
   readonly topic: string;
   readonly partition: number;
   readonly start: number;
   readonly end: number;
-  /** The batch of the log in front of `end`; null when the log did not tell. */
+  /** The batch of the log before `end`; null when the log did not say. */
   readonly mark: LogMark | null;
   /** The group's committed offset: nothing before it comes again. */
   readonly committed: number;
-  /** Aborted when the partition is not ours any more: stop as soon as it is safe. One signal an assignment. */
+  /**
+   * Aborted when the partition is no longer assigned here: stop as soon as it is safe. One signal for each assignment.
+   */
   readonly signal: AbortSignal;
   /**
    * Says that some of the work behind `unfinishedFrom` is done, so that more may be committed. `unfinishedFrom` is then

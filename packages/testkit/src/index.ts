@@ -3,6 +3,7 @@ export * from './bare-environment.ts';
 export * from './clock/open-wall-clock.ts';
 export * from './message-record.ts';
 export * from './messages.ts';
+export * from './own-database.ts';
 export * from './own-stores.ts';
 export * from './redis-database.ts';
 export * from './service-processes.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { openOwnDatabase } from './own-database.ts';
 import { type Stores, testStores } from './stores.ts';
 
 /** Every topic with its schema, and a database with every table, under names of their own in real stores. */
@@ -30,13 +30,11 @@ export async function openOwnStores({
   stores = testStores(),
   partitions = 2,
 }: OwnStoresOptions = {}): Promise<OwnStores> {
-  const name = randomBytes(6).toString('hex');
-  const [prefix, database] = [`test-${name}.`, `playline_test_${name}`];
-  const { url, user, password } = stores.clickhouse;
+  const prefix = `test-${randomBytes(6).toString('hex')}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
   const { schemas } = await applyTopics({ ...topics, partitions });
-  await applySql({ url, user, password, database });
-  const query = createQuery(stores, database);
+  const { target, query, close } = await openOwnDatabase(stores);
+  const { url, user, password, database } = target;
   return {
     prefix,
     database,
@@ -55,18 +53,8 @@ export async function openOwnStores({
       await applyTopics({ ...topics, partitions: count });
     },
     close: async () => {
-      await query(`DROP DATABASE ${database} SYNC`);
+      await close();
       await dropTopics(topics);
     },
-  };
-}
-
-function createQuery({ clickhouse: { url, user, password } }: Stores, database: string): OwnStores['query'] {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  return async (body) => {
-    const answer = await fetch(url, { method: 'POST', headers, body });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text.trim();
   };
 }

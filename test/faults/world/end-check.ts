@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { allTopics, FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
 import { rowsOf } from './clickhouse.ts';
 import type { Ledger } from './ledger.ts';
 import { BrokenPromise, type SeedEnd } from './report.ts';
@@ -131,7 +132,7 @@ async function checkLogged(world: World, { from, stored }: { from: Ends; stored:
 }
 
 async function checkNoDeadLetters(world: World): Promise<void> {
-  for (const { name } of allTopics().filter(({ name }) => name.endsWith('.dead'))) {
+  for (const name of Object.values(TOPICS).map((topic) => deadLetterTopicOf(topic.name))) {
     const letters = [...(await endsOf(world, name)).values()].reduce((sum, end) => sum + end, 0);
     assert.equal(letters, 0, `dead letters in ${name}`);
   }

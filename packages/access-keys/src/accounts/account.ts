@@ -13,31 +13,42 @@ export const ACCOUNTS: RecordKind<AccountRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** Who signs in with a login, live or disabled; null when nobody does. @param login as it was typed */
+/**
+ * The account, live or disabled, that signs in with a login; null when there is none.
+ * @param login as it was typed
+ */
 export function findByLogin(accounts: readonly AccountRecord[], login: string): AccountRecord | null {
   const wanted = normalizeLogin(login);
-  // '' stands for those who have none: whoever types nothing must not be taken for one of them.
+  // Accounts without a login have ''. An empty input must match none of them.
   return wanted === '' ? null : (accounts.find((account) => account.login === wanted) ?? null);
 }
 
-/** Who has a passkey; null when nobody does. @param passkeyId base64url */
+/**
+ * The account that has a passkey; null when none has.
+ * @param passkeyId base64url
+ */
 export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null {
   return accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
 }
 
-/** The account that a link is of, whoever takes it; null when the link was used, revoked or is older than 72 hours. */
+/**
+ * The account that a link was made for, whoever uses it; null when the link was used, was revoked or is older than 72
+ * hours.
+ */
 export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
   const account = accounts.find(({ invitation }) => invitation?.hash === hash);
   return account?.invitation != null && account.invitation.expiresAt > nowAt ? account : null;
 }
 
-/** An account whose name and login were erased, or whose invitation was revoked: nothing can be done with it any more. */
+/**
+ * True for an account whose name and login were erased, or whose invitation was revoked. It cannot be changed any more.
+ */
 export function isRemoved({ state, login }: Pick<AccountRecord, 'state' | 'login'>): boolean {
   return state === 'disabled' && login === '';
 }
 
-/** Whether the instance has an administrator who can sign in, or is to be let in again by another one. */
+/** Whether the instance has an administrator who can sign in, or whom another administrator can let back in. */
 export function hasAdministrator(accounts: readonly AccountRecord[]): boolean {
   return accounts.some(({ isAdministrator, state }) => isAdministrator && state !== 'invited');
 }

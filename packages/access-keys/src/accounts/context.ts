@@ -5,12 +5,12 @@ import { type AccountRecord, isRemoved } from './account.ts';
 import { type Action, mayDo } from './roles.ts';
 import type { Sessions } from './sessions.ts';
 
-/** What accounts are changed with. */
+/** What is needed to change accounts. */
 export interface AccountContext {
   readonly store: RecordStore<AccountRecord>;
   /** Sessions of an account end when its rights or credentials change. */
   readonly sessions: Pick<Sessions, 'endAll'>;
-  /** Id of the account that asks; null: whoever runs the commands of the instance, who may all. */
+  /** Id of the account that makes the change. Null for the operator's commands, which may do everything. */
   readonly actorId: string | null;
   readonly wallClockMs?: () => number;
 }
@@ -26,10 +26,11 @@ export function nowOf({ wallClockMs = Date.now }: AccountContext): number {
 }
 
 /**
- * Changes one account, by what the log says of all of them, and ends its sessions: by its record, so that they end with the
- * change also where nobody comes to take them out of the store.
- * @throws PublicError RESOURCE_NOT_FOUND when there is no such account, or it was removed; CONFLICT_ERROR when the instance
- *   would be left without an administrator, or a project that has an owner without one
+ * Changes one account. What the log says of all accounts decides whether the change is allowed. The sessions of the
+ * account end too: its record says so, so they end with the change even if the process dies before it has removed them
+ * from their store.
+ * @throws PublicError RESOURCE_NOT_FOUND when there is no such account, or it was removed; CONFLICT_ERROR when the
+ * instance would be left without an administrator, or a project that has an owner without one
  */
 export async function changeAccount(
   context: AccountContext,
@@ -43,7 +44,8 @@ export async function changeAccount(
     return withoutSessions(account, next);
   });
   const changed = await changing.catch(async (fault: unknown) => {
-    // The log has the change all the same, and the view gets it by itself later: nobody comes back here then.
+    // The log has the change, and the view gets it later by itself. The sessions must be ended here, since nobody
+    // repeats this call.
     if (fault instanceof ViewFault) await context.sessions.endAll(id).catch(() => {});
     throw fault;
   });
@@ -51,7 +53,10 @@ export async function changeAccount(
   return toDone(changed);
 }
 
-/** The change with which the sessions end that an account has had until then. @param before the record that stands */
+/**
+ * The change that ends all sessions that the account has had so far.
+ * @param before the present record
+ */
 export function withoutSessions(
   { revision }: Pick<AccountRecord, 'revision'>,
   next: Content<AccountRecord>,
@@ -66,7 +71,10 @@ export function findAccount(accounts: readonly AccountRecord[], id: string): Acc
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.', details: { account: id } });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR unless whoever asks may do it now */
+/**
+ *
+ * @throws PublicError AUTHENTICATION_ERROR unless the account that asks may do this now
+ */
 export function assertMay(
   { actorId }: AccountContext,
   accounts: readonly AccountRecord[],
@@ -83,7 +91,7 @@ export function assertSelf({ actorId }: AccountContext, id: string): void {
   if (actorId !== null && actorId !== id) throw forbidden('Everybody changes this of themselves alone.', {});
 }
 
-/** The last one to let others in again must not go. */
+/** The last account that can let others in must not be lost. */
 function assertSomebodyStays(
   accounts: readonly AccountRecord[],
   before: AccountRecord,
@@ -108,7 +116,7 @@ export function toDone(record: AccountRecord | null): AccountRecord {
   return record;
 }
 
-/** The same words for a link that was used, was revoked, is too old, or that nobody made. */
+/** One sentence for a link that was used, was revoked, is too old or never existed, so that it tells nobody which. */
 export const linkNotGood = () =>
   new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
 

@@ -13,9 +13,9 @@ interface Own {
 }
 
 /**
- * Gives an account another password; null: none, where a passkey is left.
- * @param own `passwordHash` as `Passwords.hash` gives it
- * @throws PublicError AUTHENTICATION_ERROR for the account of somebody else, or one that is not live
+ * Gives an account another password. Null removes it, if a passkey or a provider is left to sign in with.
+ * @param own `passwordHash` as `Passwords.hash` returns it
+ * @throws PublicError AUTHENTICATION_ERROR for another person's account, or one that is not live
  */
 export function setPassword(
   context: AccountContext,
@@ -38,8 +38,9 @@ export function addPasskey(
 }
 
 /**
- * @throws PublicError RESOURCE_NOT_FOUND when the account has no such passkey, whoever else has it; CONFLICT_ERROR for the last
- *   thing that the account signs in with; and as `setPassword`
+ *
+ * @throws PublicError RESOURCE_NOT_FOUND when this account has no such passkey, even if another one has it;
+ * CONFLICT_ERROR when it is the last thing that the account can sign in with; and as `setPassword`
  */
 export function removePasskey(
   context: AccountContext,
@@ -89,10 +90,10 @@ export async function renameAccount(
 }
 
 /**
- * Notes what the device has counted. Devices that count nothing say 0 each time; any other count grows, unless the passkey was
- * copied.
- * @returns null when there was nothing to note
- * @throws PublicError AUTHENTICATION_ERROR when the count has not grown, or the account is not live
+ * Stores the counter of a passkey's device. Some devices do not count and always send 0. Any other counter grows with
+ * each use, unless the passkey was copied.
+ * @returns null when there was nothing to store
+ * @throws PublicError AUTHENTICATION_ERROR when the counter has not grown, or the account is not live
  */
 export async function notePasskeyUse(
   { store }: Pick<AccountContext, 'store'>,

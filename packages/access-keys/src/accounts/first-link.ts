@@ -16,8 +16,8 @@ interface FirstLinkParts {
 }
 
 /**
- * Makes the text of the link with which somebody becomes the first administrator. Whether there is one is read from the log:
- * a Redis that was emptied must not hand the instance over.
+ * Creates the text of the link with which a person becomes the first administrator. Whether there is an administrator
+ * already is read from the log and not from Redis: an emptied Redis must not give the instance away.
  * @throws PublicError CONFLICT_ERROR when there is an administrator; what the log throws when it cannot be read
  */
 export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
@@ -26,7 +26,7 @@ export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Pro
   return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
 }
 
-/** Whether a link is still good; it stays so. */
+/** Whether a link is still valid. Asking does not use it up. */
 export async function isFirstLink(
   { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
   text: string,
@@ -35,11 +35,11 @@ export async function isFirstLink(
 }
 
 /**
- * Makes the first administrator of whoever holds a link that is good. It is used up by having made one, and not by a try that
- * failed: the log takes one first administrator, so two who hold it at the same moment are no danger.
+ * Makes the person who has a valid link the first administrator. The link is used up by success, not by a failed try.
+ * Two people who use one link at the same moment are no danger, since the log accepts only one first administrator.
  * @param person `id`: as for `createFirstAdministrator`
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not good, also since there is an administrator, and then it is used up;
- *   and as `createFirstAdministrator`: then it is as good as before
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid. If the reason is that there is an administrator,
+ * the link is used up. And as `createFirstAdministrator`; the link then stays valid
  */
 export async function acceptFirstLink(
   context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,

@@ -16,14 +16,13 @@ export {
   revokeInvitation,
 } from './invitations.ts';
 export * from './join.ts';
-export { normalizeLogin, toLogin, toPersonName } from './login.ts';
+export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 export * from './members.ts';
 export * from './one-time-texts.ts';
 export * from './open-id.ts';
 export * from './open-id-sign-in.ts';
 export * from './passkeys.ts';
 export * from './passwords.ts';
-export * from './return-path.ts';
 export * from './roles.ts';
 export * from './sessions.ts';
 export * from './sign-in.ts';

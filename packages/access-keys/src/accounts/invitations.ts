@@ -52,7 +52,10 @@ export interface Invitation {
   readonly isAdministrator: boolean;
 }
 
-/** An account that waits for somebody, and the text of the link that lets them in. It cannot be had a second time. */
+/**
+ * An account that waits for a person, and the text of the link for that person. The text is shown once and cannot be
+ * read again.
+ */
 export interface Invited {
   readonly account: AccountRecord;
   /** 256 bits, base64url. */
@@ -105,9 +108,10 @@ export function findInvited(accounts: readonly AccountRecord[], text: string, no
 }
 
 /**
- * Lets somebody in with the link of an invitation or of a reset, once.
- * @param person whose login counts only where the account has none yet
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not good, CONFLICT_ERROR for a login that somebody has
+ * Lets a person in with the link of an invitation or of a reset, once.
+ * @param person the login counts only if the account has none yet
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid, CONFLICT_ERROR for a login that another account
+ * has
  */
 export async function acceptInvitation(
   context: AccountContext,
@@ -125,8 +129,9 @@ export async function acceptInvitation(
 }
 
 /**
- * Takes an invitation back; nothing of it stays but that there was one.
- * @throws PublicError AUTHENTICATION_ERROR unless whoever asks could have made it, CONFLICT_ERROR when it was accepted
+ * Takes an invitation back. Only the fact that there was one stays on record.
+ * @throws PublicError AUTHENTICATION_ERROR unless the account that asks could have made it, CONFLICT_ERROR when it was
+ * accepted
  */
 export function revokeInvitation(context: AccountContext, id: string): Promise<AccountRecord> {
   return changeAccount(context, id, (account, { accounts }) => {
@@ -137,8 +142,8 @@ export function revokeInvitation(context: AccountContext, id: string): Promise<A
 }
 
 /**
- * Lets somebody in again who has lost what they sign in with: password, passkeys and provider go, and the link is good for
- * 72 hours. For an invitation it makes the link anew. Only for whoever runs the commands of the instance.
+ * Lets a person back in who has lost every way to sign in. Password, passkeys and provider are removed, and a new link
+ * is valid for 72 hours. An open invitation gets a new link. Only the operator's commands may do this.
  * @throws PublicError CONFLICT_ERROR for a disabled account
  */
 export async function resetAccess(context: AccountContext, id: string): Promise<Invited> {
@@ -151,7 +156,7 @@ export async function resetAccess(context: AccountContext, id: string): Promise<
   return { account, text };
 }
 
-/** What is left of an account that is gone: its id, which stands in what it has done. */
+/** What stays of a removed account: its id, since the records of what it did name it. */
 export function toRemoved(account: AccountRecord): Content<AccountRecord> {
   const nobody = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
   return { ...account, ...nobody, state: 'disabled', passwordHash: null, passkeys: [], openId: null };

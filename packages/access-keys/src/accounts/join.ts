@@ -10,8 +10,8 @@ export interface Joining {
 }
 
 /**
- * The invitation that an account may take; null when the link is not good, is somebody's to get back in, or is being taken by
- * another account.
+ * The invitation that an account may take. Null when the link is not valid, when it is a link to get back in, or when
+ * another account has begun to take it.
  */
 export function findJoinable(
   accounts: readonly AccountRecord[],
@@ -25,10 +25,11 @@ export function findJoinable(
 }
 
 /**
- * Gives what an invitation is to, to somebody who has an account already; of two roles in a project the one that may more
- * stays. Its sessions end. These are three records: the invitation says first whose it is, so whatever dies in between leaves
- * a link that is good for this account alone, and that goes on where it stopped.
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not good for this account; AUTHENTICATION_ERROR when it is not live
+ * Adds the roles of an invitation to an existing account. Where both have a role in one project, the stronger one
+ * stays. The account's sessions end. This takes three records. The first marks the invitation as taken by this account,
+ * so if the process dies in between, the link works for this account only and continues where it stopped.
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid for this account; AUTHENTICATION_ERROR when the
+ * account is not live
  */
 export async function joinInvitation(context: AccountContext, joining: Joining): Promise<AccountRecord> {
   const { accountId } = joining;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { normalizeLogin, toLogin, toPersonName } from './login.ts';
-import { toReturnPath } from './return-path.ts';
+import { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 
 describe('a login', () => {
   it('is one text in whatever case and form it is typed', () => {

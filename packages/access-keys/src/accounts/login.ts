@@ -4,14 +4,14 @@ const LOGIN_CHARACTERS_MIN = 3;
 /** As an address of mail may have. */
 const LOGIN_CHARACTERS_MAX = 254;
 const NAME_CHARACTERS_MAX = 200;
-/** What cannot be seen makes two logins look like one. */
+/** Invisible characters would make two logins look the same. */
 const UNSEEN = /[\p{C}\p{Z}]/u;
-/** Line breaks and what steers a terminal or the direction of a text. */
+/** Line breaks, and characters that control a terminal or the direction of text. */
 const STEERING = /\p{C}/u;
 
-/** A login as it is compared and kept: one form of each character, in lower case, without spaces around. */
+/** The form in which logins are compared and stored: normalised (NFKC), in lower case, without spaces around it. */
 export function normalizeLogin(login: string): string {
-  // Lower case may be another form again, such as that of a capital I with a dot.
+  // Lower case can bring another form back, as for a capital I with a dot, so the text is normalised twice.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
 }
 
@@ -32,4 +32,22 @@ export function toPersonName(text: string): string {
   const name = text.normalize('NFC').trim();
   if (name !== '' && [...name].length <= NAME_CHARACTERS_MAX && !STEERING.test(name)) return name;
   throw invalidField('name', `A name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+}
+
+/** A host that never exists: only the path of the result is used. */
+const NOWHERE = 'http://nowhere.invalid';
+const HOME = '/';
+const PATH_CHARACTERS_MAX = 2000;
+
+/**
+ * Where the browser goes after signing in: a path of this portal, whatever the link asked for.
+ * @returns the path with its query, or `/` for anything that a browser could take for another site
+ */
+export function toReturnPath(wanted: string | null | undefined): string {
+  if (typeof wanted !== 'string' || wanted.length > PATH_CHARACTERS_MAX) return HOME;
+  // Browsers read a backslash as a slash, and drop tabs and line breaks.
+  if (!/^\/(?!\/)[\x21-\x7e]*$/.test(wanted) || wanted.includes('\\')) return HOME;
+  const url = URL.parse(wanted, NOWHERE);
+  if (url === null || url.origin !== NOWHERE || url.pathname.startsWith('//')) return HOME;
+  return url.pathname + url.search;
 }

@@ -4,8 +4,9 @@ import { toRemoved } from './invitations.ts';
 import { type Role, roleIn } from './roles.ts';
 
 /**
- * Says what an account is in a project; null takes it out. Owners change members of their project, administrators everybody.
- * @throws PublicError AUTHENTICATION_ERROR when the one who asks may not, and as `changeAccount`
+ * Sets the role of an account in a project; null removes it from the project. Owners change members of their project,
+ * administrators change everybody.
+ * @throws PublicError AUTHENTICATION_ERROR when the account that asks may not do this, and as `changeAccount`
  */
 export function setRole(
   context: AccountContext,
@@ -13,7 +14,7 @@ export function setRole(
 ): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
     assertMay(context, accounts, { action: 'members.change', projectId });
-    // An owner could else find out by its id who has an account.
+    // Otherwise an owner could find out which ids are accounts.
     if (roleIn(account, projectId) === null)
       assertMay(context, accounts, { action: 'accounts.change', projectId: null });
     const others = account.roles.filter((each) => each.projectId !== projectId);
@@ -38,7 +39,7 @@ export function disableAccount(context: AccountContext, accountId: string): Prom
   return changeAccount(context, accountId, (account, { accounts }) => {
     assertMay(context, accounts, { action: 'accounts.change', projectId: null });
     if (account.state === 'invited') throw conflict('Nobody has accepted the invitation: revoke it.');
-    // A link that is open would let somebody in later.
+    // An open link would let the person back in later.
     return { ...account, state: 'disabled', invitation: null };
   });
 }
@@ -53,7 +54,8 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
 }
 
 /**
- * Ends an account for ever: its name, login and credentials go from the record, its id stays in what it has done.
+ * Ends an account for ever. Its name, login and credentials are erased from the record. Its id stays, since records of
+ * what it did name it.
  * @throws PublicError as `setRole`
  */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {

@@ -1,20 +1,24 @@
-/** What a text is for: one for another purpose is none. */
+/** A text and what it is for. A text made for another purpose does not count. */
 export interface PurposeAndText {
   readonly purpose: string;
   readonly text: string;
 }
 
-/** Texts that are good for one thing, once: links, challenges, tokens of forms; and tries that are counted. */
+/** Texts that are valid for one purpose and once: links, challenges, tokens of forms. Also counts failed tries. */
 export interface OneTimeTexts {
-  /** Makes one of 256 bits, base64url, behind which a value is kept. Only its SHA-256 is stored. */
+  /** Creates a text of 256 bits (base64url) and stores a value under it. Only the SHA-256 of the text is stored. */
   issue(wanted: { readonly purpose: string; readonly value: string; readonly lifetimeS: number }): Promise<string>;
-  /** The value behind a text that is still good; it stays so. Null when it is not. */
+  /** The value of a text that is still valid; null when it is not. Does not use the text up. */
   look(wanted: PurposeAndText): Promise<string | null>;
-  /** The value behind a text, to whoever asks first; null to everybody else, and when its time is over. */
+  /** The value of a text, for the first caller only. Null for every other caller, and after its lifetime. */
   take(wanted: PurposeAndText): Promise<string | null>;
-  /** True for whoever is first to name a text that was made elsewhere, false for everybody else within the lifetime. */
+  /**
+   * Marks a text that was made elsewhere as used. True for the first caller, false for all others within the lifetime.
+   */
   spend(wanted: PurposeAndText & { readonly lifetimeS: number }): Promise<boolean>;
-  /** Counts one more try, and says the how manieth it is since the first of a window. The name is stored hashed. */
+  /**
+   * Counts one more try. Returns how many there were since the first one in the window. The name is stored as a hash.
+   */
   countAttempt(wanted: { readonly name: string; readonly windowS: number }): Promise<number>;
   forgetAttempts(name: string): Promise<void>;
 }

@@ -3,15 +3,15 @@ import type { OneTimeTexts } from './one-time-texts.ts';
 import type { OpenIdProof, OpenIdProvider } from './open-id.ts';
 import { createToken, hashToken } from './token.ts';
 
-/** Time to sign in there, also to look for a second factor. */
+/** Enough time to sign in at the provider, also to look for a second factor. */
 export const OPEN_ID_LIFETIME_S = 10 * 60;
 const PURPOSE = 'open-id';
 
-/** What somebody is sent to the provider for. */
+/** Why somebody is sent to the provider. */
 export interface OpenIdErrand {
-  /** Told again when they come back; it is kept as it is, so it holds no secret. */
+  /** Returned when the person comes back. It is stored in the clear, so it must not contain a secret. */
   readonly errand: string;
-  /** Stays with the browser: kept nowhere, and told again too. '' or base64url. */
+  /** Kept by the browser only and stored nowhere; returned when the person comes back. '' or base64url. */
   readonly secret: string;
   /** As in `OpenIdQuestion`. */
   readonly isFresh: boolean;
@@ -21,15 +21,18 @@ export interface OpenIdSignIn {
   readonly label: string;
   readonly origins: readonly string[];
   /**
-   * @returns the address that the browser is to open, and what it is to keep until it comes back: whoever comes without it is
-   *   another browser
+   *
+   * @returns the address that the browser is to open, and a text that the browser must keep until the person comes
+   * back: it proves that it is the same browser
    * @throws ProviderAway
    */
   begin(errand: OpenIdErrand): Promise<{ readonly location: URL; readonly browserText: string }>;
   /**
-   * @param cameBack `url`: of the page that was asked for; `browserText`: what the browser has kept, null for nothing
-   * @throws PublicError UNAUTHORISED_REQUEST for whatever is not right: nothing was begun, it is over, has come back before or
-   *   in another browser, or the provider does not vouch; ProviderAway. Each time it is used up
+   *
+   * @param cameBack `url`: of the page that was requested; `browserText`: what the browser has kept, null for nothing
+   * @throws PublicError UNAUTHORISED_REQUEST when anything is wrong: no sign-in was started, it is too old, was
+   * finished before or started in another browser, or the provider does not vouch. ProviderAway. In each case the
+   * sign-in is used up
    */
   finish(cameBack: {
     readonly url: URL;
@@ -44,7 +47,7 @@ interface OpenIdSignInParts {
   readonly redirectUri: string;
 }
 
-/** What is kept of a way there and back, under the hash of its state. */
+/** What is stored of a sign-in that is under way, under the hash of its state. */
 interface Kept {
   readonly verifier: string;
   readonly nonce: string;
@@ -69,7 +72,7 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
     finish: async ({ url, browserText }) => {
       const states = url.searchParams.getAll('state');
       const [state = ''] = states.length === 1 ? states : [];
-      // Taken before it is looked at: whatever comes of it, this answer is good for nobody again.
+      // Taken before it is checked: whatever the checks say, this answer can never be used again.
       const value = await oneTimeTexts.take({ purpose: PURPOSE, text: state });
       if (value === null || browserText === null) throw notVouched();
       const { browser, errand, ...asked } = JSON.parse(value) as Kept;

@@ -1,17 +1,26 @@
 import type { AccountRecord } from './account.ts';
 
-/** Who somebody is at a provider: two accounts are one when both are the same, letter by letter. No address joins them. */
+/**
+ * A person's identity at a provider. Two are the same only if issuer and subject are the same, letter by letter. Mail
+ * addresses are never compared.
+ */
 export type OpenIdSubject = NonNullable<AccountRecord['openId']>;
 
-/** What a provider is asked, and what its answer is held against. */
+/** What a provider is asked, and what its answer is checked against. */
 export interface OpenIdQuestion {
-  /** 256 bits each, base64url: of the answer in the browser, of the token, and of the exchange of one for the other (PKCE). */
+  /**
+   * 256 bits each, base64url: they tie the browser's answer, the token, and the exchange of one for the other (PKCE) to
+   * this question.
+   */
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
   /** Where the browser comes back to: a page of ours. */
   readonly redirectUri: string;
-  /** The person is to sign in there anew, whatever sign-in of theirs stands: the token says when, at most ten minutes ago. */
+  /**
+   * The person must sign in at the provider again, even with a session there. The token says when; ten minutes ago at
+   * most.
+   */
   readonly isFresh: boolean;
 }
 
@@ -31,15 +40,16 @@ export interface OpenIdProvider {
   /** The page of the provider for a question. @throws ProviderAway */
   authorization(question: OpenIdQuestion): Promise<URL>;
   /**
-   * Who somebody is that has come back from there.
-   * @param cameBack our page, with what the provider has sent along
-   * @returns null unless all of it is right: state, issuer, code, and a token for us, of this question, that is signed and good
+   * Finds out who has come back from the provider.
+   * @param cameBack our page, with the parameters that the provider added
+   * @returns null unless all of this is right: state, issuer, code, and a valid signed token that is meant for us and
+   * answers this question
    * @throws ProviderAway
    */
   prove(cameBack: URL, question: OpenIdQuestion): Promise<OpenIdProof | null>;
 }
 
-/** The provider does not answer, or says nothing that can be used: it is nobody's fault who signs in. */
+/** The provider does not answer, or its answer cannot be used. The person who signs in is not at fault. */
 export class ProviderAway extends Error {
   override readonly name = 'ProviderAway';
 }

@@ -5,17 +5,17 @@ import { createTurns } from '../turns.ts';
 
 const CHARACTERS_MIN = 12;
 const CHARACTERS_MAX = 256;
-/** What is left of a password without the words that everybody would try first. */
+/** Least number of characters that must be left without the words that everybody would try first. */
 const OWN_CHARACTERS_MIN = 6;
 
-/** What a guess costs, and a sign-in: 19 MiB twice over, some 30 ms of one core. */
+/** Cost of one hash, and so of each guess and each sign-in: 19 MiB, two passes, about 30 ms of one core. */
 const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
-/** A record may have been written by anybody who could write to the log: what it may cost to look at. */
+/** Whoever can write to the log can write a record with any costs. This bounds what a check may cost us. */
 const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
 
-/** Two cores are kept busy by sign-ins at most, and 38 MiB; whoever waits behind 32 others waits for a second. */
+/** At most two hashes run at once (two cores, 38 MiB). With 32 waiting, the last one waits about a second. */
 const TURNS = {
   atOnce: 2,
   waitingMax: 32,
@@ -38,7 +38,7 @@ export interface Passwords {
    */
   hash(wanted: { readonly password: string; readonly login: string }): Promise<string>;
   /**
-   * Whether a password is the one that was kept. Of null, which no password is, it costs the same.
+   * Whether a password matches the stored hash. Null matches no password, but takes the same time.
    * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait
    */
   verify(kept: string | null, password: string): Promise<boolean>;
@@ -79,7 +79,7 @@ function assertPassword(password: string, words: readonly string[]): void {
     throw invalidField('password', `A password has ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
   let own = toLetters(password);
   for (const word of words.map(toLetters)) if (word !== '') own = own.replaceAll(word, '');
-  // A password of signs alone has none of these words.
+  // A password without any letter or digit contains none of these words.
   if (own.length < OWN_CHARACTERS_MIN && own !== toLetters(password))
     throw invalidField('password', 'A password is more than the login or the name of the product.');
 }
@@ -99,7 +99,7 @@ interface Derivation {
 }
 
 function derive(password: string, { salt, costs, tagBytes }: Derivation): Promise<Buffer> {
-  // Through the module's own object: a Node without it starts all the same, and fails here alone.
+  // Read from the module object, so that a Node without argon2 can still start and fails only here.
   const argon2 = promisify(crypto.argon2);
   return argon2('argon2id', { message: password, nonce: salt, tagLength: tagBytes, ...costs });
 }

@@ -6,7 +6,7 @@ export type Role = ProjectRole['role'];
 /** From the one who may most to the one who may least. */
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
-/** Who may do each thing: the least of the roles that may, or nobody but administrators of the instance. */
+/** For each action the weakest role that may do it, or null for administrators of the instance only. */
 const LEAST_ROLES = {
   'project.read': 'analyst',
   'project.create': 'administrator',

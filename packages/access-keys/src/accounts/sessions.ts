@@ -3,17 +3,17 @@ import type { AccountRecord } from '@playline/contracts';
 /** How long a session lasts without being used, and at most. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
 export const SESSION_MAX_MS = 7 * 24 * 60 * 60_000;
-/** A session that is used says so at most this often: reading a page must not be a write each time. */
+/** The time of last use is stored at most this often, so that not every page view is a write. */
 export const SEEN_EVERY_MS = 60_000;
-/** Longer ones are cut: they are shown to the person, and nothing is decided by them. */
+/** Longer ones are cut. They are only shown to the person; nothing depends on them. */
 const USER_AGENT_CHARACTERS_MAX = 200;
 
 /** That somebody has signed in on some device. */
 export interface SessionRecord {
-  /** SHA-256 of the text, hexadecimal: whoever reads the store can sign in with nothing. */
+  /** SHA-256 of the text, hexadecimal: with the content of the store alone nobody can sign in. */
   readonly id: string;
   readonly accountId: string;
-  /** That of the account's record by which the person was known. */
+  /** Revision of the account's record when the person signed in. */
   readonly accountRevision: number;
   /** Epoch milliseconds, as the ones below. */
   readonly createdAt: number;
@@ -34,7 +34,7 @@ export interface SignInPlace {
 /** A session that is to begin. */
 export interface NewSession extends SignInPlace {
   readonly accountId: string;
-  /** Of the record by which the person is known. Absent: 0, so that any change of rights or credentials has ended it. */
+  /** Revision of the account's record. Absent means 0, so any change of rights or credentials has ended the session. */
   readonly accountRevision?: number;
   /** When the person proved who they are, epoch milliseconds. Absent: now. */
   readonly signedInAt?: number;
@@ -46,7 +46,7 @@ export interface CreatedSession {
   readonly session: SessionRecord;
 }
 
-/** Who is signed in. A store that was emptied signs everybody out, and does nothing else. */
+/** Who is signed in. If the store is emptied, everybody is signed out, and nothing else happens. */
 export interface Sessions {
   create(wanted: NewSession): Promise<CreatedSession>;
   /** The session of a text; null when there is none, it was ended, was not used for 12 hours, or is 7 days old. */
@@ -73,9 +73,10 @@ export function toSession(
 }
 
 /**
- * Whether a session is good for an account as its record stands. Rights and credentials are changed in the record first, and
- * sessions are taken out of their store behind that: what dies in between leaves sessions there that are good for nothing.
- * @param session one of a release before knows no revision
+ * Whether a session is still valid for an account. A change of rights or credentials is written to the account's record
+ * first, and only then are sessions removed from their store. If the process dies in between, the store still has
+ * sessions, but none of them is valid.
+ * @param session one of an older release has no revision
  */
 export function isSessionOf(
   session: Pick<NewSession, 'accountId' | 'accountRevision'>,

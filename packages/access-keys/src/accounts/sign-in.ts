@@ -8,13 +8,16 @@ import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passke
 import type { Passwords } from './passwords.ts';
 import type { CreatedSession, NewSession, Sessions, SignInPlace } from './sessions.ts';
 
-/** Wrong passwords for one login, tries of any kind from one address, and questions for a passkey from it, in a window. */
+/**
+ * Most wrong passwords for one login, most tries of any kind from one address, and most requests for a passkey from it,
+ * in a window.
+ */
 const LOGIN_TRIES_MAX = 10;
 const ADDRESS_TRIES_MAX = 50;
 const REQUESTS_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
-/** More than anybody has browsers. All of an account are read at once, by its settings and while it looks at what is live. */
+/** More than anybody has browsers. All sessions of an account are read at once, when its settings are shown. */
 const SESSIONS_MAX = 50;
 
 const FOR_SIGN_IN = 'passkey-sign-in';
@@ -32,7 +35,7 @@ export interface SignInParts {
   readonly wallClockMs?: () => number;
 }
 
-/** Where somebody signs in from, and the text of the session that the browser has had until now: it ends. */
+/** From where a person signs in, and the text of the session that the browser has had: that session ends. */
 export interface SignInFrom extends SignInPlace {
   readonly previousText: string | null;
 }
@@ -43,9 +46,10 @@ export interface SignedIn extends CreatedSession {
 
 export interface SignIn {
   /**
-   * @throws PublicError UNAUTHORISED_REQUEST, in the same words and after the same work, for a login that nobody has, a wrong
-   *   password and an account that is not live; TOO_MANY_REQUESTS_ERROR after 10 wrong ones for the login, or 50 tries from
-   *   the address, in 15 minutes
+   *
+   * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live,
+   * with the same words and after the same work; TOO_MANY_REQUESTS_ERROR after 10 wrong passwords for the login, or 50
+   * tries from the address, in 15 minutes
    */
   byPassword(wanted: SignInFrom & { readonly login: string; readonly password: string }): Promise<SignedIn>;
   /**
@@ -56,8 +60,9 @@ export interface SignIn {
   /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
   byPasskey(wanted: SignInFrom & { readonly response: unknown }): Promise<SignedIn>;
   /**
-   * Lets in whom a provider vouches for. The sign-in is as fresh as the provider says.
-   * @throws PublicError UNAUTHORISED_REQUEST, in the same words, for whom nobody here is and for an account that is not live
+   * Lets in a person for whom a provider vouches. The provider says how long ago the person signed in there.
+   * @throws PublicError UNAUTHORISED_REQUEST, with the same words, when no account belongs to this person, or it is not
+   * live
    */
   byOpenId(wanted: SignInFrom & { readonly proof: OpenIdProof }): Promise<SignedIn>;
   /** What a browser needs to have a passkey made for an account, which need not be there yet. */
@@ -102,7 +107,7 @@ async function signInByPassword(
   await assertFewTries(parts, tries, LOGIN_TRIES_MAX);
   const account = findByLogin(await parts.accounts(), login);
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
-  // A hash takes its time: the account may have been disabled, or have another password, meanwhile.
+  // Hashing takes a while. Meanwhile the account may have been disabled, or its password changed.
   const present = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
   if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
@@ -140,7 +145,7 @@ async function signInByOpenId(
   return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
 }
 
-/** When a person whom a provider vouches for has proved who they are: where it does not say, nobody knows how long ago. */
+/** When the person last proved who they are. If the provider does not say, it counts as long ago. */
 export function signedInAtOf({ authenticatedAt }: OpenIdProof): number {
   return authenticatedAt ?? 0;
 }
@@ -161,7 +166,9 @@ async function readPasskey(
   return { ownerId, passkey: { ...made, name: given, createdAt: wallClockMs() } };
 }
 
-/** Counted before anything is looked at, so that a thousand at once are not more than one after the other. */
+/**
+ * Counted before anything is checked: a thousand tries at once must not be allowed more than a thousand in sequence.
+ */
 async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
   if ((await oneTimeTexts.countAttempt({ name, windowS: TRIES_WINDOW_S })) <= max) return;
   throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
@@ -170,7 +177,10 @@ async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: 
   });
 }
 
-/** A session that somebody has put into the browser before is never the one that is signed in. The oldest go. */
+/**
+ * Starts a session. It never takes over one that was in the browser before, since an attacker may have put it there.
+ * The oldest sessions end.
+ */
 async function begin(
   { sessions }: SignInParts,
   account: AccountRecord,
@@ -185,7 +195,7 @@ async function begin(
 
 const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { message });
 
-/** A household has all addresses of an IPv6 network of 64 bits. */
+/** A household owns a whole IPv6 network of 64 bits, so its addresses are counted together. */
 function toNetwork(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('%')[0]!.split('::');

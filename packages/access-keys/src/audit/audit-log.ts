@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type AuditEntryRecord, auditEntryCodec, frameRecord } from '@playline/contracts';
 
-/** What is said of something done that leaves no record of its own behind; times are the log's to give. */
+/** An entry about an action that leaves no other record. The log adds id and time. */
 export type AuditEntry = Omit<AuditEntryRecord, 'entryId' | 'happenedAt' | 'detail'> & {
-  /** Members that may be shown; never a secret, never an id of a player. */
+  /** Only members that may be shown: never a secret, never an id of a player. */
   readonly detail: Readonly<Record<string, string | number | boolean | null>>;
 };
 
@@ -11,23 +11,27 @@ export type AuditEntry = Omit<AuditEntryRecord, 'entryId' | 'happenedAt' | 'deta
 export interface AuditLogParts {
   /** Id under which the schema of entries is registered. */
   readonly schemaId: number;
-  /** Publishes one record to `access.audit.v1` with acks=all. @throws when nobody knows whether it stands */
+  /**
+   * Publishes one record to `access.audit.v1` with acks=all.
+   * @throws when it is not certain that the record is in the log
+   */
   send(record: { key: Buffer; value: Buffer }): Promise<unknown>;
   /** Epoch milliseconds. Default: the clock of this machine. */
   readonly wallClockMs?: () => number;
 }
 
-/** Where what people do is noted: sign-ins, secrets that were shown, erasures and unlinks that were asked for. */
+/** Records what people do: sign-ins, secrets that were shown, requested erasures and unlinks. */
 export interface AuditLog {
   /**
-   * Resolves when every in-sync replica has the entry. What must not happen unseen is done after that, not before.
-   * @throws RangeError for a detail or an object that is too long: an entry is a line, not a store
-   * @throws when it is not certain that the entry stands
+   * Resolves when every in-sync replica has the entry. An action that must leave a trace is done after that, not
+   * before.
+   * @throws RangeError when the detail or the object is too long
+   * @throws when it is not certain that the entry is in the log
    */
   append(entry: AuditEntry): Promise<void>;
 }
 
-/** More than any entry needs; a text of somebody else that came into one by mistake is found out by it. */
+/** More than any entry needs. A foreign text that gets into one by mistake is noticed by its length. */
 const DETAIL_CHARS_MAX = 4_000;
 const TEXT_CHARS_MAX = 200;
 

@@ -6,7 +6,7 @@ export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
 }
 
-/** An environment that there is, of a project: nobody looks here. */
+/** A project and its environment. The caller has made sure that they exist. */
 interface Owner {
   readonly projectId: string;
   readonly environmentId: string;
@@ -83,7 +83,7 @@ async function changeOwn(
   const id = collectionIdOf(parseContract(wanted));
   const changed = await store.change((records) => {
     const record = records.find((each) => each.id === id);
-    // Whether another project has it is told by linking alone.
+    // That another project has it is disclosed only when somebody tries to link it.
     if (record !== undefined && record.projectId === projectId) return change(record);
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection: link it first.' });
   });

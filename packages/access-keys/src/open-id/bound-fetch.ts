@@ -7,15 +7,16 @@ export interface BoundFetchOptions {
   readonly timeoutMs: number;
 }
 
-/** Ten times what a large provider says of itself. */
+/** Ten times the size of a large provider's metadata. */
 const ANSWER_BYTES_MAX = 512 * 1024;
 
 /** What the library says of a request. */
 type Asked = Parameters<CustomFetch>[1];
 
 /**
- * Builds a `fetch` that asks nobody but a provider, follows nobody elsewhere, and waits and reads no longer than it may.
- * @returns throws ProviderAway for whatever keeps an answer from coming, and for answers of 500 and above
+ * Creates a `fetch` that asks only the provider, follows no redirect elsewhere, and bounds both time and size of the
+ * answer.
+ * @returns throws ProviderAway when no answer comes, and for a status of 500 and above
  */
 export function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
   return async (address: string, { body, headers, method }: Asked): Promise<Response> => {
@@ -47,7 +48,7 @@ async function readAtMost({ body }: Response, bytesMax: number): Promise<Uint8Ar
   let length = 0;
   for await (const part of body ?? []) {
     length += part.length;
-    // Leaving the loop ends the connection.
+    // Leaving the loop closes the connection.
     if (length > bytesMax) throw new ProviderAway('the provider answers more than anybody reads');
     parts.push(part);
   }

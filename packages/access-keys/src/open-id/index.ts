@@ -1,7 +1,6 @@
 import * as client from 'openid-client';
 import { type OpenIdProof, type OpenIdProvider, type OpenIdQuestion, ProviderAway } from '../accounts/open-id.ts';
 import { createBoundFetch } from './bound-fetch.ts';
-import { createKept } from './kept.ts';
 
 export interface OpenIdProviderOptions {
   /** As the provider calls itself; `http` is for the own machine. */
@@ -12,7 +11,7 @@ export interface OpenIdProviderOptions {
   readonly label: string;
   /** Other origins that are the provider's too: some answer at several. */
   readonly alsoAt: readonly string[];
-  /** Told what was wrong with an answer, by a code without anything of the answer in it. */
+  /** Called with a code for what was wrong with an answer. The code contains nothing of the answer. */
   readonly onFault: (code: string) => void;
   /** Of one request to the provider. */
   readonly timeoutMs?: number;
@@ -20,15 +19,15 @@ export interface OpenIdProviderOptions {
 
 /** A person waits for it with an open page. */
 const TIMEOUT_MS = 5_000;
-/** What the provider says of itself changes seldom; keys that it does not name yet are asked for at once. */
+/** A provider's metadata seldom changes. A signing key that it does not list yet makes it be asked again at once. */
 const KEPT_MS = 60 * 60_000;
-/** As long as a sign-in counts as fresh. */
+/** How long a sign-in at the provider counts as fresh. */
 const FRESH_MAX_S = 10 * 60;
 
 /**
- * A provider of OpenID Connect, by `openid-client`: authorization code with PKCE, state and nonce; the token's issuer, audience,
- * times and signature are looked at. What the provider says of itself is asked for with the first sign-in. Nothing else is asked
- * of it, and nobody else is asked.
+ * Opens a provider of OpenID Connect, by `openid-client`: authorization code with PKCE, state and nonce. The token's
+ * issuer, audience, times and signature are checked. The provider's metadata is fetched at the first sign-in. Nothing
+ * else is asked of it, and nobody else is asked.
  */
 export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProvider {
   const { issuer, label, alsoAt } = options;
@@ -61,7 +60,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
 
 async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdQuestion) {
   return {
-    // No address and no name: nothing is decided by them.
+    // Neither mail address nor name is requested, since nothing depends on them.
     ...{ scope: 'openid', redirect_uri: redirectUri, state, nonce, code_challenge_method: 'S256' },
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     ...(isFresh ? { prompt: 'login', max_age: String(FRESH_MAX_S) } : {}),
@@ -77,7 +76,7 @@ function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenI
 async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
   const ask = createBoundFetch({ origins, timeoutMs });
-  // A token comes straight from the provider; its signature is asked for all the same.
+  // The token comes straight from the provider over TLS. Its signature is checked all the same.
   const rules = [
     client.enableNonRepudiationChecks,
     ...(issuer.protocol === 'http:' ? [client.allowInsecureRequests] : []),
@@ -100,7 +99,7 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
 async function orAway<T>(asked: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
   return asked.catch((fault: unknown) => {
     onFault(codeOf(fault));
-    // Whatever it was, it was about the provider alone: nobody has sent anything yet.
+    // Whatever went wrong concerns the provider only: no person has sent anything yet.
     throw new ProviderAway('the provider says nothing of itself that can be used');
   });
 }
@@ -109,7 +108,7 @@ function isAway(fault: unknown): boolean {
   return causesOf(fault).some((each) => each instanceof ProviderAway);
 }
 
-/** What of a fault may be told: messages and causes of the library quote tokens and claims. */
+/** The part of a fault that may be logged: messages and causes of the library quote tokens and claims. */
 function codeOf(fault: unknown): string {
   for (const each of causesOf(fault)) {
     const { error, code, name } = each as { error?: unknown; code?: unknown; name?: unknown };
@@ -124,4 +123,22 @@ function causesOf(fault: unknown): unknown[] {
   const causes: unknown[] = [];
   for (let each = fault; each instanceof Error && causes.length < 10; each = each.cause) causes.push(each);
   return causes;
+}
+
+/**
+ * Caches what `ask` returns for a while. Callers that come while it runs share the same call. A call that failed is not
+ * cached: the next caller asks again.
+ */
+function createKept<T>(ask: () => Promise<T>, keptMs: number): () => Promise<T> {
+  let kept: Promise<T> | null = null;
+  let askedAt = 0;
+  return () => {
+    if (kept !== null && performance.now() < askedAt + keptMs) return kept;
+    const asked = ask();
+    [kept, askedAt] = [asked, performance.now()];
+    asked.catch(() => {
+      if (kept === asked) kept = null;
+    });
+    return asked;
+  };
 }

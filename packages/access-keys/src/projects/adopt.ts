@@ -6,12 +6,13 @@ import type { ProjectEnvironment, ProjectRecord } from './project.ts';
 /** The project that a deployment begins with when it has neither projects nor keys. */
 const FIRST_PROJECT = 'demo';
 
-/** What keys say of the environment that they are of. */
+/** What a key says of its environment. */
 export type KeyOwner = Pick<KeyRecord, 'projectId' | 'environmentId' | 'environment' | 'createdAt'>;
 
 /**
- * Makes projects of what keys say: releases without projects made keys in environments that nobody had created, and would
- * make them in production and development of any project, so these two are there too. Ids stay as they are. Where there is neither a project nor a key, `demo` is made. May be repeated; what is known stays as it is.
+ * Creates projects from what keys say. Releases without projects made keys in environments that nobody had created, and
+ * allowed production and development in any project, so both are created too. Ids stay the same. If there is neither a
+ * project nor a key, `demo` is created. May be repeated: what exists stays as it is.
  * @returns the number of records that were written
  */
 export async function adoptProjects({ store }: ProjectContext, owners: readonly KeyOwner[]): Promise<number> {

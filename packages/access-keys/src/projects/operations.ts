@@ -45,8 +45,8 @@ const OPAQUE_CHARACTERS = 12;
 
 /**
  * Creates a project.
- * @throws PublicError VALIDATION_ERROR for names and ids that cannot be, CONFLICT_ERROR for an id that was ever given: what
- *   was sent under it would be inherited
+ * @throws PublicError VALIDATION_ERROR for names and ids that are not allowed; CONFLICT_ERROR for an id that was ever
+ * used, since the new project would inherit what was sent under it
  */
 export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
   const id = wanted.id ?? createOpaqueId();
@@ -103,7 +103,7 @@ export function setRates(
     const found = findEnvironment(record, environment);
     if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
     const changed = { ...found, ...rates };
-    // A cap may go below a limit that stands: of the two the lower one counts.
+    // A cap may be set below an existing limit: then the cap counts.
     if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
       throw invalid('A limit only lowers what the cap allows.', { environment: found.id });
     return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
@@ -140,7 +140,7 @@ function makeEnvironment(
       name,
     });
   const others = projects.filter((each) => each.id !== project.id);
-  // The project `a` with `b-c` and the project `a-b` with `c` would share one.
+  // Otherwise the project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
   const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
   if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
     throw conflict(`There is an environment ${id} already.`, { environment: id });

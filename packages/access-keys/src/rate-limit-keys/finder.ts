@@ -12,18 +12,22 @@ export interface RateLimitKeyFinderOptions {
 }
 
 /**
- * Finds the key of a text.
- * @returns null for a text that is malformed or nobody's, and for a key that was revoked, refreshed away or has expired
- * @throws KeyStoreFault when nobody can say: a fault of ours, never of the caller's key
+ * Finds the key with a text.
+ * @returns null for a malformed or unknown text, and for a key that was revoked, was replaced by a refresh or has
+ * expired
+ * @throws KeyStoreFault when the store cannot answer: that is our fault, not the caller's
  */
 export type FindRateLimitKey = (text: string) => Promise<RateLimitKeyRecord | null>;
 
-/** Older knowledge is looked at again: with the bound of a look a key ends within 750 ms. */
+/** What is older is asked again. With the bound of one question a key that has ended is refused within 750 ms. */
 const TRUST_MAX_MS = 500;
-/** While the view cannot say, a key that was good stays good this long: an outage of it must not stop partners. */
+/**
+ * While the view cannot answer, a key that was valid stays valid for this long, so that an outage does not stop
+ * partners.
+ */
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 
-/** Builds the finder of a process. A text of the wrong form costs nothing, a guess joins one question that all guesses share. */
+/** Creates the finder of a process. A malformed text costs nothing, and all guesses share one question to the view. */
 export function createRateLimitKeyFinder(options: RateLimitKeyFinderOptions): FindRateLimitKey {
   const { copy, prefix, wallClockMs = Date.now } = options;
   const byHash = createIndex(copy);

@@ -9,10 +9,10 @@ export interface RecordPair<R extends Change, L extends RecordLogReader<R> = Rec
 }
 
 /**
- * Brings into a view what the log has behind its place: changes of commands that died half-way, and all that a Redis lacks
- * that was started anew or emptied. Takes its turn only when there is something to do.
- * @returns the number of records brought in; null when nothing was lacking
- * @throws LogLost when the log ends in front of the place: `rebuildRecords` decides
+ * Brings into a view what the log has after its place: changes of commands that died half-way, and everything that a
+ * restarted or emptied Redis has lost. Waits for its turn only if something is missing.
+ * @returns the number of records brought in; null when nothing was missing
+ * @throws LogLost when the log ends before the view's place: then `rebuildRecords` decides
  */
 export async function catchUpRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   if ((await findMissing({ view, log })) === null) return null;
@@ -63,8 +63,8 @@ export interface RecordRebuild<R> {
 }
 
 /**
- * Makes the view equal to the log, whatever it held. Safe at any time: it takes its turn with changes, and no record that
- * stands in both is ever absent meanwhile.
+ * Makes the view equal to the log, whatever it held. Safe at any time: it waits for its turn among changes, and a
+ * record that is in both is never missing meanwhile.
  * @throws LogLost, and changes nothing, when the log is empty and the view is not
  */
 export function rebuildRecords<R extends Change>(
@@ -73,7 +73,8 @@ export function rebuildRecords<R extends Change>(
 ): Promise<RecordRebuild<R>> {
   return view.exclusive(async () => {
     const { run } = await view.standing();
-    // Before the log: every change is in the log first, so what is seen here and missing there is nobody's.
+    // Read before the log. Every change is written to the log first, so a record that is seen here and missing there
+    // never existed.
     const held = await view.held();
     const bounds = await log.bounds();
     const logged = new Map<string, Placed<R>>();

@@ -8,7 +8,10 @@ export interface LoggedBytes {
   readonly value: Buffer | null;
 }
 
-/** What stands at a place of a topic; null: nothing any more, or what a later record of its key has taken the place of. */
+/**
+ * What is read at a place of a topic; null when the key was deleted, or when a later record of it has replaced an
+ * unreadable one.
+ */
 export interface DecodedRecord<R> {
   readonly partition: number;
   readonly offset: number;
@@ -22,7 +25,7 @@ export interface UnreadablePlace {
   readonly offset: number;
 }
 
-/** A record that this release cannot read, and that no later record of its key has taken the place of. */
+/** A record that this release cannot read, and that no later record of its key has replaced. */
 export class UnreadableRecord extends Error {
   override readonly name = 'UnreadableRecord';
   readonly place: UnreadablePlace;
@@ -47,10 +50,10 @@ export interface LogDecoderOptions {
 }
 
 /**
- * Builds the decoder of a compacted topic whose losses would be taken for changes: a record that cannot be read is a fault,
- * since what it is about would come to life again, or be lost. Not so one that a later record of its key has taken the place
- * of: compaction takes it away as well, whenever it comes.
- * The generator gives a line for each record, in their order, and throws an `UnreadableRecord` behind the last one.
+ * Creates the decoder of a compacted topic. A record that cannot be read is a fault: skipping it would undo a change,
+ * such as the end of a key, or lose what it says. But if a later record of its key follows, it is skipped, since
+ * compaction removes it anyway. The generator returns a line for each record, in order, and throws an
+ * `UnreadableRecord` after the last one.
  */
 export function createLogDecoder<R>(
   codec: Pick<RecordCodec<R>, 'decoderOf'>,

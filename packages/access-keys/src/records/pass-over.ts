@@ -5,27 +5,33 @@ import type { Change, LogRange, RecordKind } from './record-log.ts';
 import type { Author } from './record-store.ts';
 import type { RecordView } from './record-view.ts';
 
-/** A topic of access as bytes, for whoever settles a record that cannot be read. */
+/** A topic of access as bytes, for the command that skips a record which cannot be read. */
 export interface AccessLogBytes {
   bounds(): Promise<readonly LogRange[]>;
   read(range: LogRange): AsyncIterable<LoggedBytes>;
-  /** Publishes one record with acks=all. @throws when nobody knows whether it stands */
+  /**
+   * Publishes one record with acks=all.
+   * @throws when it is not certain that the record is in the log
+   */
   send(record: { readonly partition: number; readonly key: Buffer; readonly value: Buffer | null }): Promise<unknown>;
 }
 
-/** What is known of the records of a topic of access, and how they are changed. */
+/** How records of a topic of access are restored after one of them was skipped. */
 export interface RecordSettling<R> {
   readonly codec: RecordCodec<R>;
-  /** What stands without a record, by what the log has of its id in front of it and by the view; null: nothing. */
+  /**
+   * The record of an id without the unreadable one: from what the log has before it and from the view; null when there
+   * is none.
+   */
   standingOf(id: string, logged: readonly R[]): Promise<R | null>;
-  /** What is to be on the log again, as a change of the author. */
+  /** That record as a new change, made by the author of the command. */
   stamp(standing: R): R;
   /** Takes a turn with changes. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
   readonly author: Author;
 }
 
-/** What a topic of access is settled by. */
+/** What is needed to skip a record of a topic of access. */
 export interface PassOverParts<R> extends RecordSettling<R> {
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
@@ -34,12 +40,12 @@ export interface PassOverParts<R> extends RecordSettling<R> {
   readonly audit: AuditLog;
 }
 
-/** A record that cannot be read, and what stands once it is passed over. */
+/** A record that cannot be read, and what counts once it is skipped. */
 export interface FoundUnreadable<R> {
   /** Of the record on the log: the id of what it is about. */
   readonly key: Buffer;
   readonly reason: string;
-  /** Null: nothing is known of it, so there is nothing of that id from then on. */
+  /** Null: nothing else is known under this id, so afterwards there is no record of it. */
   readonly standing: R | null;
 }
 
@@ -92,10 +98,11 @@ async function readOfKey(log: AccessLogBytes, place: UnreadablePlace, words: str
 }
 
 /**
- * Passes over exactly one record that cannot be read: what stands without it is put behind it, under its key and into its
- * partition, so every process goes on, and compaction takes it away. Nothing else of the log is passed over.
- * The audit has an entry of it first.
- * @throws as `findUnreadable`; else when it is not certain that the entry or the record stands: ask again
+ * Skips exactly one record that cannot be read. What counts without it is written after it, under its key and into its
+ * partition. So every process can go on, and compaction removes the unreadable record. Nothing else of the log is
+ * skipped. The audit gets an entry first.
+ * @throws as `findUnreadable`; else when it is not certain that the entry or the record is in the log: then repeat the
+ * call
  */
 export function passOverRecord<R>(parts: PassOverParts<R>, place: UnreadablePlace): Promise<FoundUnreadable<R>> {
   const { log, codec, schemaId, audit, author } = parts;
@@ -113,7 +120,7 @@ export function passOverRecord<R>(parts: PassOverParts<R>, place: UnreadablePlac
   });
 }
 
-/** How records of a kind are settled: of what the log had and the view holds the greatest revision stands. */
+/** How to restore records of a kind: of what the log had and what the view holds, the highest revision counts. */
 export function settlingOf<R extends Change>(
   kind: RecordKind<R>,
   { view, author }: { readonly view: Pick<RecordView<R>, 'held' | 'exclusive'>; readonly author: Author },

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createJoined, within } from './joined.ts';
+import { answerWithin } from '@playline/errors';
+import { createJoined } from './joined.ts';
 import { untilNextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
-/** All records of one kind in this process, so that asking for one costs nothing. */
+/** All records of one kind in the memory of this process, so that reading one costs nothing. */
 export interface RecordCopy<R> {
-  /** As last heard; none before the first time, which `ageMs` tells. */
+  /** As of the last successful look; empty before the first one, which `ageMs` shows. */
   readonly records: readonly R[];
-  /** How long ago the look began that has confirmed them; infinite before the first. */
+  /** How long ago the look that confirmed them began, in milliseconds; infinite before the first one. */
   readonly ageMs: number;
   /** True when the last look has failed. */
   readonly isFailing: boolean;
@@ -30,13 +31,16 @@ export interface RecordCopyOptions<R extends Change> {
   readonly lookMaxMs?: number;
 }
 
-/** With the bound of a look a change is known within three quarters of a second: one question of some ten microseconds each time. */
+/**
+ * Together with the bound of a look, a change is known within three quarters of a second. Each look takes Redis some ten
+ * microseconds.
+ */
 const LOOK_EVERY_MS = 500;
 const LOOK_MAX_MS = 250;
 
 /**
- * Opens a copy; empty until its first look. All records are read again when one has changed: for kinds of which there are
- * thousands at most, changed by people.
+ * Opens a copy, which is empty until its first look. If one record has changed, all are read again. So use it for kinds
+ * with a few thousand records that people change.
  */
 export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>): RecordCopy<R> {
   const { view, now = () => performance.now(), lookEveryMs = LOOK_EVERY_MS, lookMaxMs = LOOK_MAX_MS } = options;
@@ -47,7 +51,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const refresh = createJoined(async () => {
     const startedAt = now();
     try {
-      const page = await within(view.readSince(version), lookMaxMs);
+      const page = await answerWithin(lookMaxMs, view.readSince(version));
       if (page.records !== null) records = page.records;
       version = page.version;
       confirmedAt = startedAt;

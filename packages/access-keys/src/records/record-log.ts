@@ -1,7 +1,7 @@
 import { frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
 import { createLogDecoder, type LoggedBytes } from './log-bytes.ts';
 
-/** What each record of a change says of the change itself, so that it can be told later who did what. */
+/** What every record says of its change, so that one can find out later who did what. */
 export interface Change {
   /** 1 for the first record of an id, and one more with each. */
   readonly revision: number;
@@ -9,13 +9,13 @@ export interface Change {
   readonly changedAt: number;
   /** Who asked for it, such as the account of an operator. */
   readonly changedBy: string;
-  /** What it was asked with: one id for all that one request or command has changed. */
+  /** One id for everything that one request or command has changed. */
   readonly requestId: string;
 }
 
-/** A noun whose truth are the last records of a compacted topic. */
+/** A kind of record whose source of truth is a compacted topic: the last record of each id counts. */
 export interface RecordKind<R extends Change> {
-  /** What its records are called, in lower case with hyphens: names of Redis and sentences have it. */
+  /** Name of its records, in lower case with hyphens; part of Redis keys and sentences. */
   readonly name: string;
   /** Name of its topic, without prefix. */
   readonly topic: string;
@@ -90,7 +90,7 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
   return {
     bounds: async () => {
       const bounds = await parts.bounds();
-      // Nothing read there would pass for a log without records.
+      // An empty answer would look like a log without records.
       if (bounds.length === 0) throw new Error(`there is no topic ${kind.topic}`);
       return bounds;
     },
@@ -101,7 +101,8 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
         next = offset + 1;
         if (record !== null) placed.push({ record, partition, offset });
       }
-      // Compaction keeps the last record, so what ends before it was cut short, and would pass for all there is.
+      // Compaction always keeps the last record. If reading ends before it, it was cut short, and the rest must not
+      // count as all there is.
       if (next < range.end) throw new Error(`${kind.topic} was read to ${next} of ${range.end}: ask again`);
       return placed;
     },

@@ -5,7 +5,7 @@ import { Overtaken, ViewFault } from './view-faults.ts';
 /** Who changes something, and with what request. */
 export type Author = Pick<Change, 'changedBy' | 'requestId'>;
 
-/** A record without what the store says of the change. */
+/** A record without what the store itself adds about the change. */
 export type Content<R extends Change> = Omit<R, keyof Change>;
 
 /** One kind of records, for whoever changes them. */
@@ -13,17 +13,17 @@ export interface RecordStore<R extends Change> {
   /** All of them, as the log has them. */
   readAll(): Promise<readonly R[]>;
   /**
-   * Makes one change: `decide` is given all records, and says what one of them is to be; null changes nothing. Changes take
-   * turns, in all processes.
-   * @throws what `decide` throws, and then nothing was changed; ViewFault when the log has the change and the view may not;
-   *   Overtaken when somebody else changed the same record meanwhile
+   * Makes one change. `decide` gets all records and returns what one of them shall be; null changes nothing. Changes
+   * take turns, across all processes.
+   * @throws what `decide` throws: then nothing was changed; ViewFault when the log has the change and the view may not;
+   * Overtaken when another process changed the same record meanwhile
    */
   change(decide: (records: readonly R[]) => Content<R> | null): Promise<R | null>;
 }
 
 /**
- * A store whose changes are in the log before they are in the view. What the log has and the view lacks is brought in before
- * anything is decided, so nothing is decided by half of a change.
+ * Creates a store that writes each change to the log before the view. Before it decides, it brings into the view what
+ * the log has and the view lacks, so it never decides by half a change.
  */
 export function createRecordStore<R extends Change>(
   kind: RecordKind<R>,
@@ -39,14 +39,14 @@ export function createRecordStore<R extends Change>(
     },
     change: (decide) =>
       view.exclusive(async () => {
-        // In front of the catch-up: what stands behind these ends may be missing in what is decided by.
+        // Read before the catch-up: records after these ends may be missing from what the decision is based on.
         const bounds = await log.bounds();
         await catchUpInTurn(pair);
         const records = await readView();
         const content = decide(records);
         if (content === null) return null;
         const record = stamp(content, { kind, records, author });
-        // The guarantee: whoever sees a change in the view finds it in the log, so the log can always give the view back.
+        // The guarantee: every change that the view shows is in the log, so the view can always be rebuilt from it.
         const placed = { record, ...(await log.append(record)) };
         const winner = await findWinner({ kind, log, bounds }, placed);
         await bringIn(kind, pair, winner === null ? placed : await appendAgain(log, winner, record.revision));
@@ -62,7 +62,7 @@ async function bringIn<R extends Change>(
   { record, partition, offset }: Placed<R>,
 ): Promise<void> {
   try {
-    // Where something else stands in between, the place stays, and the next look goes on from there.
+    // If other records lie in between, the place is not moved, and the next look continues from it.
     const moves = [{ partition, from: offset, to: offset + 1 }];
     await view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
   } catch (cause) {
@@ -78,8 +78,8 @@ interface DecidedBy<R extends Change> {
 }
 
 /**
- * A turn may end while its owner is stopped, or be lost with the Redis that held it, and then somebody else has decided about
- * the same record. Theirs is in the log first, and may have been told as done: it wins.
+ * A turn may end while its process is suspended, or be lost together with Redis. Another process may then have decided
+ * about the same record. Its change is in the log first and may have been confirmed to its caller, so it wins.
  */
 async function findWinner<R extends Change>(
   { kind, log, bounds }: DecidedBy<R>,
@@ -92,7 +92,7 @@ async function findWinner<R extends Change>(
   return rivals.toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
 }
 
-/** Behind the record that lost: compaction keeps the last one of an id. */
+/** Written after the losing record, because compaction keeps the last record of an id. */
 async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<Placed<R>> {
   const record = { ...winner, revision: Math.max(winner.revision, lost) + 1 };
   return { record, ...(await log.append(record)) };

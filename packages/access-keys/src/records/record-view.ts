@@ -3,14 +3,14 @@ import type { ViewStanding } from './view-faults.ts';
 
 /** What a view knows of itself. */
 export interface RecordStanding extends ViewStanding {
-  /** By partition the offset in front of which everything of the log has been brought in; absent: nothing has. */
+  /** For each partition the offset up to which the log was brought in; absent when nothing was. */
   readonly places: ReadonlyMap<number, number>;
 }
 
-/** The place of a view in one partition, moved on. */
+/** Moves the view's place in one partition forward. */
 export interface PlaceMove {
   readonly partition: number;
-  /** Where it must stand, else it is not moved; null: nowhere yet. */
+  /** The move is made only if the place is here; null: there is no place yet. */
   readonly from: number | null;
   readonly to: number;
 }
@@ -25,23 +25,23 @@ export interface ViewUpdate<R> {
 
 /** All records of a moment. */
 export interface RecordPage<R> {
-  /** Names the moment; no other has its name. */
+  /** A name for this state of the records. No other state has it. */
   readonly version: string;
   /** Null: as they were at the version that was asked with. */
   readonly records: readonly R[] | null;
 }
 
 /**
- * One kind of records as processes ask for them, made of the log alone: it can always be made again. Of two records of
- * one id the one of the higher revision stands, and of one revision the one that is later in the log; so a record may be
- * brought in again, and late.
+ * One kind of record as processes read it. It is made from the log alone, so it can always be rebuilt. Of two records
+ * of one id the higher revision counts; of equal revisions the one later in the log. So a record may be brought in
+ * twice, and late.
  */
 export interface RecordView<R extends Change> {
   standing(): Promise<RecordStanding>;
   /**
    * All records, unless nothing has changed since a version.
-   * @throws IncompleteViewFault when the view never had them all, has lost them, or was started since, which may have
-   *   cost it the last changes: nobody can say then what is there and what is not
+   * @throws IncompleteViewFault when the view never had all records, has lost them, or was restarted, which may have
+   * cost it the last changes: nobody can then say what exists
    */
   readSince(version: string | null): Promise<RecordPage<R>>;
   /** @throws Error when `completeIn` names a run that is over: what is brought in may be lost again. Nothing is done */
@@ -49,15 +49,15 @@ export interface RecordView<R extends Change> {
   /** Everything that it holds, complete or not. */
   held(): Promise<readonly Placed<R>[]>;
   /**
-   * As `update`, for a log that is read whole: takes out those that are named, where they stand as they are named, and puts
-   * every place where `moves` lead, wherever it stood.
+   * Like `update`, for a log that was read as a whole. Removes the named records if they are still as named, and sets
+   * every place to where `moves` lead, wherever it was before.
    */
   restore(update: ViewUpdate<R> & { readonly removed: readonly Placed<R>[] }): Promise<void>;
   /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Whether a record takes the place of another one of its id. */
+/** Whether a record replaces another one of its id. */
 export function isLater<R extends Change>(placed: Placed<R>, standing: Placed<R> | undefined): boolean {
   if (standing === undefined) return true;
   const revisions = placed.record.revision - standing.record.revision;

@@ -11,17 +11,20 @@ export class IncompleteViewFault extends Error {
   override readonly name = 'IncompleteViewFault';
 }
 
-/** The log has a change that the view may not have: whoever has the log brings it in. Until then processes go by the view. */
+/**
+ * The log has the change, but the view may not. Whoever reads the log brings it in; until then processes go by the
+ * view.
+ */
 export class ViewFault extends Error {
   override readonly name = 'ViewFault';
 }
 
-/** Somebody else has changed the same record meanwhile, and theirs stands: what was asked for was not done. */
+/** Another process has changed the same record meanwhile, and its change counts: this one was not made. */
 export class Overtaken extends Error {
   override readonly name = 'Overtaken';
 }
 
-/** The log holds less than the view has seen of it: more likely a lost log than records that nobody made. */
+/** The log has fewer records than the view has read from it. Most likely the log was lost. */
 export class LogLost extends Error {
   override readonly name = 'LogLost';
 }

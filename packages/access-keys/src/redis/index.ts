@@ -36,7 +36,7 @@ export async function openRedisKeyStore(options: RedisAccessOptions): Promise<Re
 
 function createKeyView(redis: Redis, names: Names): KeyView {
   const find = async (hash: string) => {
-    // In one step: a Redis that is started anew between two looks must not pass for one that has lost nothing.
+    // In one step: if Redis restarts between two steps, its loss would not be noticed.
     const reply = await redis.eval(FIND, 2, names.record(hash), names.complete);
     const [record, known] = reply as [string | null, number];
     if (known === 1) return parseRecord(record);
@@ -102,7 +102,7 @@ function createRestore(redis: Redis, names: Names): KeyView['restore'] {
   };
   return async (records, strangers, run) => {
     await Promise.all(strangers.map(remove));
-    // Ended ones first: they free the place that a live one takes.
+    // Ended keys first: they make room for the live key of their environment.
     await Promise.all(records.filter(({ revokedAt }) => revokedAt !== null).map(restore));
     await Promise.all(records.filter(({ revokedAt }) => revokedAt === null).map(restore));
     if ((await redis.eval(COMPLETE, 2, names.complete, names.list, run, randomUUID())) !== 1)
@@ -123,7 +123,7 @@ async function scanHashes(redis: Redis, names: Names): Promise<string[]> {
 /** A record's key ends with the hash; the other keys below `k:` do not look like one. */
 const HASH = /^[0-9a-f]{64}$/;
 
-/** What a release before did not keep. */
+/** Values for members that older releases did not store. */
 const UNSAID = { name: '', text: null, changedBy: '', requestId: '', origins: [], changedAt: 0 };
 
 function parseRecord(text: string | null): KeyRecord | null {

@@ -7,7 +7,7 @@ local info = redis.call('INFO', 'server', 'replication')
 local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
 `;
 
-/** More changes than any gateway misses between two looks; whoever was away for longer reads the list whole. */
+/** More changes than a gateway can miss between two looks. A process that was away for longer reads the whole list. */
 const CHANGES_KEPT = 1000;
 
 /** Puts one change into the list of live keys and among its last changes. */

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { KEEP_TURN } from './scripts.ts';
 
-/** Whoever dies in his turn makes the others wait this long. */
+/** If the process whose turn it is dies, the others wait this long. */
 const TURN_MS = 5_000;
-/** Several chances to prolong a turn before it ends. */
+/** A turn can be prolonged several times before it would end. */
 const PROLONG_MS = 1_500;
 const POLL_MS = 25;
 
@@ -17,8 +17,8 @@ export async function runInTurn<T>(redis: Redis, key: string, work: () => Promis
   const me = randomUUID();
   while ((await redis.set(key, me, 'PX', TURN_MS, 'NX')) === null) await delay(POLL_MS);
   const keep = (forMs: number) => redis.eval(KEEP_TURN, 1, key, me, forMs);
-  // A turn that cannot be prolonged ends by itself, or with a process that is stopped: whoever changes something finds out
-  // by what it compares, and by what stands in the log in front of it.
+  // If a turn cannot be prolonged, it ends by itself, also when the process is suspended. Whoever makes a change
+  // notices that by comparing what the log has before it.
   const timer = setInterval(() => void keep(TURN_MS).catch(() => {}), PROLONG_MS);
   try {
     return await work();

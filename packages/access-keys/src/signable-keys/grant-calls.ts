@@ -1,8 +1,8 @@
 import { ADDRESS } from './seal.ts';
 
 /**
- * Roles that a contract gives an address so that it may sign and mint: `keccak256` of their names, as AccessControl of
- * OpenZeppelin has them. Written out, so that no process loads a library of a chain for three constants.
+ * The roles that a contract must give an address before it can sign and mint: `keccak256` of their names, as in
+ * OpenZeppelin's AccessControl. They are written out so that no process loads a library of a chain for three constants.
  */
 export const CONTRACT_ROLES = {
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
@@ -14,7 +14,7 @@ export type ContractRole = keyof typeof CONTRACT_ROLES;
 /** The first four bytes of `keccak256` of the signature. */
 const GRANT_ROLE = { signature: 'grantRole(bytes32,address)', selector: '0x2f2ff15d' } as const;
 
-/** A call of a contract that its administrator sends: nobody here can. */
+/** A call to a contract that its administrator must send: nobody here has the right to. */
 export interface GrantCall {
   readonly role: ContractRole;
   /** `grantRole(bytes32,address)` */

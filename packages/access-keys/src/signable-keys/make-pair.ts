@@ -24,8 +24,8 @@ const PAIR_PROCESS = fileURLToPath(new URL('./pair-process.ts', import.meta.url)
 const PAIR_MAX_MS = 20_000;
 
 /**
- * A process is a core for a third of a second, and 50 MiB: two at a time in all of this process, whoever asks. Behind eight
- * others somebody waits for two seconds.
+ * Each pair takes a process, a third of a second of one core, and 50 MiB. So this process makes two at a time, whoever
+ * asks. With eight waiting, the last one waits two seconds.
  */
 const inTurn = createTurns({
   atOnce: 2,
@@ -35,16 +35,17 @@ const inTurn = createTurns({
 });
 
 /**
- * Makes an Ethereum key pair in a process of its own, which ends with it. This process never holds the private key.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait; Error when no pair was made. Then none is anywhere
+ * Makes an Ethereum key pair in a child process that ends with it. This process never holds the private key.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait; Error when no pair was made. In both cases no
+ * pair exists
  */
 export function makeSealedPair(request: PairRequest): Promise<SealedPair> {
   return inTurn(() => runPairProcess(request));
 }
 
 async function runPairProcess(request: PairRequest): Promise<SealedPair> {
-  // It can write no file, start no process and be looked into by no debugger, and gets nothing of this environment: an
-  // option of Node in it could have the memory written down.
+  // The child may not write files, start processes or be debugged. It gets nothing of our environment variables: an
+  // option of Node in one of them could have its memory written to a file.
   const child = spawn(process.execPath, ['--permission', '--allow-fs-read=*', PAIR_PROCESS], {
     env: {},
     cwd: '/',
@@ -52,7 +53,7 @@ async function runPairProcess(request: PairRequest): Promise<SealedPair> {
     timeout: PAIR_MAX_MS,
     killSignal: 'SIGKILL',
   });
-  // One that ends before it has read is told by its exit code.
+  // If it ends before it has read its input, its exit code says so.
   child.stdin.on('error', () => {});
   child.stdin.end(JSON.stringify(request));
   const ended = new Promise<number | null>((done, fail) => {

@@ -1,6 +1,6 @@
-// A process of its own that makes one key pair and ends: the private key is nowhere but in its memory, for some
-// milliseconds. It reads what to seal it to from standard input and writes address and sealed text to standard output.
-// What goes wrong is told by its name alone: a message could quote what it was made of.
+// A child process that makes one key pair and ends. The private key exists only in its memory, for some milliseconds.
+// It reads from standard input to whom to seal the key, and writes address and sealed text to standard output. Of an
+// error it tells only the name, since the message could quote the key.
 import { text } from 'node:stream/consumers';
 import { CompactEncrypt } from 'jose';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';

@@ -1,25 +1,29 @@
-import { within } from '../records/joined.ts';
+import { waitAtMost } from '@playline/errors';
 import { createUsageCounter, type UsageCounter } from './counter.ts';
 import type { KeyUsage } from './key-usage.ts';
 
 export interface UsageFlushOptions {
   readonly counter: Pick<UsageCounter, 'take'>;
   readonly usage: Pick<KeyUsage, 'add'>;
-  /** Told of requests whose counts nobody will see, and why: more keys than are held, or a store that does not take them. */
+  /**
+   * Called with the number of requests whose counts are lost, and why: more keys than are kept, or a store that refuses
+   * them.
+   */
   readonly onLost?: (requests: number, fault: unknown) => void;
   /** A divisor of a minute. */
   readonly everyMs?: number;
   readonly wallClockMs?: () => number;
 }
 
-/** Soon enough for somebody who has just tried a key; a thousand keys take Redis a few milliseconds. */
+/** Soon enough for a developer who has just tried a key. A thousand keys take Redis a few milliseconds. */
 const EVERY_MS = 10_000;
-/** Counts are not worth a drain that lasts longer. */
+/** Shutting down must not wait longer for counts. */
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Tells the store every ten seconds of the clock what was counted, so that one go never spans two minutes; the rest when it
- * is closed. What the store does not take is lost, and told to `onLost`: sent again it might count twice.
+ * Sends the counts to the store every ten seconds of the clock, so that one report never spans two minutes, and the
+ * rest when it is closed. What the store refuses is lost and reported to `onLost`: sent again, it might be counted
+ * twice.
  */
 export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<void> } {
   const { counter, usage, onLost, everyMs = EVERY_MS, wallClockMs = Date.now } = options;
@@ -55,7 +59,7 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
     close: async () => {
       isClosed = true;
       clearTimeout(timer);
-      await within(running.then(flush), CLOSE_MAX_MS).catch(() => {});
+      await waitAtMost(CLOSE_MAX_MS, running.then(flush), () => {}).catch(() => {});
     },
   };
 }
@@ -63,15 +67,15 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
 export interface UsageCountParts {
   /** Closed with the count. */
   readonly store: Pick<KeyUsage, 'add'> & { close(): Promise<void> };
-  /** Told of requests whose counts nobody will see. */
+  /** Called with the number of requests whose counts are lost. */
   readonly onLost: (requests: number) => void;
   readonly logger: { warn(context: object, sentence: string): void };
 }
 
-/** How often the same trouble is told. */
+/** The same fault is logged this often at most. */
 const TELL_AGAIN_MS = 60_000;
 
-/** Opens the count of key use of one process: whoever counts waits for nobody. */
+/** Opens the count of key use of one process. Counting never makes a request wait. */
 export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
   const { store, onLost, logger } = parts;
   let toldMs = Number.NEGATIVE_INFINITY;

@@ -1,9 +1,9 @@
 // Shows what became of a request, beside it.
 
-/** Headers that say nothing about the interface. */
+/** Headers that say nothing about the interface: they are not shown. */
 const TRANSPORT = /^(connection|keep-alive|date|content-length|transfer-encoding|access-control-.*)$/;
 
-/** As for the examples: a text with the colon that makes it the name of a member, or another value. */
+/** Same pattern as for the examples: a text followed by a colon, which is the name of a member, or another value. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|null)(?![\w.-])/g;
 
 const CODE = /^[A-Z][A-Z_]*$/;
@@ -50,7 +50,10 @@ function indented(text) {
   }
 }
 
-/** The text in parts with their kinds; codes that have a page and the link of an error are links to pages of this service. */
+/**
+ * Splits the text into parts with their kinds. Codes that have a page, and the link of an error, become links to pages
+ * of this service.
+ */
 function toParts(text) {
   const parts = [];
   let end = 0;
@@ -71,7 +74,7 @@ function toParts(text) {
 function toText(member, quoted) {
   const value = quoted.slice(1, -1);
   const [, path] = member === 'link' ? (/(\/docs\/.*)$/.exec(value) ?? []) : [];
-  // This script is in the folder of the pages, wherever the service is.
+  // Relative to this script, which is in the folder of the pages wherever the service runs.
   const target = path === undefined ? undefined : new URL(`..${path}`, import.meta.url).href;
   const href = member === 'code' && CODE.test(value) ? pageOf(value) : target;
   if (href === undefined) return toElement('span', 'text', quoted);
@@ -82,7 +85,7 @@ function toText(member, quoted) {
   return around;
 }
 
-/** The menu leads to the page of every code. */
+/** The page of a code. The menu of every page links to all of them. */
 function pageOf(code) {
   return [...document.querySelectorAll('#menu a')].find((link) => link.pathname.endsWith(`/${code}`))?.href;
 }

@@ -1,4 +1,4 @@
-// Sends the forms of a page to the service that serves it, and to nobody else.
+// Sends the forms of a page to the service that serves the page, and to no other.
 
 import { showAnswer, showFailure, showSending } from './answer.js';
 import { freshen, rememberMade } from './fresh-ids.js';
@@ -28,7 +28,7 @@ for (const form of forms) {
 
 async function submit(form) {
   const button = form.querySelector('[type=submit]');
-  // A form that is sending, or is asking, is sent once.
+  // A form that is being sent, or that is asking the reader, is not sent a second time.
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
   try {
@@ -44,7 +44,7 @@ function isMeant(form) {
   if (dialog === null) return true;
   const { pathname, search } = addressOf(form);
   dialog.querySelector('[data-target]').textContent = `${form.dataset.method} ${pathname}${search}`;
-  // Escape closes with the value that is there.
+  // Escape closes the dialog with whatever value it has.
   dialog.returnValue = '';
   dialog.showModal();
   return new Promise((resolve) => {
@@ -84,7 +84,7 @@ function cursorIn(text, members) {
   return members.reduce((value, member) => value?.[member], JSON.parse(text)) ?? '';
 }
 
-/** Nobody knows whether such a request was stored: it goes again with the same ids. */
+/** After these answers nobody knows whether the request was stored, so it is sent again with the same ids. */
 const mayComeAgain = (status) => status === 429 || status >= 500;
 
 function addressOf(form) {
@@ -93,7 +93,7 @@ function addressOf(form) {
   );
   const address = new URL(path, location.href);
   for (const field of form.querySelectorAll('[data-query]')) {
-    // What is left empty is left out.
+    // Empty fields are left out of the address.
     if (field.value !== '') address.searchParams.set(field.dataset.query, field.value);
   }
   return address;

@@ -1,12 +1,12 @@
-// What was sent once counts no second time: each body that a reader sends gets ids of its own, and the time at which it
-// is sent, in the members that its field names. Ids and times that the reader typed are the reader's.
+// A message that is sent twice under one id counts once. So each body that a reader sends gets new ids and the present
+// time, in the members that its field names. Ids and times that the reader typed are kept.
 
-/** By field: the ids and times that came with the page or were made here. */
+/** By field: the ids and times that came with the page or were made by this script. */
 const madeIn = new WeakMap();
 
 const namesIn = (list) => (list ?? '').split(' ').filter((name) => name !== '');
 
-/** Finds the members of a field with their values; nothing where it names none. */
+/** A pattern for the members that a field names, and their values; nothing if it names none. */
 function memberPattern({ dataset }) {
   const names = [...namesIn(dataset.freshIds), ...namesIn(dataset.freshTimes)];
   return names.length === 0 ? /(?!)/g : new RegExp(`("(${names.join('|')})"\\s*:\\s*)"([^"]*)"`, 'g');
@@ -17,7 +17,7 @@ export function rememberMade(field) {
   madeIn.set(field, new Set([...field.value.matchAll(memberPattern(field))].map(([, , , value]) => value)));
 }
 
-/** Puts new ids and the present time in the place of those that were made by us. */
+/** Replaces the ids and times that this script or the page made, by new ids and the present time. */
 export function freshen(field) {
   const made = madeIn.get(field);
   const ids = namesIn(field.dataset.freshIds);
@@ -29,7 +29,7 @@ export function freshen(field) {
   });
 }
 
-/** A UUID of version 4. `crypto.randomUUID` is missing where the address is neither https nor of this machine. */
+/** A UUID of version 4. `crypto.randomUUID` is missing where the address is neither https nor localhost. */
 function createId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;

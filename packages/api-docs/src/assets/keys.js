@@ -1,11 +1,11 @@
-// Keys are typed once. A public key, whose field shows it, stays for the pages of this tab until the tab is closed. Any
-// other key stays in its field alone. None is ever put into an address.
+// Each key is typed once. A public key is shown in its field and kept for all pages of this tab until the tab is
+// closed. Any other key stays in its field only. No key is ever put into an address.
 
 const storeNameOf = ({ dataset }) => `playline-${dataset.key}-key`;
 
 const isPublic = ({ type }) => type === 'text';
 
-/** Makes the fields of one kind of key hold the same text, and fills in what this tab knows. */
+/** Gives all fields of one kind of key the same text, and fills in a key that this tab remembers. */
 export function shareKeys() {
   const fields = [...document.querySelectorAll('[data-key]')];
   for (const field of fields) {
@@ -19,7 +19,7 @@ export function shareKeys() {
   }
 }
 
-// A browser that keeps nothing for this site throws: the key is then typed on each page.
+// Throws in a browser that stores nothing for this site. The key must then be typed on each page.
 
 function readStore(field) {
   try {

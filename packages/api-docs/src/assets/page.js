@@ -1,5 +1,5 @@
-// What every page has: samples that can be copied, a menu that closes behind its links, examples that open when they
-// are linked to.
+// What every page needs: samples that can be copied, a menu that closes when one of its links is followed, and examples
+// that open when a link leads to them.
 
 const COPIED_MS = 2000;
 
@@ -14,7 +14,7 @@ function createCopyButton(sample) {
   button.setAttribute('aria-label', `Copy ${label}`);
   button.addEventListener('click', async () => {
     const done = await copy(sample);
-    // The label is what is read aloud: it says the same as the button.
+    // Screen readers read the label, so it must say the same as the button.
     button.textContent = done ? 'Copied' : 'Press Ctrl+C';
     button.setAttribute('aria-label', button.textContent);
     setTimeout(() => {
@@ -25,13 +25,13 @@ function createCopyButton(sample) {
   return button;
 }
 
-/** Resolves to false when the browser did not let it: then the sample is selected. */
+/** Resolves to false when the browser refused to copy. The sample is then selected, so that the reader can copy it. */
 async function copy(sample) {
   try {
     await navigator.clipboard.writeText(sample.textContent);
     return true;
   } catch {
-    // There is no clipboard where the address is neither https nor of this machine.
+    // The clipboard is missing where the address is neither https nor localhost.
     getSelection().selectAllChildren(sample);
     return document.execCommand('copy');
   }

@@ -4,7 +4,10 @@ import { allExamples, type DocsSource } from '../source.ts';
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
-/** A collection for Postman, and for Bruno and others that import it: one folder an operation, one request an example. */
+/**
+ * Creates a collection for Postman, Bruno and others that can import it: a folder for each operation, a request for
+ * each example.
+ */
 export function toCollection(source: DocsSource): Record<string, unknown> {
   const { title, publicUrl, operations, nowhere } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
@@ -31,14 +34,14 @@ export function toCollection(source: DocsSource): Record<string, unknown> {
 
 const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
 
-/** What a reader does first. */
+/** The first thing that a reader must do: set the keys. */
 function toKeyWords({ keys }: DocsSource): string {
   if (keys.length === 0) return '';
   const count = COUNTS[keys.length] ?? ' ';
   return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
 }
 
-/** A reader cannot bring about that the service fares as it seldom does. */
+/** False for examples of situations that a reader cannot bring about, such as a service that has lost its stores. */
 const isUsual = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
@@ -54,7 +57,7 @@ function toItem({ title, request, answer }: Example) {
   return { name: title, request: sent, response: [response] };
 }
 
-/** Placeholders are written as variables already: they are in this format's own spelling. */
+/** Placeholders need no change: they are already spelled as variables of this format. */
 function toRequest({ method, target, headers, body }: ExampleRequest) {
   const [path = '', query] = target.split('?');
   return {

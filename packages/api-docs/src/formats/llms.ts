@@ -4,7 +4,7 @@ import { articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePat
 import { toValueWords } from '../values.ts';
 import { toAnswerText, toCommand } from './text.ts';
 
-/** The whole interface in one text for machines that read: https://llmstxt.org. */
+/** The whole interface as one text for language models: https://llmstxt.org. */
 export function toLlmsText(source: DocsSource): string {
   const { publicUrl, title, about, notes, operations, partCodes, nowhere, articles } = source;
   const sections = [

@@ -5,7 +5,7 @@ import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
 import { jsonValueOf, valuesIn } from '../values.ts';
 
-/** OpenAPI 3.1 of every operation. */
+/** An OpenAPI 3.1 document of every operation. */
 export function toOpenApi(source: DocsSource): Record<string, unknown> {
   const { title, version, summary, publicUrl, tag, keys } = source;
   return {
@@ -71,7 +71,10 @@ function toOperation(operation: Operation, tag: string) {
   };
 }
 
-/** Every set of keys that an operation takes: those that it requires, and with them any of the others. */
+/**
+ * Every set of keys with which an operation may be called: those that it requires, alone and with each choice of the
+ * others.
+ */
 function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
   const least = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
@@ -116,7 +119,7 @@ function toResponse(answer: AnswerSpec, operation: Operation) {
   };
 }
 
-/** How a page of a list leads to its neighbours. */
+/** Links from one page of a list to the pages beside it. */
 function toLinks({ id, parameters }: Operation, { parameter, next, previous }: Paging) {
   const same = parameters
     .filter((one) => one.in === 'path')
@@ -145,7 +148,7 @@ function toAnswerBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
   return [narrowed === null ? own : { allOf: [own, narrowed] }];
 }
 
-/** OpenAPI's map of examples: those that have the value. */
+/** OpenAPI's map of examples, with those for which `pick` finds a value. */
 function named(examples: readonly Example[], pick: (example: Example) => unknown): Record<string, unknown> {
   const entries = examples.map((example) => [example, pick(example)] as const);
   return Object.fromEntries(
@@ -155,7 +158,7 @@ function named(examples: readonly Example[], pick: (example: Example) => unknown
   );
 }
 
-/** Null when the request differs in more than its body, which an example of a body cannot show. */
+/** Null when the request differs in more than its body: an example of a body alone cannot show that. */
 function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
   const { body, headers } = request;
   const given = new Set(Object.values(headers));

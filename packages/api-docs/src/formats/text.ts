@@ -19,7 +19,7 @@ export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
 }
 
-/** Quoted text and variables side by side are one word of a shell. */
+/** In a shell, quoted text and variables next to each other form one word. */
 function toAddress(address: string): string {
   const words = splitAtPlaceholders(address).map((part, index) => {
     if (index % 2 === 1) return `"${toShellVariable(part)}"`;
@@ -39,7 +39,7 @@ function quote(text: string): string {
 const KIB_BYTES = 1024;
 const MIB_BYTES = KIB_BYTES * KIB_BYTES;
 
-/** A number of bytes in the largest unit that says it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
+/** A number of bytes in the largest unit that expresses it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
 export function toSizeText(bytes: number): string {
   if (bytes % MIB_BYTES === 0) return `${bytes / MIB_BYTES} MiB`;
   return bytes % KIB_BYTES === 0 ? `${bytes / KIB_BYTES} KiB` : `${bytes} bytes`;

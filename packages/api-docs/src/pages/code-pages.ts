@@ -105,7 +105,7 @@ function toAdvice(cause: string, mend: string): HtmlValue {
 <p>${toCodeSpans(mend)}</p>`;
 }
 
-/** A code that no operation answers with yet has no example that could be tested; its page says so. */
+/** A code that no operation answers with yet has no example that a test could check. Its page says so. */
 function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
   if (examples.length === 0)
     return html`<h2>Examples</h2>

@@ -5,14 +5,14 @@ import { type HtmlValue, html, type Markup } from './html.ts';
 import { type LinkOf, toJsonMarkup } from './json-markup.ts';
 import { toMethod } from './navigation.ts';
 
-/** Where an example stands. */
+/** The page on which an example is shown. */
 export interface ExamplePlace {
   source: DocsSource;
-  /** From the page to the top of the service. */
+  /** Relative address from the page to the top of the service. */
   top: string;
 }
 
-/** Examples one below the other, each a line until it is opened; the first is open where `open` says so. */
+/** Examples below each other. Each is one line until it is opened; the first one is open if `open` is set. */
 export function toExampleList(examples: readonly Example[], place: ExamplePlace, open: boolean): Markup {
   return html`<div class="examples">
 ${examples.map((example, index) => toFolded(example, place, open && index === 0))}</div>`;
@@ -28,7 +28,7 @@ ${toExamplePair(example, place)}
 `;
 }
 
-/** A request as a command, and its answer, which stand side by side where there is room. */
+/** A request as a command and its answer, side by side where there is room. */
 export function toExamplePair(example: Example, place: ExamplePlace): Markup {
   const { name, answer } = example;
   const sent = splitAt(toCommand(example, place.source.publicUrl), '--data-binary');
@@ -39,19 +39,19 @@ ${toBlock({ id: `${name}-answer`, label: 'Answer', content: [came.head, toJsonMa
 </div>`;
 }
 
-/** Two parts, of which the second begins with a mark; it is empty when there is none. */
+/** Splits a text where a mark begins; the second part is empty when there is no mark. */
 function splitAt(text: string, mark: string): { head: string; rest: string } {
   const at = text.includes(mark) ? text.indexOf(mark) : text.length;
   return { head: text.slice(0, at), rest: text.slice(at) };
 }
 
-/** Text that may be wider than the screen: it scrolls, hence it takes the focus of the keyboard. */
+/** A text that may be wider than the screen. It can be scrolled, so it must be reachable by keyboard. */
 function toBlock({ id, label, content }: { id: string; label: string; content: HtmlValue }): Markup {
   return html`<div class="block"><p class="label" id="${id}">${label}</p>
 <pre tabindex="0" role="region" aria-labelledby="${id}"><code>${content}</code></pre></div>`;
 }
 
-/** Codes and the links of envelopes lead to the pages of the service that shows them. */
+/** Links codes and the links of envelopes to pages of the service that shows them. */
 function createLinkOf({ source, top }: ExamplePlace): LinkOf {
   const { errors, partCodes } = source;
   return (member, value) => {

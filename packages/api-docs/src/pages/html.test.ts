@@ -4,7 +4,7 @@ import { html } from './html.ts';
 import { toTop } from './page.ts';
 
 describe('markup', () => {
-  it('lets no value end the text or the attribute it stands in', () => {
+  it('lets no value break out of its text or its attribute', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('<', '>', '&', '"', "'", 'a', ';') }), (value) => {
         const { text } = html`<p title="${value}">${[value, html`<b>${value}</b>`]}</p>`;

@@ -1,4 +1,4 @@
-/** Markup made by `html`: everything in it that came as a value is escaped. */
+/** Markup made by `html`. Every value in it has been escaped. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,10 @@ export class Markup {
 
 export type HtmlValue = string | number | Markup | readonly HtmlValue[];
 
-/** Writes markup. Values are escaped for text and for attributes in double quotes; markup and lists of it stay. */
+/**
+ * Writes markup. Values are escaped for text and for attributes in double quotes. Markup and lists of markup are taken
+ * as they are.
+ */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Markup {
   return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
 }

@@ -1,12 +1,15 @@
 import { type HtmlValue, html, type Markup } from './html.ts';
 
-/** Gives where a text member leads, relative to the page; null when nowhere. */
+/** Returns the address that a text member links to, relative to the page; null for no link. */
 export type LinkOf = (member: string, value: string) => string | null;
 
-/** A text with the colon that makes it the name of a member, or another value. The script of the forms has the same. */
+/**
+ * A text followed by a colon, which is the name of a member, or another value. The script of the forms uses the same
+ * pattern.
+ */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|null)(?![\w.-])/g;
 
-/** JSON, or text that holds some, with its parts marked and its links as links. The text itself stays as it is. */
+/** Marks the parts of JSON, or of a text that contains some, and adds links. The text itself stays the same. */
 export function toJsonMarkup(text: string, linkOf: LinkOf = () => null): Markup {
   const parts: HtmlValue[] = [];
   let end = 0;

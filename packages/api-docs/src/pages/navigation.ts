@@ -8,7 +8,7 @@ interface Group {
   links: { path: string; text: HtmlValue }[];
 }
 
-/** Links to all that there is, the same on every page. `top` leads from the page at `path` to the top of the service. */
+/** Links to everything, the same on every page. `top` is the way from the page at `path` to the top of the service. */
 export function toNavigation(source: DocsSource, path: string, top: string): Markup[] {
   return createGroups(source).map(
     ({ title, links }) => html`<p>${title}</p>

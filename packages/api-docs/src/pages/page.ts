@@ -4,23 +4,23 @@ import { toNavigation } from './navigation.ts';
 
 export interface PageOptions {
   title: string;
-  /** Path of the page; links are relative to it, so that pages work at whatever address they are served. */
+  /** Path of the page. Links are relative to it, so that pages work below any address. */
   path: string;
   content: HtmlValue;
   /** True for pages with forms that send requests. */
   forms?: boolean;
 }
 
-/** Every interface is a part of it. */
+/** The name that the title of every page ends with. */
 const PRODUCT = 'Playline';
 
-/** One subject each; names and colours come first. */
+/** One subject each. The order matters: names and colours come first. */
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
-/** From the page at a path to the top of the service. */
+/** Relative address from the page at a path to the top of the service. */
 export const toTop = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
-/** The one template of all pages: nothing in it points to another address. */
+/** The one template of all pages. It refers to no other site. */
 export function toPage(source: DocsSource, { title, path, content, forms = false }: PageOptions): string {
   const top = toTop(path);
   const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
@@ -54,7 +54,7 @@ ${content}
   return page.text;
 }
 
-/** A page beside those of the interface. */
+/** A page about something beside the interface. */
 export function createArticlePage(source: DocsSource, article: Article): string {
   const { title, summary, content } = article;
   return toPage(source, {

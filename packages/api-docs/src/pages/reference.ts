@@ -27,7 +27,7 @@ ${toSchemaList(source)}</section>`;
   return toPage(source, { title: 'Reference', path: PATH, content, forms: true });
 }
 
-/** What a reader sets before pasting a command. */
+/** What a reader sets before pasting a command into a shell. */
 function toVariables(source: DocsSource): HtmlValue {
   const names = placeholdersIn(source, allExamples(source)).map((one) => toShellVariable(one).slice(1));
   if (names.length === 0) return '';
@@ -56,7 +56,7 @@ ${toExampleList(examples, { source, top: TOP }, false)}
 `;
 }
 
-/** Nothing for an operation whose address is the whole request. */
+/** Nothing for an operation whose request is only its address. */
 function toRequest({ keys, parameters, body }: Operation, source: DocsSource): HtmlValue {
   if (keys.length + parameters.length === 0 && body === null) return '';
   return html`<h3>Request</h3>

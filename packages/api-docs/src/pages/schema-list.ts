@@ -3,7 +3,7 @@ import { createComponentSchemas } from '../schemas.ts';
 import type { DocsSource } from '../source.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 
-/** The members of every named schema: what may stand in them, in words. */
+/** The members of every named schema, and in words which values they may have. */
 export function toSchemaList(source: DocsSource): Markup[] {
   return Object.entries(createComponentSchemas(source)).map(
     ([name, schema]) => html`<h3 id="schema-${name}">${name}</h3>
@@ -24,7 +24,7 @@ ${Object.entries(schema.properties as Record<string, JsonSchema>).map(([member, 
 `;
 }
 
-/** Says a schema in a few words; a named one as a link to it. */
+/** Describes a schema in a few words, or links to it if it has a name. */
 export function toSchemaWords(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, oneOf = anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {

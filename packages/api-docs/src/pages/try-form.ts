@@ -6,7 +6,7 @@ import { valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toTop } from './page.ts';
 
-/** What the scripts do with keys: a field shows what it keeps. */
+/** How the scripts treat keys. A key that is shown in its field is also remembered. */
 const KEY_FIELDS = {
   public: {
     type: 'text',
@@ -18,21 +18,21 @@ const KEY_FIELDS = {
   },
 } as const;
 
-/** With more, Send lies below the screen of a laptop. */
+/** With more lines the button Send would be below the edge of a laptop screen. */
 const BODY_LINES_MAX = 14;
 
-/** How scripts find the field of a parameter. */
+/** The data attribute by which scripts find the field of a parameter. */
 const FIELD_OF = { path: 'path-name', query: 'query' } as const;
 
-/** An address drops a part that is dots alone, and would be that of something else. */
+/** Browsers drop a path part that consists of dots, so the request would go to another address. */
 const NO_DOTS = html` pattern="(?!\\.\\.?$).+" title="Not dots alone"`;
 
-/** No field offers what was typed into another one, or corrects it. */
+/** Keeps browsers from offering or correcting text, since a key may have been typed into another field. */
 const AS_TYPED = html`autocomplete="off" spellcheck="false" autocapitalize="off"`;
 
 /**
- * A form that sends a real request, with room for the answer beside it; the request of the first example, to be
- * changed. No field has a name: a browser whose scripts did not load could put none of them into an address.
+ * A form that sends a real request and shows the answer beside it. It starts with the request of the first example. No
+ * field has a name: if the scripts do not load, the browser can put no field into an address.
  */
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
   const { id, method, path, summary, keys, answers } = operation;
@@ -60,7 +60,7 @@ function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string):
 `;
 }
 
-/** Filled in as the example is, but where the request destroys something. */
+/** Filled in from the example, unless the request destroys something. */
 function toParameterFields(operation: Operation): Markup[] {
   const { id, parameters, caution, examples } = operation;
   const [example] = examples;
@@ -74,7 +74,10 @@ ${toParameterField(parameter, `${id}-${name}`, isPlaceholder(value) ? '' : value
   });
 }
 
-/** The service judges what is typed, and a reader may want to see how: only the keyboard of a telephone is told. */
+/**
+ * No rules for what may be typed: the service judges it, and a reader may want to see how. Only the keyboard of a phone
+ * is chosen.
+ */
 function toParameterField({ name, in: place, required, schema }: Parameter, id: string, value: string): Markup {
   const { enum: choices, type } = toWholeSchema(schema);
   const need = required ? html` required` : '';
@@ -86,7 +89,7 @@ ${[...(required ? [] : ['']), ...choices.map(String)].map((one) => html`<option$
   return html`<input id="${id}" data-${FIELD_OF[place]}="${name}" value="${value}"${need}${digits}${part} ${AS_TYPED}>`;
 }
 
-/** They come once an answer names the neighbours of its page. */
+/** Hidden until an answer names the pages beside it. */
 function toPageButtons({ paging }: Operation): HtmlValue {
   if (paging === null) return '';
   const button = (words: string, members: readonly string[]) =>
@@ -109,7 +112,7 @@ ${text}</textarea>${hint}</p>
 `;
 }
 
-/** What is asked before a request that destroys something is sent. The way out has the focus. */
+/** The question before a request that destroys something. Cancel has the focus. */
 function toQuestion({ id, caution }: Operation): HtmlValue {
   if (caution === null) return '';
   return html`<dialog aria-labelledby="${id}-question">

@@ -2,7 +2,9 @@ import type { DocsSource } from '../source.ts';
 import { html } from './html.ts';
 import { toPage, toTop } from './page.ts';
 
-/** Upper case, and without what people add: `/docs/errors/validation-error.html` means a known page. */
+/**
+ * Upper case, without what people tend to add, so that `/docs/errors/validation-error.html` finds the page it means.
+ */
 const toPlain = (path: string): string =>
   (path.split('/').findLast((part) => part !== '') ?? '')
     .replace(/\.html?$/i, '')
@@ -10,9 +12,9 @@ const toPlain = (path: string): string =>
     .toUpperCase();
 
 /**
- * The page for a path below `/docs` that has none. It names the pages that may have been meant, and repeats nothing of the
- * path: somebody's key may stand in it.
- * @param path as it stands in the request, without its query; links of the page are relative to it
+ * The page for a path below `/docs` that does not exist. It names pages that may have been meant. It repeats nothing of
+ * the path, since that may contain somebody's key.
+ * @param path of the request, without its query; links of the page are relative to it
  */
 export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
   const top = toTop(path);

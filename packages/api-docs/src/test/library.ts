@@ -13,8 +13,8 @@ import {
 } from '../index.ts';
 import { createBookExamples, createLoanExamples, LOAN_ID } from './library-examples.ts';
 
-// An invented interface with what interfaces that read have: parameters in the path, bounds in the query, no bodies,
-// cursors, keys that may be left out; and one operation that writes.
+// An invented interface with what reading interfaces have: parameters in the path, bounds in the query, no bodies,
+// cursors, optional keys. One operation writes.
 
 const KEYS: readonly KeySpec[] = [
   { kind: 'desk', header: 'x-desk-key', label: 'Desk key', isPublic: true, note: 'Hangs on the wall.' },

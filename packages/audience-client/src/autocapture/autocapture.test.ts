@@ -39,7 +39,10 @@ const fire = (name: string, fields: object = {}) => windowEvents.dispatchEvent(O
 
 type Options = AutocaptureOptions & Parameters<typeof createClient>[1];
 
-/** A page with autocapture, and all that its client has made so far, also that of earlier pages of the store. */
+/**
+ * A page with autocapture, and every message that its client has made so far, including those that earlier pages left
+ * in the store.
+ */
 function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Options = {}) {
   const service = createService();
   const { client } = createClient(service, { store: createMemoryStore(), ...options });
@@ -94,7 +97,7 @@ describe('page views', () => {
     expect(navigations(await sent())).toEqual(['load /play']);
   });
 
-  it('leave alone what another script has wrapped around them, and what a method throws', async () => {
+  it('leave other scripts’ wrappers in place, and let a method throw what it throws', async () => {
     const page = openPage();
     const own = browser.history.pushState;
     const theirs = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
@@ -168,7 +171,7 @@ describe('a session', () => {
     expect(third[0]).toMatchObject({ sessionId: tracked?.sessionId, properties: { durationMs: 29 * MINUTE_MS } });
   });
 
-  it('is one for all tabs: it ends when all are quiet, and once', async () => {
+  it('is shared by all tabs: it ends once, when none of them is active any more', async () => {
     const options = { store: createMemoryStore(), pageViews: false };
     const [one, other] = [openPage(options), openPage(options)];
     await pass(20 * MINUTE_MS);
@@ -196,7 +199,7 @@ describe('a session', () => {
     expect(messages[1]?.sessionId).not.toBe(messages[3]?.sessionId);
   });
 
-  it('is neither made nor kept without consent, and ends without a word when it is withdrawn', async () => {
+  it('is neither made nor kept without consent, and ends without a message when it is withdrawn', async () => {
     const store = createMemoryStore();
     const { client, named } = openPage({ store, consent: undefined, pageViews: false });
     fire('keydown');
@@ -210,7 +213,7 @@ describe('a session', () => {
     expect(await named()).toEqual(['session_started', 'session_started']);
   });
 
-  it('is one although the store takes or gives nothing', async () => {
+  it('is the same for the whole page although the store takes and gives nothing', async () => {
     const refuse = () => {
       throw new Error('of the browser');
     };
@@ -224,7 +227,7 @@ describe('a session', () => {
     expect(await named()).toEqual(['session_started', 'one', 'one', 'one', 'one', 'one', 'session_ended']);
   });
 
-  it('begins anew when something else has written into its place', async () => {
+  it('starts again when another script has overwritten it in the store', async () => {
     for (const text of ['{', 'null', '3', '{"id":""}', '{"id":"a","startedAt":1e300,"lastActiveAt":1e300}']) {
       const store = createMemoryStore();
       store.set('audience:session', text);
@@ -232,7 +235,7 @@ describe('a session', () => {
     }
   });
 
-  it('is over, and the rest goes on, when the clock was set by hours', async () => {
+  it('is over when the clock was set by hours, and everything else goes on', async () => {
     for (const sign of [-1, 1]) {
       const { client, named } = openPage({ pageViews: false });
       vi.setSystemTime(Date.now() + sign * 180 * MINUTE_MS);

@@ -3,28 +3,31 @@ import { capturePageViews } from './page-views.ts';
 import { openSessions } from './sessions.ts';
 
 export interface AutocaptureOptions {
-  /** A `page` for each address that is shown: the first, and those of history navigation (true). */
+  /** Sends a `page` for the first address and for each address that the page's history shows later (true). */
   pageViews?: boolean;
-  /** `session_started`, `session_ended`, and `sessionId` on every message between (true). */
+  /** Sends `session_started` and `session_ended`, and puts `sessionId` on every message in between (true). */
   sessions?: boolean;
-  /** A session ends when nothing has happened for so long (1,800,000: half an hour, as is usual). */
+  /** A session ends after this long without any activity (1,800,000: half an hour, the usual value). */
   inactivityTimeoutMs?: number;
 }
 
 export interface Autocapture {
-  /** Somebody is there, though nothing was typed, clicked or tracked: for games that are played by gamepad. */
+  /**
+   * Reports that the player is active although nothing was typed, clicked or tracked. For games that are played with a
+   * gamepad.
+   */
   touch(): void;
-  /** Captures nothing more. A session that is open stays in the store: the next page goes on with it, or ends it. */
+  /** Stops capturing. An open session stays in the store: the next page continues it or ends it. */
   close(): void;
 }
 
-/** Half an hour: what web analytics have in common. */
+/** Half an hour, as in most web analytics. */
 const INACTIVITY_TIMEOUT_MS = 30 * 60 * 1000;
 
-/** Makes a client report page views and sessions by itself, within what its consent allows. */
+/** Makes a client report page views and sessions by itself, as far as its consent allows. */
 export function openAutocapture(client: AudienceClient, options: AutocaptureOptions = {}): Autocapture {
   const { pageViews = true, sessions = true, inactivityTimeoutMs = INACTIVITY_TIMEOUT_MS } = options;
-  // Sessions first: the first page view belongs to one.
+  // Sessions first, so that the first page view already carries a session id.
   const session = sessions ? openSessions(client, inactivityTimeoutMs) : null;
   const stopPageViews = pageViews ? capturePageViews(client) : () => {};
   const close = () => {

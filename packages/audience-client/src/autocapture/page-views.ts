@@ -5,13 +5,13 @@ import type { AudienceClient } from '../options.ts';
 type Navigation = 'load' | 'push' | 'replace' | 'traverse';
 
 /**
- * Sends a page view now and whenever the address changes without a new page, once the consent allows it.
- * @returns what ends it
+ * Sends a page view now, and again whenever the address changes without a new page, once the consent allows it.
+ * @returns a function that stops this
  */
 export function capturePageViews(client: AudienceClient): () => void {
   const { document, location, history } = host;
   if (!document || !location) return () => {};
-  /** The address that was sent last; '' when none was. */
+  /** The address of the last page view; '' when there was none. */
   let shown = '';
   const view = (navigation: Navigation) => {
     if (client.consent === 'none') return;
@@ -23,18 +23,18 @@ export function capturePageViews(client: AudienceClient): () => void {
   };
   const onTraverse = () => onMove('traverse');
   const onShow = (event: { persisted?: boolean }) => {
-    // The browser has kept the whole page and shows it again.
+    // The browser had kept the whole page in its back/forward cache and shows it again.
     if (event.persisted) view('traverse');
   };
   const unwrap = history && [
     wrap(history, 'pushState', () => onMove('push')),
-    // Games keep their state in query and hash: only another path is another page.
+    // Games keep their state in the query and the hash, so only a different path counts as a different page.
     wrap(history, 'replaceState', () => pathOf(location.href) !== pathOf(shown) && onMove('replace')),
   ];
   host.addEventListener?.('popstate', onTraverse);
   host.addEventListener?.('hashchange', onTraverse);
   host.addEventListener?.('pageshow', onShow);
-  // Who agrees later agrees for the page that is shown then.
+  // Consent that is given later counts for the page that is shown at that moment.
   const unsubscribe = client.subscribe((event) => {
     if (event !== 'consent') return;
     if (client.consent === 'none') shown = '';
@@ -54,7 +54,7 @@ const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
 type Method = (...given: unknown[]) => void;
 
-/** Calls `after` behind a method, which keeps its own result and faults. */
+/** Makes a method call `after` when it has run. Its result and its exceptions stay as they are. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
   const own = owner[name];
   let stopped = false;
@@ -65,7 +65,7 @@ function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, afte
   owner[name] = wrapped as Record<Name, Method>[Name];
   return () => {
     stopped = true;
-    // Whoever wrapped it after us stays.
+    // If another script has wrapped the method after us, its wrapper must stay.
     if (owner[name] === wrapped) owner[name] = own;
   };
 }

@@ -3,7 +3,10 @@ import { createMessageId } from '../message.ts';
 import type { AudienceClient } from '../options.ts';
 import { attempt } from '../shelf.ts';
 
-/** Instants are epoch milliseconds of the wall clock: sessions outlive the page, and a monotonic clock does not. */
+/**
+ * Times are epoch milliseconds by the wall clock: a session outlives the page, and a monotonic clock starts again with
+ * each page.
+ */
 interface Session {
   id: string;
   startedAt: number;
@@ -16,9 +19,9 @@ export interface Sessions {
 }
 
 const SESSION_KEY = 'audience:session';
-/** What shows that somebody is there. */
+/** Events that show that the player is active. */
 const ACTIVITIES = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
-/** Movements come by the hundred a second; a session's end need not be known closer. */
+/** Pointer events come by the hundred a second. The end of a session need not be more exact than this. */
 const TOUCH_INTERVAL_MS = 1000;
 /** Timers overflow after 24 days. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -27,16 +30,17 @@ interface State {
   readonly client: AudienceClient;
   readonly timeoutMs: number;
   session: Session | null;
-  /** False when the store would not take the session: it is this page's alone then. */
+  /** False when the store refused the session: then only this page knows of it. */
   kept: boolean;
-  /** Set while a session is begun or ended, which makes messages itself. */
+  /** True while a session is being started or ended, since that sends messages itself. */
   busy: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 /**
- * One session for all tabs and pages of a store, begun by the first activity and ended by the lack of any: by a timer of
- * an open page, else by the next page. What is tracked counts as activity too.
+ * One session for all tabs and pages that share a store. The first activity starts it. It ends when there was no
+ * activity for long enough: a timer of an open page notices that, or else the next page. A tracked message counts as
+ * activity too.
  */
 export function openSessions(client: AudienceClient, timeoutMs: number): Sessions {
   const state: State = { client, timeoutMs, session: null, kept: true, busy: false, timer: undefined };
@@ -44,7 +48,7 @@ export function openSessions(client: AudienceClient, timeoutMs: number): Session
   for (const activity of ACTIVITIES) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });
   const unsubscribe = client.subscribe((event) => {
     if (event === 'message') touch(state);
-    // The next person's session must not be the last one's.
+    // The next person must not continue the last person's session.
     if (event === 'reset') finish(state, 'reset');
     if (event === 'consent' && client.consent === 'none') forget(state);
     else if (event === 'consent') touch(state);
@@ -88,12 +92,12 @@ function isDue({ session, timeoutMs }: State): boolean {
 
 const createSession = (startedAt: number): Session => ({ id: createMessageId(), startedAt, lastActiveAt: startedAt });
 
-/** What all tabs agree on; null when there is none. */
+/** The session in the store, which all tabs share; null when there is none. */
 function readSession({ client, kept, session }: State): Session | null {
   if (!kept) return session;
   const stored: Partial<Session> = attempt(() => Object(JSON.parse(client.store.get(SESSION_KEY) ?? '{}')), {});
   const { id, startedAt, lastActiveAt } = stored;
-  // What something else has written there must not cost messages.
+  // Another script may have written nonsense there. That must not make the service reject messages.
   return /^[\w-]{1,64}$/.test(`${id}`) && isInstant(startedAt) && isInstant(lastActiveAt) ? (stored as Session) : null;
 }
 
@@ -101,13 +105,16 @@ function isInstant(value: unknown): boolean {
   return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }
 
-/** A clock that was set back by more than the time-out tells nothing: the session is over then too. */
+/**
+ * A clock that was set back by more than the time-out makes the age meaningless, so the session counts as over then
+ * too.
+ */
 function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
   const askedAt = Date.now();
   return Math.abs(askedAt - lastActiveAt) >= timeoutMs;
 }
 
-/** Says that a session is over. Out of the store first, so that no other tab says it as well. */
+/** Reports that a session is over. It is removed from the store first, so that no other tab reports it as well. */
 function end(state: State, session: Session, reason: 'inactivity' | 'reset'): void {
   const { client } = state;
   attempt(() => client.store.remove(SESSION_KEY), undefined);
@@ -115,7 +122,7 @@ function end(state: State, session: Session, reason: 'inactivity' | 'reset'): vo
   client.track('session_ended', {
     reason,
     durationMs: Math.max(0, session.lastActiveAt - session.startedAt),
-    // The message is made later than the session ended: by a timer, or by the next page.
+    // The message is created later than the session ended: by a timer, or by the next page.
     lastActiveAt: new Date(session.lastActiveAt).toISOString(),
   });
   client.setSessionId(undefined);
@@ -134,7 +141,7 @@ function finish(state: State, reason: 'inactivity' | 'reset'): void {
   state.busy = false;
 }
 
-/** Without a word: the consent was withdrawn. */
+/** Forgets the session without sending a message, since the consent was withdrawn. */
 function forget(state: State): void {
   clearTimeout(state.timer);
   [state.timer, state.session] = [undefined, null];
@@ -142,7 +149,7 @@ function forget(state: State): void {
   state.client.setSessionId(undefined);
 }
 
-/** Looks again when the session would be over. */
+/** Looks again at the time at which the session would be over. */
 function schedule(state: State): void {
   if (state.timer !== undefined || !state.session) return;
   const scheduledAt = Date.now();
@@ -152,12 +159,12 @@ function schedule(state: State): void {
       state.timer = undefined;
       const current = readSession(state);
       if (!current || isOver(state, current)) return finish(state, 'inactivity');
-      // Another tab, or a later touch, has moved the end.
+      // Another tab, or activity in this one, has moved the end.
       state.session = current;
       schedule(state);
     },
     Math.min(Math.max(waitMs, 0), TIMER_MAX_MS),
   );
-  // Node: a process that has nothing else to do may end.
+  // In Node a process that has nothing else to do may exit.
   (state.timer as { unref?(): void }).unref?.();
 }

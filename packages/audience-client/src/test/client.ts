@@ -34,26 +34,26 @@ export function createClient(
   return { client, reports };
 }
 
-/** Puts timers and dates under the test's control, and nothing else: streams run as they do. */
+/** Puts timers and dates under the test's control, and nothing else: streams run as usual. */
 export function holdTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
 }
 
-/** Lets time pass; every timer and everything that follows from it has happened afterwards. */
+/** Lets time pass. Afterwards every timer that was due, and all that followed from it, has run. */
 export async function pass(ms: number): Promise<void> {
   await drain();
   await vi.advanceTimersByTimeAsync(ms);
   await drain();
 }
 
-/** A body is read in a few turns of the loop. */
+/** Reading a body takes a few turns of the event loop. */
 const TURNS = 5;
 
 async function drain(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
 }
 
-/** A page around the client, as far as the client looks at it. */
+/** A page around the client: the parts of it that the client looks at. */
 export interface FakePage {
   hide(): void;
   show(): void;

@@ -17,7 +17,7 @@ const FLAGS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ];
 
-/** A browser that is installed on this machine; each context of it is an empty profile. */
+/** A browser installed on this machine. Each of its contexts is an empty profile. */
 export async function openBrowser(): Promise<Browser> {
   const executablePath = PROGRAMS.find(existsSync);
   if (executablePath === undefined)
@@ -59,7 +59,7 @@ export async function openPage(context: BrowserContext, url: string): Promise<Pa
   return page;
 }
 
-/** Calls the client of a page. `call` runs in the page: it sees nothing but its arguments. */
+/** Calls the client of a page. `call` runs inside the page, where it sees nothing but its arguments. */
 export function inPage<T, A>(page: Page, call: (globals: PageGlobals, argument: A) => T, argument: A): Promise<T> {
   const source = `(${call})(globalThis, ${JSON.stringify(argument)})`;
   return page.evaluate(source) as Promise<T>;

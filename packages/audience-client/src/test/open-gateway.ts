@@ -14,7 +14,7 @@ export interface Gateway {
   readonly publishableKey: string;
   /** Every message record so far, the id as text. */
   readonly arrived: readonly (Omit<MessageRecord, 'messageId'> & { id: string })[];
-  /** Waits until each id has arrived at least once and gives their records, the first of each. */
+  /** Waits until a record of each id has arrived. Resolves to the first record of each. */
   awaitIds(ids: readonly string[]): Promise<Gateway['arrived']>;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export async function openGateway(): Promise<Gateway> {
   const tag = `test-${randomBytes(6).toString('hex')}`;
   const prefix = `${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
-  // Of its own: keys of another log in it would be taken for a log that was lost.
+  // A database of its own: the gateway would take keys of another log in it for a sign that its log was lost.
   const redis = await openRedisDatabase();
   const publishableKey = await createKey(tag, prefix, redis.url);
   const process = await openProcess(prefix, redis.url);
@@ -47,7 +47,7 @@ export async function openGateway(): Promise<Gateway> {
   };
 }
 
-/** By the operator's commands, as a person would. */
+/** Creates the key with the operator's commands, as a person would. */
 async function createKey(project: string, topicPrefix: string, redis: string): Promise<string> {
   const { kafka, registry } = testStores();
   const operate = (...words: string[]) =>

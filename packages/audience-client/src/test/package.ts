@@ -7,10 +7,10 @@ import { CHECKOUT } from '@playline/infra/local';
 
 const NAME = 'audience-client';
 
-/** A project outside of the repository that has installed the packed client and nothing else. */
+/** A project outside the repository that has installed the packed client and nothing else. */
 export interface Game {
   readonly folder: string;
-  /** The package's own folder, after packing. */
+  /** The package's own folder, after it was packed. */
   readonly source: string;
   /** The client as it was installed. */
   readonly installed: string;
@@ -45,7 +45,7 @@ export async function createGame(): Promise<Game> {
   };
 }
 
-/** Packing replaces package.json for a moment, and other tests read it: so it is done to a copy. */
+/** Packing replaces package.json for a moment, and other tests read it. So a copy of the sources is packed. */
 function copySource(top: string): string {
   const checkout = join(top, 'checkout');
   const source = join(checkout, 'packages', NAME);
@@ -57,7 +57,7 @@ function copySource(top: string): string {
 
 /** @returns the name of the tarball in `top` */
 async function pack(top: string, source: string): Promise<string> {
-  // As a pack leaves it that was killed.
+  // The state that a killed pack leaves behind.
   await output(process.execPath, [join('build', 'manifest.mjs'), 'pack'], { cwd: source });
   await npm(top, source, ['pack', '--pack-destination', top]);
   const [tarball = '', ...others] = readdirSync(top).filter((name) => name.endsWith('.tgz'));
@@ -66,7 +66,7 @@ async function pack(top: string, source: string): Promise<string> {
 }
 
 function npm(top: string, cwd: string, args: string[]): Promise<string> {
-  // What an npm that runs the tests has set would make this one a part of it.
+  // The npm that runs the tests has set these variables. They would make this npm believe that it is part of that run.
   const environment = Object.entries(process.env).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name));
   const own = { npm_config_cache: join(top, 'cache'), npm_config_userconfig: join(top, 'npmrc') };
   return output('npm', args, { cwd, env: { ...Object.fromEntries(environment), ...own } });

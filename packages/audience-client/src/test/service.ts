@@ -18,9 +18,9 @@ export type Reply =
   /** Never answers. */
   | 'hangs'
   | 'unreachable'
-  /** Takes everything, and the answer is lost on its way. */
+  /** Stores everything, and the answer is lost on its way back. */
   | 'answer lost'
-  /** Somebody else's page, with status 200. */
+  /** A page of somebody else, with status 200, as captive portals send it. */
   | 'portal';
 
 export const RETRY_AFTER_S = 30;
@@ -36,16 +36,16 @@ export interface SeenRequest {
   atMs: number;
 }
 
-/** The service's side of the contract in memory, behind the client's own port for `fetch`. */
+/** The service's side of the contract, in memory, behind the client's own port for `fetch`. */
 export interface Service {
   fetch: Fetch;
   requests: SeenRequest[];
-  /** Given in this order, then `otherwise`. */
+  /** Used up in this order; after that every request gets `otherwise`. */
   replies: Reply[];
   otherwise: Reply;
-  /** Each id that was stored, with every text under which it was. */
+  /** Each stored id, with every text that was sent under it. */
   stored: Map<string, Set<string>>;
-  /** Requests begun and not answered. */
+  /** Requests that were started and have no answer yet. */
   underWay: number;
   underWayMax: number;
 }

@@ -1,13 +1,17 @@
+import type { ClickHouseTarget } from '@playline/errors';
 import type { ActivityConstants, ActivityRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
-import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 import { ACTIVITY_COLUMNS, type StoredActivity, toActivity } from './read-columns.ts';
 
-/** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
+/**
+ * As for other writers: longer than any healthy insert of a block, and one connection for each partition that may write
+ * at a time.
+ */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
-/** A question about more ids or rows than this would be a statement of megabytes. */
+/** A query about more ids or rows than this would be megabytes long. */
 const ASKED_MAX = 10_000;
 
 /** Opens the writer's side; connects with the first call. */
@@ -68,8 +72,8 @@ interface StoredPlace {
 }
 
 /**
- * Partition and offset are in no index, so rows are found by their place in the order. A row of a log that was lost may
- * have the same offset: only a row that says the same is ours.
+ * No index contains partition and offset, so rows are found by their place in the sorting order. A row of a log that
+ * was lost may have the same offset. So only a row with the same content is ours.
  */
 async function readOffsets(connection: Connection, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
@@ -87,7 +91,7 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
     .map(({ offset }) => offset);
 }
 
-/** An alias must not hide the column that the index is about. */
+/** The alias must have another name than the indexed column, or it would hide it. */
 interface StandingActivity extends ActivityConstants {
   readonly uuid: string;
 }

@@ -1,13 +1,14 @@
+import type { ClickHouseTarget } from '@playline/errors';
 import { createReadPage } from '../page.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainStore } from '../store.ts';
-import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { createReadEntries } from './feed-entries.ts';
 import { toTimesCondition, toUuidLiteral } from './literals.ts';
 import { openQuestions } from './questions.ts';
 import { ACTIVITY_COLUMNS, LOGGED_COLUMNS, type StoredActivity, toActivity, toAddress } from './read-columns.ts';
 
-/** A page reads some thousand rows: what takes longer is a server that does not answer. */
+/** A page reads a few thousand rows. If it takes longer than this, the server does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
 /** Opens the readers' side; connects with the first call. Needs to read, and to set limits of a question. */
@@ -49,7 +50,7 @@ function createReadActivities(connection: Connection): ChainStore['readActivitie
         )}`,
         { params: { chain }, settings: { optimize_use_projections: 0, max_threads: 1 } },
       );
-      // Copies of one version may stand until they are folded.
+      // There may be several copies of one version until they are folded.
       const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
       found.push(...new Map(read.map((row) => [row.id, row])).values());
     }

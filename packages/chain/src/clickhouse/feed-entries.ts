@@ -7,26 +7,26 @@ import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './question
 import { findFirst, SETTINGS, type Selection, selectEntries, type Window } from './selections.ts';
 import { createTurns } from './turns.ts';
 
-/** How wide the first look is, in what the page is expected to take: a feed is not even. */
+/** The first window is this many times as wide as a page is expected to need, because feeds are uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
 /**
- * Times of indexing are in no order. Where nearly nothing passes, each row of a window is read, so windows grow with
- * what they have cost, and a page that has read so many rows ends.
+ * Times of indexing are in no order. If nearly nothing passes the filter, every row of a window is read. So windows
+ * grow with what they have cost, and a page ends when it has read this many rows.
  */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** A window of more is not read at all: with what a page has read before it, this is all that a page ever reads. */
+/** A window with more rows is not read at all. Together with what it has read before, this bounds what a page reads. */
 const WINDOW_ROWS_MAX = 30_000;
 /** Of a range: so many rows in the first look, which is mostly all; and so long a one where nothing is known of the feed. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
-/** Sources tell times of indexing that are a little off. */
+/** The times of indexing that sources give are slightly off. */
 const DAY_US = 86_400 * SECOND_US;
 
 /**
- * Readers share a statement. The engine answers the parts of one after the other: with more than four it takes hardly less
- * for a page, and whoever is first waits for the last.
+ * Readers share one statement. The engine answers its parts one after the other: with more than four it saves almost
+ * nothing for a page, and the first one waits for the last.
  */
 const TURNS = { sizeMax: 4, waitMaxMs: 10 };
 
@@ -55,7 +55,7 @@ const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !
 async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(question);
-  // Nothing will ever come to stand before the first row of a feed; in front of it there are decades without one.
+  // Nothing is ever added before the first row of a feed, and before it there are decades without a row.
   const isStart = question.direction === 'next' && question.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(question) : startOf(question);
   const isKnown = pace !== null && edge > 0;
@@ -90,8 +90,8 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
   for (let read = 0; ; ) {
     const window = windowAt(question, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    // In the range nearly all passes, so what is read ends with the page, however much the window has. And a window that
-    // is small has more than that only where many parts are: a granule is read of each.
+    // Inside the range nearly everything passes, so reading stops when the page is full, however many rows the window
+    // has. A small window has more only when there are many parts: one granule of each is read.
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
     const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
     const asked = { ...question, limit: limit - entries.length };
@@ -113,7 +113,7 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     size = isInFront
       ? sizeBehind
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
-    // What was indexed long ago may have come lately: there may be years without a row.
+    // Activities indexed long ago may have been stored recently, so there may be years without a row.
     if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
     isInFront = false;
   }
@@ -132,19 +132,22 @@ const farEdgeOf = ({ direction }: PageQuestion, { least, end }: Window): number 
 const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
-/** A window may have far more than it was thought to have. */
+/** A window may have far more rows than expected. */
 function toNullWhenTooMany(fault: unknown): null {
   if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
   throw fault;
 }
 
-/** So that the next window reads what is left to be read, if its rows are as dense; of nothing it would grow by nothing. */
+/**
+ * The next window is as large as the rest needs, if its rows are as dense. Growth has a least value, or it would stop
+ * at nothing.
+ */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
 }
 
-/** Feeds that are remembered; more are asked for with everything at once. */
+/** Most feeds whose pace is remembered; any other is first asked with one window for everything. */
 const FEEDS_MAX = 10_000;
 
 /**
@@ -181,14 +184,16 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
 }
 
-/** The gap at the edge of a window, with everything in the window on one side. */
+/** The gap at the edge of a window, with the whole window on one side. */
 const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** A condition on ids would keep the engine from finding the gap by halving, so some may stand in front of it. */
+/**
+ * A condition on ids would keep the engine from finding the gap by binary search. So a few rows before it are read too.
+ */
 const toPiece = (
   { gap, direction, limit }: PageQuestion,
   selected: readonly FeedEntry[],

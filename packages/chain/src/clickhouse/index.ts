@@ -1,3 +1,2 @@
 export { openActivityStore } from './activity-store.ts';
 export { openChainStore } from './chain-store.ts';
-export type { ClickHouseTarget } from './connection.ts';

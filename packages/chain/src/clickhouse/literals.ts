@@ -2,7 +2,7 @@ import { isUuidText } from '../texts.ts';
 
 const US_PER_S = 1_000_000;
 const US_DIGITS = 6;
-/** Fewer than ten digits would be read as a date. */
+/** The engine reads fewer than ten digits as a date. */
 const S_DIGITS = 10;
 
 /** A UUID as a literal. @throws RangeError for any other text: it goes into a statement as it is */

@@ -1,38 +1,40 @@
 import { parseError } from '@clickhouse/client';
-import { toStoreFault } from '@playline/errors';
+import { type ClickHouseLimits, type ClickHouseTarget, toStoreFault } from '@playline/errors';
 import { errors, Pool } from 'undici';
-import type { ClickHouseTarget, ConnectionLimits } from './connection.ts';
 
 /** Texts that a statement names as `{name: String}`. */
 export type TextParams = Readonly<Record<string, string>>;
 export type QuestionSettings = Readonly<Record<string, string | number>>;
 
-/** What the engine says to a question. */
+/** What the engine answers to a query. */
 export interface Answer {
   /** In the format that the statement names. */
   readonly bytes: Buffer;
-  /** Rows that it has read for it. */
+  /** Rows that the engine has read for it. */
   readonly readRows: number;
 }
 
-/** Asks one question. @throws StoreFault */
+/**
+ * Asks one query.
+ * @throws StoreFault
+ */
 export interface Questions {
   ask(statement: string, params: TextParams, settings: QuestionSettings): Promise<Answer>;
   close(): void;
 }
 
-/** The code of a question that reads more than it has said that it may: nothing is wrong with the store. */
+/** The code of a query that would read more rows than it has allowed itself. The store is not at fault. */
 export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 
-/** Names of some thousand rows, twice. */
+/** Room for the names of some thousand rows, twice. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Opens what pages are asked with: connects with the first question. The client of ClickHouse takes several times the CPU
- * for a question, which would be most of what a page costs; the requests of Node, with a stream for each answer, a
- * twentieth more of a page than those of undici, which hand over pieces as they come.
+ * Opens the connections that pages are read with; connects with the first query. The vendor's client takes several
+ * times the CPU for a query, which would be most of the cost of a page. Node's own requests, with a stream for each
+ * answer, take a twentieth more for a page than those of undici, which pass data on as it comes.
  */
-export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits): Questions {
+export function openQuestions(target: ClickHouseTarget, limits: ClickHouseLimits): Questions {
   const { origin, pathname } = new URL(target.url);
   const timeoutMs = (limits.executionMaxS + 10) * 1_000;
   const pool = new Pool(origin, {
@@ -43,7 +45,7 @@ export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits
     database: target.database,
     max_execution_time: String(limits.executionMaxS),
     max_query_size: String(STATEMENT_BYTES_MAX),
-    // A fault behind the first bytes of an answer would look like an end.
+    // A fault after the first bytes of an answer would look like its end.
     wait_end_of_query: '1',
   });
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
@@ -54,7 +56,7 @@ export function openQuestions(target: ClickHouseTarget, limits: ConnectionLimits
       const path = `${pathname}?${common}${toQuery(params, settings)}`;
       try {
         return await askOnce(path, statement).catch((fault: unknown) => {
-          // The server had just ended the connection that was kept. A question changes nothing, so asked twice is asked once.
+          // The server has just closed the kept connection. A query changes nothing, so it may be sent twice.
           if (fault instanceof ClosedConnection) return askOnce(path, statement);
           throw fault;
         });
@@ -84,7 +86,7 @@ function toQuery(params: TextParams, settings: QuestionSettings): string {
   );
 }
 
-/** A parameter is read as a field of a line: what would end one is escaped. */
+/** A parameter is read like a field of a line, so characters that end a field are escaped. */
 const toEscaped = (text: string) =>
   text.replace(/[\\\t\n]/g, (found) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[found] ?? found);
 

@@ -20,7 +20,7 @@ export interface Selection {
 export interface Selected {
   /** Of each selection, in the order of its reading. */
   readonly entries: readonly (readonly FeedEntry[])[];
-  /** Rows that the engine has read for all of them. */
+  /** Rows that the engine has read for all selections. */
   readonly readRows: number;
 }
 
@@ -34,7 +34,7 @@ export async function selectEntries(
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Where the feed goes on from an edge, at the horizon when nowhere. */
+/** Where the feed continues after an edge; the horizon when it does not. */
 export async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
   const { bytes } = await ask(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
@@ -45,21 +45,21 @@ export async function findFirst(ask: Questions['ask'], question: PageQuestion, e
   return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** What little is read of each part is read at once: a look at a condition or an index first takes longer. */
+/** Only little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
 export const SETTINGS: QuestionSettings = {
   max_threads: 1,
-  // Small, so that a reading in order ends soon.
+  // Small, so that reading in order can stop early.
   max_block_size: 256,
-  // Buffered, every part is read until it has rows enough for the whole page.
+  // With buffering, every part is read until it alone could fill the page.
   read_in_order_use_buffering: 0,
-  // Parts are brought into one order before the text of rows is read: a third less with fifty of them.
+  // Parts are merged into one order before the text of rows is read: a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole key: named by its end alone, the engine does not see that a feed is in this order already. */
+/** The whole key: with only its end the engine would not see that a feed is in this order already. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -68,7 +68,7 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** Rows of several come mixed, each in its own order: each row names its selection. */
+/** Rows of several selections come mixed, each selection in its own order. So each row names its selection. */
 function toSelect({ question, window }: Selection, place: number): string {
   const order = question.direction === 'next' ? '' : ' DESC';
   return (

@@ -1,10 +1,10 @@
-/** What goes out together, and how long one waits for others. */
+/** What is sent together, and how long a question waits for others. */
 export interface TurnsOptions<Question, Answer> {
   /** Answers several at once, in their order. */
   readonly askAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
-  /** Questions that go out together at most. */
+  /** Most questions that are sent together. */
   readonly sizeMax: number;
-  /** Nobody waits for longer. */
+  /** No question waits for longer. */
   readonly waitMaxMs: number;
 }
 
@@ -43,7 +43,7 @@ class Turns<Question, Answer> {
       this.#waiting.push({ question, resolve, reject });
       if (this.#isLooking) return;
       this.#isLooking = true;
-      // Behind everything that has arrived by now.
+      // After everything that has arrived by now.
       setImmediate(() => {
         this.#isLooking = false;
         this.#look();

@@ -2,7 +2,7 @@ import { keccak } from './words.ts';
 
 const BLOOM_BYTES = 256;
 const BITS_MASK = BLOOM_BYTES * 8 - 1;
-/** Addresses of contracts and kinds of events come again and again, and a hash of each is most of the work. */
+/** The same contracts and kinds of events occur again and again, and hashing them is most of the work. */
 const REMEMBERED_MAX = 50_000;
 
 /** The three bits of an address or a topic. */
@@ -33,5 +33,5 @@ export function bloomOf(logs: Iterable<{ readonly address: string; readonly topi
   return bloom;
 }
 
-/** Whether a block says that it has no logs. */
+/** Whether a block claims to have no logs. */
 export const isEmptyBloom = (bloom: Buffer): boolean => bloom.every((byte) => byte === 0);

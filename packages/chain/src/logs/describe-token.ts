@@ -8,11 +8,11 @@ const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
 /** As an import allows. */
 const TEXT_MAX = 256;
 const WORD = 32;
-/** A name of any length costs its contract nothing. */
+/** Longer answers are ignored: a contract can return a name of any length for free. */
 const ANSWER_DIGITS_MAX = 20_000;
 
 /**
- * Asks contracts what they call themselves. A contract may answer anything: what is no name is null, what is long is cut.
+ * Asks contracts for their names. A contract may answer anything: an unusable answer becomes null, a long one is cut.
  * @param contracts `0x` and 40 lower-case digits
  * @throws NodeFault
  */
@@ -37,7 +37,7 @@ export async function describeTokens(
       imageUrl: null,
       name: toTokenText(name),
       verificationStatus: 'unverified',
-      // A name is claimed by whoever likes: an operator says which token is the true one.
+      // Anybody may claim a name, so an operator decides which token is the true one.
       isCanonical: false,
       rootChainId: null,
       bridgeUsed: null,
@@ -46,7 +46,7 @@ export async function describeTokens(
   });
 }
 
-/** A string of the ABI, or of early contracts a word that ends with zeros. */
+/** A string as the ABI encodes it. Early contracts return a word that is padded with zeros. */
 export function toTokenText(answer: string | null): string | null {
   if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
   try {
@@ -64,7 +64,7 @@ function trimZeros(bytes: Buffer): Buffer {
   return end < 0 ? bytes : bytes.subarray(0, end);
 }
 
-/** No control characters, which would move whatever is written beside them, and at most so many characters. */
+/** Without control characters, which could move the text around it, and cut to this length. */
 function cleanText(text: string): string | null {
   const clean = [...text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')].slice(0, TEXT_MAX).join('').trim();
   return clean === '' ? null : clean;

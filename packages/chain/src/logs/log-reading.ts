@@ -1,6 +1,6 @@
 import type { ActivityType } from '@playline/contracts';
 
-/** What a contract holds: of a thing that is one of its kind, or of many. */
+/** What a log is about: a unique thing, or an amount of many equal ones. */
 export type LogAsset =
   | {
       readonly contract_type: 'ERC721' | 'ERC1155';
@@ -18,16 +18,16 @@ export interface LogActivity {
   readonly contractAddress: string;
 }
 
-/** Why a log that looks like one of ours tells of nothing. */
+/** Why a log that looks like a known event is not used. */
 export type UnreadReason = 'malformed' | 'nobody' | 'several-contracts' | 'several-currencies' | 'too-long';
 
-/** What a log says. */
+/** What is read from a log. */
 export interface LogReading {
   /** In their order: the place of each is part of its id. */
   readonly activities: readonly LogActivity[];
-  /** It tells of more than are taken: how many it claims. */
+  /** Set when the log describes more activities than are read: how many it claims to describe. */
   readonly claimed: bigint | null;
-  /** It looked like one of ours, and is none. */
+  /** Set when it looked like a known event and is none. */
   readonly unread: UnreadReason | null;
 }
 

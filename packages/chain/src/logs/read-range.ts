@@ -1,26 +1,26 @@
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { bloomOf, isEmptyBloom } from './bloom.ts';
 
-/** A block by its place and its hash. */
+/** A block, by number and hash. */
 export interface BlockName {
   readonly number: number;
   readonly hash: string;
 }
 
-/** What is read of a chain, from one node. */
+/** A range of blocks to be read from one node. */
 export interface BlockRange {
   readonly from: number;
   readonly to: number;
-  /** The block before `from` as it is known; null when nothing is. */
+  /** The block before `from`, if it is known; else null. */
   readonly after: BlockName | null;
   /**
-   * Blocks that the node's chain must hold. One little behind the range is linked to it: between the two a node that lags
-   * might still have orphans.
+   * Blocks that must be on the node's chain. One shortly after the range is linked to it by its parents; otherwise a
+   * node that lags could still return orphaned blocks.
    */
   readonly holds: readonly BlockName[];
   /** The blocks of the range where they are known already, linked to whatever they must be. */
   readonly blocks?: readonly ChainBlock[];
-  /** False for chains whose blocks do not say what they hold: then holes in what nodes answer cannot be seen. */
+  /** False for chains whose blocks have no bloom: gaps in the answers of nodes cannot be detected then. */
   readonly hasBlooms: boolean;
 }
 

@@ -16,7 +16,7 @@ interface Batch {
 /** Later than any time that the contract allows. */
 const FAR = '2299-12-31 00:00:00';
 const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
-/** Deleted rows too, each told by whether it is. */
+/** Shows deleted rows too; a column says which are deleted. */
 const MASKED: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
 const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
@@ -24,16 +24,15 @@ const ofTargets = (batchId: Buffer) =>
   `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
 /**
- * Deletes what the derived tables say of the batch, and derives it again from the events that stay: all of them are
- * later than the cut-off. It cannot be subtracted, since a minimum does not say what it was without an event.
+ * Deletes the batch's rows from the derived tables and derives them again from the remaining events, which are all
+ * later than the cut-off. Subtracting is not possible: a minimum does not say what it would be without one event.
  *
- * An insert that runs meanwhile writes the event and its derived row in no promised order. So inserts are waited for
- * after the delete, and the derivation sees their events. Always done to the end: an eraser that died between the two
- * has left nothing that would show it.
- * @throws RowsFault, or the reason of the signal
+ * An insert that runs meanwhile writes the event and its derived row in no fixed order. So after the delete all running
+ * inserts are awaited, and the derivation sees their events. This is always done to the end: an eraser that died
+ * between the two steps has left nothing that shows it.
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
-  // A wait that fails must fail while nothing is gone.
+  // A wait that fails must do so before anything is deleted.
   await awaitInserts(connection, wait.signal);
   for (const { name } of DERIVED_TABLES) {
     const where = ofTargets(batchId);
@@ -52,7 +51,7 @@ export async function sweepDerived({ connection, batchId }: Batch, wait: Mutatio
     });
 }
 
-/** What events say now of the batch's identities. */
+/** What the events now say about the batch's identities. */
 async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
   const [{ since } = { since: FAR }] = await connection.read<{ since: string }>(
     `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`,
@@ -61,18 +60,20 @@ async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Ba
 }
 
 /**
- * Derived rows about the batch that no event supports any more; and, of people who came back, what events say and no
- * derived row does. Whoever sweeps until nothing is found ends with both right.
+ * Finds derived rows about the batch that no event supports any more. For people who came back it also finds what
+ * events say and no derived row does. Repeating the sweep until nothing is found makes both right.
  */
 export async function findDerivedSurvivors(batch: Batch, signal?: AbortSignal): Promise<FoundRows[]> {
   const first = await findDifferent(batch);
   if (first.length === 0) return first;
-  // Of an insert that runs just now, what follows from an event and the event do not stand at one moment.
+  // While an insert runs, an event and its derived row may not be visible at the same moment.
   await awaitInserts(batch.connection, signal);
   return findDifferent(batch);
 }
 
-/** As survivors; and deleted rows that stand in files, as they are masked until the files are written anew. */
+/**
+ * Like survivors, but with deleted rows that are still in files: they are only masked until the files are rewritten.
+ */
 export async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   const found = await findDerivedSurvivors(batch);
   for (const { name } of DERIVED_TABLES) {

@@ -1,3 +1,4 @@
+import type { ClickHouseTarget } from '@playline/errors';
 import type {
   Erasure,
   ErasureFence,
@@ -10,7 +11,7 @@ import type {
   FenceReading,
   StoredFence,
 } from '../records.ts';
-import { type ClickHouseTarget, type Connection, openConnection, type SentColumn } from './connection.ts';
+import { type Connection, openConnection, type SentColumn } from './connection.ts';
 import { toUuidText } from './predicates.ts';
 import { assertTargets } from './questions.ts';
 import {
@@ -51,7 +52,10 @@ const REQUEST_FIELDS = `toString(erasure_id) AS erasure_id, environment_id,
     toUnixTimestamp64Milli(link.6)), links) AS found_links,
   toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, toUnixTimestamp64Milli(requested_at) AS requested_ms, trace_id`;
 
-/** In one statement with the insert, as the next: whoever was paused between a look and its insert would put back what it had seen. */
+/**
+ * In one statement with the insert, here and below. A process that paused between a separate look and its insert would
+ * write back what it had seen.
+ */
 const NOT_KEPT = 'erasure_id NOT IN (SELECT erasure_id FROM erasure_requests)';
 const NOT_BEGUN = `erasure_id NOT IN (SELECT erasure_id FROM erasure_progress)
   AND erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`;
@@ -111,7 +115,7 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
   return rows.map(fromRequestRow);
 }
 
-/** By the identities in a table, as many as there are, and joined by them: of all erasures since then few are looked for. */
+/** Joined with the identities in a table, however many there are: of all erasures since then only a few are wanted. */
 async function readOpenSince(connection: Connection, sinceMs: number, look: Buffer): Promise<Erasure[]> {
   const rows = await connection.read<RequestRow>(
     `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL WHERE erasure_id IN (
@@ -128,8 +132,8 @@ async function readOpenSince(connection: Connection, sinceMs: number, look: Buff
 
 async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
   const known = [...(knownParts ?? [])];
-  // Without FINAL: rows that a merge has not folded yet come twice, and the reader takes the later cut-off of each. Parts
-  // that are known are not opened, so a question that finds nothing new costs next to nothing.
+  // Without FINAL. Rows that no merge has folded yet come twice, and the reader takes the later cut-off. Parts that are
+  // known already are not opened, so a query that finds nothing new costs almost nothing.
   const rows = connection.stream<FenceRow>(
     `SELECT environment_id, lower(hex(identity_key)) AS key, toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms,
        toString(erasure_id) AS erasure_id, toUnixTimestamp64Milli(fenced_at) AS fenced_ms, _part AS part
@@ -153,7 +157,7 @@ async function readFinished(connection: Connection): Promise<ReadonlySet<string>
   return finished;
 }
 
-/** Ids travel in the address of the question, which has room for some twenty thousand. */
+/** Ids are sent in the address of the query, which has room for about twenty thousand. */
 const IDS_A_QUESTION_MAX = 1_000;
 const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
 
@@ -166,7 +170,7 @@ async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[])
 
 function readRequests(connection: Connection, erasureIds: readonly Buffer[]): Promise<ErasureRequest[]> {
   return readOfIds(erasureIds, async (ids) => {
-    // The columns are chosen outside: a text that bears the name of a column would be what the condition is about.
+    // Columns are selected outside of this: a text with the name of a column would otherwise be used in the condition.
     const rows = `(SELECT * FROM erasure_requests FINAL WHERE ${OF_IDS})`;
     return (await connection.read<RequestRow>(`SELECT ${REQUEST_FIELDS} FROM ${rows}`, { ids })).map(fromRequestRow);
   });

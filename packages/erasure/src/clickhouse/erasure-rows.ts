@@ -1,8 +1,9 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseTarget } from '@playline/errors';
 import type { SweptTable } from '../places/place.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
-import { type ClickHouseTarget, type Connection, openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { findDerivedOnDisk, findDerivedSurvivors, sweepDerived } from './derived-rows.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
@@ -12,17 +13,17 @@ import { assertTargets, createQuestions } from './questions.ts';
 import { dropTargets, putTargets } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
-  /** How long one change of one table may take before it is a fault. */
+  /** Most time for one change of one table; longer is a fault. */
   readonly mutationDeadlineMs?: number;
 }
 
-/** A table of a billion rows is read through in less; an engine that is stuck is told of before the hour is over. */
+/** A table of a billion rows takes less. An engine that is stuck is reported within the hour. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
 /** Longer than a look at a table of a billion rows; places stand when they are counted. */
 const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
 
-/** Everything that stands in a file counts: deleted rows that are only masked, and patches that are not applied. */
+/** Counts everything in a file: deleted rows that are only masked, and patches that are not applied yet. */
 const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
 /** Opens the rows; connects with the first call. */
@@ -35,7 +36,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     sweep: async (batchId, signal) => {
       const engine = engineUntil(signal);
       const found: FoundRows[] = [];
-      // One table after the other: the engine has other work, and what one reads the next need not wait for.
+      // One table after the other, because the engine has other work too.
       for (const table of SWEPT_TABLES) found.push(...(await sweepTable(engine, table, batchId)));
       await sweepDerived({ connection, batchId }, engine.wait);
       await assertTargets(connection, batchId);
@@ -43,7 +44,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     },
     findSurvivors: async (batchId) => {
       const found = await findEverywhere(connection, batchId, {});
-      // While there are rows, what follows from them is right to be there.
+      // As long as there are rows, what is derived from them may be there too.
       return found.length > 0 ? found : findDerivedSurvivors({ connection, batchId });
     },
     findOnDisk: async (batchId) => {
@@ -96,7 +97,7 @@ async function findRows(
   return toFound(name, rows);
 }
 
-/** Notes where the rows of the batch stand in a table, in the place of what was noted before. */
+/** Notes where the rows of the batch are in a table. Replaces what was noted before. */
 async function locateRows(
   connection: Connection,
   { name, clearing }: SweptTable,
@@ -118,7 +119,7 @@ async function locateRows(
   return toFound(name, rows);
 }
 
-/** Whether rows of the batch were located in a table before: then its places had moved, or its eraser died. */
+/** Whether rows of the batch were located in a table before. If so, they have moved since, or the eraser died. */
 async function wasSwept(connection: Connection, { name }: SweptTable, batchId: Buffer): Promise<boolean> {
   const rows = await connection.read<{ places: number }>(
     `SELECT count() AS places FROM erasure_found WHERE batch_id = '${toUuidText(batchId)}' AND table_name = '${name}'`,
@@ -127,9 +128,10 @@ async function wasSwept(connection: Connection, { name }: SweptTable, batchId: B
 }
 
 /**
- * Deletes and blanks only where something was found, since a change is noted in every part. Rows whose part is merged
- * or changed after the look stay, and are found as survivors. So a batch that is swept again is deleted by key: that
- * reads more, and misses nothing. Merges could otherwise outrun the looks.
+ * Deletes and blanks only parts in which something was found, because a change is recorded in every part it touches.
+ * Rows whose part is merged or changed after the look stay, and are found as survivors. So when a batch is swept again,
+ * rows are deleted by key: this reads more and misses nothing. Otherwise merges could move rows faster than the looks
+ * find them.
  */
 async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
   const again = await wasSwept(connection, table, batchId);
@@ -156,7 +158,7 @@ async function sweepTable({ connection, wait }: Engine, table: SweptTable, batch
   return found;
 }
 
-/** One table at a time, and only those with a part that has deleted rows: each such part is written anew. */
+/** One table at a time, and only tables that have a part with deleted rows: every such part is rewritten. */
 async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
@@ -164,7 +166,7 @@ async function removeDeleted({ connection, wait }: Engine): Promise<number> {
   const tables = ERASED_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
     await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
-  // In memory it has whom identity_overrides had when it was loaded.
+  // The dictionary holds in memory whom identity_overrides had when it was loaded.
   await connection.run('SYSTEM RELOAD DICTIONARY identity_persons');
   const rows = await connection.read<{ ms: number }>("SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms");
   return oneOf(rows).ms;
@@ -172,7 +174,7 @@ async function removeDeleted({ connection, wait }: Engine): Promise<number> {
 
 const KEPT_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
-/** A part that was replaced or dropped stays on the disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
+/** A part that was replaced or dropped stays on disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
 async function countReplaced(connection: Connection, untilMs: number): Promise<number> {
   const names = KEPT_TABLES.map((name) => `'${name}'`).join(', ');
   const rows = await connection.read<{ parts: number }>(

@@ -1,6 +1,6 @@
 import { RowsFault } from '../rows.ts';
 
-/** Faults that no waiting mends: the schema is another, or the statement is none that this engine knows. */
+/** Faults that waiting does not end: the tables are different, or this engine does not know the statement. */
 const FINAL_CODES: ReadonlySet<number> = new Set([
   16, // NO_SUCH_COLUMN_IN_TABLE
   43, // ILLEGAL_TYPE_OF_ARGUMENT
@@ -13,12 +13,12 @@ const FINAL_CODES: ReadonlySet<number> = new Set([
   115, // UNKNOWN_SETTING
 ]);
 
-/** Enough to tell what it was; the server quotes values further on. */
+/** Enough to see what happened. Further on the server may quote values. */
 const WORDS_MAX = 200;
 
 export const toWords = (text: string) => text.split('\n', 1)[0]!.slice(0, WORDS_MAX);
 
-/** Node's codes of the network and the client's own errors have no number: they pass. */
+/** Node's codes of the network and the client's own errors have no number: waiting helps against them. */
 export function toRowsFault(error: unknown): RowsFault {
   if (error instanceof RowsFault) return error;
   const field = (name: string) =>

@@ -3,12 +3,12 @@ import type { Connection } from './connection.ts';
 import { rest } from './rest.ts';
 
 const POLL_MS = 100;
-/** The engine gives an insert of a service up after a minute (`max_execution_time` of its account). */
+/** The engine ends an insert of a service after a minute (`max_execution_time` of its account). */
 const INSERT_MAX_MS = 90_000;
 
 /**
- * Waits until no insert into this database runs any more that ran when it was called. Services share an account, so
- * each sees the inserts of all. Those of erasures write no row about anybody, and may take minutes.
+ * Waits for the end of all inserts into this database that are running when it is called. Services share an account, so
+ * each sees all inserts. Inserts of erasures are not awaited: they write no row about anybody, and may take minutes.
  */
 export async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
   const readRunning = async () => {

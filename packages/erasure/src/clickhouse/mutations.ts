@@ -4,26 +4,28 @@ import type { Connection } from './connection.ts';
 import { toWords } from './fault.ts';
 import { rest } from './rest.ts';
 
-/** A change of rows that stand, which the engine makes in the background. */
+/** A change of existing rows, which the engine makes in the background. */
 export interface Mutation {
   readonly table: string;
   readonly statement: string;
-  /** Words of the statement that no other mutation of the table has, other attempts at this one excepted. */
+  /** Text of the statement that no other mutation of the table contains, except other attempts at this one. */
   readonly mark: string;
 }
 
 export interface MutationWait {
-  /** How long one mutation may take before the wait for it is a fault. It goes on, and a repeat finds it. */
+  /** After this long, waiting for one mutation is a fault. The mutation continues, and a repetition finds it. */
   readonly deadlineMs: number;
   /** Ends the wait likewise. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** A small mutation takes some 50 ms; a large one is asked for twice a second. */
+/** A small mutation takes about 50 ms. A large one is asked for twice a second. */
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 500;
 
-/** Masks deleted rows in the parts they stand in; patches beside the parts would not go with one APPLY DELETED MASK. */
+/**
+ * Masks deleted rows inside their parts. Patches beside the parts would not all be removed by one APPLY DELETED MASK.
+ */
 const SUBMIT: ClickHouseSettings = {
   lightweight_delete_mode: 'alter_update',
   lightweight_deletes_sync: '0',

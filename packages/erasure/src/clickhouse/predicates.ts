@@ -9,16 +9,16 @@ export function toUuidText(id: Buffer): string {
 export const NOBODY = "toFixedString('', 16)";
 
 /**
- * Which rows of a table fall in a batch, as SQL conditions. No key stands in them: they read `erasure_targets`.
+ * Which rows of a table belong to a batch, as SQL conditions. They contain no key: they read `erasure_targets`.
  *
- * The condition on keys is one that the sorting key or the filter `carried_keys` can use. The cut-off is each identity's
- * own, so it is looked up by key in two constant lists, which the engine makes into a hash table.
+ * The condition on keys is one that the sorting key or the skip index `carried_keys` can use. Each identity has its own
+ * cut-off, so it is looked up by key in two constant lists, which the engine turns into a hash table.
  */
 export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer) {
   const targets = `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targets} GROUP BY name`;
-  // Sorted, since each list is a question of its own and both must have one order.
+  // Sorted, because each list is a query of its own and both must have the same order.
   const list = (element: 1 | 2) =>
     `(SELECT tupleElement(arraySort(groupArray((name, cutoff))), ${element}) FROM (${cutoffs}))`;
   const rowTime = `toUnixTimestamp64Milli(${times.length === 1 ? times[0] : `least(${times.join(', ')})`})`;
@@ -29,15 +29,15 @@ export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer
   const owned = anyOf(own);
   const hits = [
     ...own.map((column) => `('${column}', 'own', ${column}, ${falls(column)})`),
-    // A row that is deleted anyway is not carried by anybody.
+    // A row that is deleted anyway needs no blanking.
     ...carried.map(({ key }) => `('${key}', 'carried', ${key}, ${falls(key)} AND NOT (${owned}))`),
   ];
   return {
-    /** Rows that one column says fall. */
+    /** Rows that one column marks for erasure. */
     falls,
-    /** Rows that one of these columns says fall. */
+    /** Rows that one of these columns marks for erasure. */
     anyOf,
-    /** Rows that any column says fall. */
+    /** Rows that any column marks for erasure. */
     any: anyOf([...own, ...carried.map(({ key }) => key)]),
     /** What columns of a row say, one element each that names somebody who falls: column, how, key, true. */
     hits: `arrayFilter(hit -> hit.4, [${hits.join(', ')}])`,

@@ -35,7 +35,7 @@ export function createQuestions(
   };
 }
 
-/** Asked last: of targets that were dropped meanwhile nothing was found, and that would look like a proof. */
+/** Asked last. If targets were dropped meanwhile, nothing was found, and that must not look like a proof. */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const id = toUuidText(batchId);
   const rows = await connection.read<{ targets: number }>(
@@ -45,7 +45,7 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
   throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
 }
 
-/** What was noted where the rows of a batch stood, before they were deleted. */
+/** Where the rows of a batch were, as noted before they were deleted. */
 async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
   const batch = `batch_id = '${toUuidText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
@@ -66,7 +66,7 @@ async function readNoted(connection: Connection, batchId: Buffer): Promise<Noted
   };
 }
 
-/** The table's sorting key begins with the identity, so this reads next to nothing. */
+/** The table's sorting key begins with the identity, so this reads almost nothing. */
 async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
   const rows = await connection.read<ConsentRow>(
     `SELECT environment_id, lower(hex(identity_key)) AS key, status, toUnixTimestamp64Milli(received_at) AS received_ms,
@@ -149,7 +149,7 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
 
 const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
 
-/** That a decision linked an identity of the batch with somebody, or found it linked. */
+/** True for decisions that linked an identity of the batch with another one, or found it linked. */
 function touches(batchId: Buffer): string {
   const isTarget = (column: string) =>
     `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;

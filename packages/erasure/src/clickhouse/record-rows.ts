@@ -97,7 +97,10 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
   };
 }
 
-/** @throws RangeError for nobody's key: it would keep everybody out who has no such id */
+/**
+ *
+ * @throws RangeError for the zero key: such a fence would keep out everybody who lacks an id of that kind
+ */
 export function toFenceRow({ environmentId, key, cutoffMs, erasureId }: ErasureFence): object {
   if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be fenced');
   const identity = { environment_id: environmentId, identity_key: toHex(key) };

@@ -25,7 +25,7 @@ export async function putTargets(
   await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
 }
 
-/** A batch is a partition: dropped at once, with its files. Done again it drops nothing. */
+/** A batch is a partition, so it is dropped at once with its files. Dropping it twice does nothing. */
 export async function dropTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const batch = toUuidText(batchId);
   for (const { name } of SWEPT_TABLES)
@@ -33,7 +33,7 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
   await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
 }
 
-/** Puts identities where a question can be about them, and takes them away behind it. */
+/** Stores identities so that a query can refer to them, and removes them afterwards. */
 export async function withLook<T>(
   connection: Connection,
   identities: readonly NamedIdentity[],

@@ -17,7 +17,7 @@ export type MemoryRow = { readonly environment_id: string } & Readonly<Record<st
 export interface MemoryErasureRows extends ErasureRows {
   add(table: string, row: MemoryRow): void;
   rowsOf(table: string): readonly MemoryRow[];
-  /** The next call that is about a batch throws this instead. */
+  /** The next call about a batch throws this fault instead. */
   failNext(fault: Error): void;
 }
 
@@ -50,7 +50,7 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
   return [...found.values()];
 }
 
-/** Rows that fall by several of their columns, as they would be told several times. */
+/** Rows that several of their columns mark for erasure, since each column finds them. */
 function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): SharedRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
   const falls = createFalls(clearing, cutoffs);
@@ -83,7 +83,7 @@ function part(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
 
 interface Store {
   readonly tables: Map<string, MemoryRow[]>;
-  /** Deleted, and still there until `removeDeleted`. */
+  /** Rows that are deleted but remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
   /** Cut-offs of a batch by person. */
   readonly batches: Map<string, Map<string, number>>;

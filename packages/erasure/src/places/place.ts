@@ -1,4 +1,4 @@
-/** A key of somebody in a row that belongs to another person, and the texts that say the same as the key. */
+/** A column with the key of another person in somebody's row, and the texts that say the same as the key. */
 export interface CarriedKey {
   /** Column of the key; blanked to zero bytes. */
   readonly key: string;
@@ -6,18 +6,21 @@ export interface CarriedKey {
   readonly texts: readonly string[];
 }
 
-/** Rows are found by the keys of whoever is erased. */
+/** How rows of a table are found by the keys of erased people. */
 export interface Sweep {
   readonly by: 'sweep';
-  /** Key columns that make a row the erased person's own, or a statement about them: the row is deleted. */
+  /** Key columns that make a row the erased person's own, or a statement about that person: the row is deleted. */
   readonly own: readonly string[];
-  /** Key columns that leave a row somebody else's: only they are blanked. None is part of the sorting key. */
+  /**
+   * Key columns that name the erased person in somebody else's row: only they are blanked. None is part of the sorting
+   * key.
+   */
   readonly carried: readonly CarriedKey[];
-  /** Times of a row. It falls when the least of them is not later than the cut-off, as a fence has it. */
+  /** Times of a row. It is erased when the earliest of them is not later than the cut-off: the rule of fences. */
   readonly times: readonly string[];
 }
 
-/** What follows from the rows of `events`: deleted by identity, and derived again from the events that stay. */
+/** A table derived from `events`: its rows are deleted by identity, and derived again from the events that stay. */
 export interface Derivation {
   readonly by: 'derived';
   /** The parameterised view, of `since` and `until`, that says what the table has to hold for the events of a span. */
@@ -31,19 +34,19 @@ export interface Derivation {
   readonly values: readonly string[];
 }
 
-/** How what stands in a place about a person is got rid of. */
+/** How data about a person leaves a place. */
 export type Clearing =
   | Sweep
   | Derivation
   /** Deleted by key, by the scripts that own the layout. */
   | { readonly by: 'script'; readonly script: string }
-  /** Gone by itself within this time. */
+  /** Disappears by itself within this time. */
   | { readonly by: 'ttl'; readonly windowMs: number; readonly reason: string }
-  /** Stays on purpose. */
+  /** Is kept on purpose. */
   | { readonly by: 'kept'; readonly reason: string }
   | { readonly by: 'no personal data'; readonly reason: string };
 
-/** A topic of Kafka, by its name without a prefix, or a family of Redis keys, as `infra/redis/README.md` writes it. */
+/** A topic of Kafka, by its name without a prefix, or a family of Redis keys as `infra/redis/README.md` writes it. */
 export interface Place {
   readonly name: string;
   readonly clearing: Clearing;
@@ -56,7 +59,7 @@ export interface TablePlace extends Place {
    * are not named by the sweep, as its other columns go with the row; of any other table all columns.
    */
   readonly columns: Readonly<Record<string, string>>;
-  /** Columns that operators add, by what their names begin with: whatever follows it, that holds for them. */
+  /** Columns that operators may add, by the beginning of their names; each is treated alike. */
   readonly prefixes?: Readonly<Record<string, string>>;
 }
 

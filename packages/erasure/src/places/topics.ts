@@ -1,14 +1,14 @@
 import type { Place } from './place.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Kept 72 hours from the last record of a segment, which takes records for six. */
+/** 72 hours after the last record of a segment, which is filled for six hours. */
 export const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
 /**
  * From when the fences stood and the log was stored until it holds nothing of a person: what a gateway publishes late comes
  * within 20 seconds, and brokers look for what has expired every five minutes.
  */
 export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
-/** Kept seven days, likewise. */
+/** Seven days, in the same way. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 
 const withPerson = (name: string, reason: string): Place => ({
@@ -28,7 +28,7 @@ const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
 
 const MINTED = 'what a team mints for which public address; nothing that says whose an address is';
 
-/** Who may use the service; of people it names the accounts of operators alone. */
+/** Topics about who may use the service. The only people they name are operators' accounts. */
 const ofAccess = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
 
 /** Topics, those of dead letters included. */

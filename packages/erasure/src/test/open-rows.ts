@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
-import { type ClickHouseTarget, openErasureRows } from '../clickhouse/index.ts';
+import type { ClickHouseTarget } from '@playline/errors';
+import { openOwnDatabase } from '@playline/testkit';
+import { openErasureRows } from '../clickhouse/index.ts';
 import { type MemoryRow, openMemoryErasureRows } from '../memory/rows.ts';
 import type { ErasureRows } from '../rows.ts';
 
@@ -37,17 +36,7 @@ export interface ClickHouseHarness extends RowsHarness {
 
 /** A database of its own with every table. */
 export async function openClickHouseHarness(options: { mutationDeadlineMs?: number } = {}): Promise<ClickHouseHarness> {
-  const { url, user, password } = testStores().clickhouse;
-  const database = `playline_test_${randomBytes(6).toString('hex')}`;
-  const target = { url, user, password, database };
-  await applySql(target);
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const query = async (body: string) => {
-    const answer = await fetch(url, { method: 'POST', headers, body });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text.trim();
-  };
+  const { target, query, close } = await openOwnDatabase();
   const rows = openErasureRows({ ...target, ...options });
   return {
     ...{ rows, target, query },
@@ -64,7 +53,7 @@ export async function openClickHouseHarness(options: { mutationDeadlineMs?: numb
     },
     async close() {
       await rows.close();
-      await query(`DROP DATABASE ${database} SYNC`);
+      await close();
     },
   };
 }

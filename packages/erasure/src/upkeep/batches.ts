@@ -3,15 +3,15 @@ import type { ErasureRows, ErasureTarget } from '../rows.ts';
 
 /** Of one batch. A look at the tables costs nearly the same for one and for many: a hundred thousand take a second more. */
 const TARGETS_MAX = 100_000;
-/** No look takes this long; one that is killed leaves keyed hashes of people who are erased, or are about to be. */
+/** No look takes this long. One that was killed has left keyed hashes of people who are erased, or soon will be. */
 const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
-/** What ids of looks begin with: those of batches that are erased together are random. */
+/** First bytes of the ids of looks. Ids of batches that are erased are random. */
 const TAG = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
 /**
- * Names a batch that is only looked for, and that nobody notes: its id says when it was made, so that it is dropped when
- * it is old and not while it is looked for.
+ * Creates the id of a batch that is only looked at and not recorded anywhere. The id contains its time, so that it is
+ * dropped when it is old, and not while it is used.
  * @param atMs epoch milliseconds
  * @returns 16 bytes
  */
@@ -21,7 +21,7 @@ export function newLook(atMs: number): Buffer {
   return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
 }
 
-/** When a look was begun, in epoch milliseconds; null for a batch that is erased. */
+/** When a look was started, in epoch milliseconds; null for a batch that is being erased. */
 export function lookTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
@@ -37,8 +37,8 @@ export interface StaleBatches {
 }
 
 /**
- * Drops targets that whoever was killed left behind: of looks when they are older than six hours, of others when nobody
- * works on them.
+ * Drops targets that a killed process has left: of looks when they are older than six hours, of other batches when
+ * nobody works on them.
  * @returns how many batches were dropped
  * @throws RowsFault, or what `readWorkedOn` throws
  */
@@ -61,7 +61,7 @@ export interface TargetBatchesOptions {
   readonly targetsMax?: number;
 }
 
-/** Targets in as many batches as they need, for a look at everybody who was erased. */
+/** Targets for a look at everybody who was ever erased, in as many batches as they need. */
 export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
@@ -89,12 +89,12 @@ export class TargetBatches {
     if (targets.length === 0) return;
     this.#waiting = [];
     const id = newLook(this.#options.wallClockMs());
-    // Known before it is put: a fault may come behind what was written.
+    // Remembered before it is put: a fault may come after some targets were written.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);
   }
 
-  /** Leaves one of `ids` until it is stale: a change of the store that goes on goes by its targets. */
+  /** Leaves one of `ids` until it is stale: a change that the store is still making needs its targets. */
   keep(id: Buffer): void {
     this.#kept.add(id);
   }
@@ -117,7 +117,7 @@ export async function withTargets<T>(
   try {
     result = await work(batches);
   } catch (fault) {
-    // What went wrong is told; what cannot be dropped now is dropped as stale.
+    // The fault of `work` is thrown. What cannot be dropped now is dropped later as stale.
     await batches.drop().catch(() => {});
     throw fault;
   }

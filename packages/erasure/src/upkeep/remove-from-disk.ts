@@ -18,11 +18,11 @@ export interface RemovalOptions extends Omit<TargetBatchesOptions, 'rows'> {
     ErasureRecords,
     'readFences' | 'readFinished' | 'readOpenReceipts' | 'readRequests' | 'putReceipts'
   >;
-  /** Told of what still stands in files behind the removal: no receipt is marked then. */
+  /** Called with rows that are still in files after the removal. Then no receipt is marked. */
   readonly onFoundOnDisk?: (survivors: readonly Survivors[]) => void;
-  /** Told of every look at files that were replaced and are still there. */
+  /** Called at every look for files that were replaced and are still there. */
   readonly onReplaced?: (files: number) => void;
-  /** Rests between two such looks, by itself for ten seconds; there are at most 180. */
+  /** Waits between two such looks, by default ten seconds; there are at most 180. */
   readonly pause?: (signal?: AbortSignal) => Promise<void>;
   /** Ends it between two steps, and the wait for a change of a table. */
   readonly signal?: AbortSignal;
@@ -49,7 +49,8 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
   const { rows, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // All of it before the removal begins: what is erased while it runs is masked behind it, and would look like left over.
+    // Everything is read before the removal starts: rows erased while it runs are only masked, and would look like
+    // remains.
     const { fences, covered, deferred } = await putErased(options, batches);
     signal?.throwIfAborted();
     const removedAtMs = await rows.removeDeleted(signal);
@@ -73,7 +74,7 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
  * is covered too, as the later fence holds for all that is older, unless the later erasure is not finished.
  */
 async function putErased({ records, signal }: RemovalOptions, batches: TargetBatches) {
-  // Before the fences: the receipts of now belong to erasures whose fences stand.
+  // Read before the fences: so every receipt belongs to an erasure whose fences are there.
   const receipts = (await records.readOpenReceipts()).filter(isUnmarked);
   const finished = await records.readFinished();
   const requests = await records.readRequests(receipts.map(({ erasureId }) => erasureId));
@@ -128,7 +129,7 @@ const rest = (signal?: AbortSignal) => delay(POLL_MS, undefined, signal === unde
 /** @returns how many receipts were marked */
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
   const physicallyErasedAt = wallClockMs();
-  // Read again: the log of some may have been noted as expired meanwhile.
+  // Read again, because the log of some may have been noted as expired meanwhile.
   const open = (await records.readOpenReceipts()).filter(isUnmarked);
   const receipts = open.filter(({ erasureId }) => covered.has(erasureId.toString('hex')));
   await records.putReceipts(receipts.map((receipt) => ({ ...receipt, physicallyErasedAt })));

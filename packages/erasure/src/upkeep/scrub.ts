@@ -3,7 +3,10 @@ import { type ErasureRows, RowsFault } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { type Survivors, toSurvivors } from './survivors.ts';
 
-/** Looks that find something before it is a fault: the third deletes what merges moved, more means that rows keep coming. */
+/**
+ * If more looks than this find something, it is a fault. Sweeps need three at most, because merges move rows; more
+ * means that rows keep coming.
+ */
 const LOOKS_MAX = 10;
 
 export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
@@ -19,9 +22,9 @@ export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
 }
 
 export interface Scrubbed {
-  /** Fences whose rows were looked for; one that was raised counts twice until the store has folded it. */
+  /** Fences whose rows were looked for. A fence that was raised again counts twice until the store has folded it. */
   readonly fences: number;
-  /** Fences of erasures that have no receipt yet: what is there is about to be swept, and no survivor. */
+  /** Fences of erasures without a receipt: their rows are about to be swept, and are no survivors. */
   readonly unfinished: number;
   /** What first looks found. */
   readonly found: readonly Survivors[];
@@ -39,7 +42,7 @@ export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   const { rows, records, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Before the fences: whoever is in it was swept before any fence was read.
+    // Read before the fences: everybody in it was swept before any fence was read.
     const finished = await records.readFinished();
     let [fences, unfinished] = [0, 0];
     for await (const fence of records.readFences(signal === undefined ? {} : { signal })) {
@@ -74,7 +77,7 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
         code: 'SURVIVORS',
       });
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
-      // A change that is not waited for any more goes on.
+      // A change of the store continues although nobody waits for it any more.
       batches.keep(batch);
       throw fault;
     });

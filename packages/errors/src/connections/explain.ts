@@ -1,10 +1,10 @@
-/** A store that services connect to, as sentences call it. */
+/** A store that services connect to, by the name used in sentences. */
 export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
 
 export interface ConnectionFault {
   /** What failed and which setting mends it, for an operator; holds no secret. */
   readonly sentence: string;
-  /** True when trying again changes nothing until somebody mends a setting or the store. */
+  /** True when retrying is useless until somebody changes a setting or the store. */
   readonly isRefusal: boolean;
 }
 
@@ -36,7 +36,7 @@ const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string
   },
 };
 
-/** OpenSSL's words for a chain that ends nowhere we trust. */
+/** OpenSSL's codes for a certificate chain that ends at no authority we trust. */
 const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
@@ -53,9 +53,9 @@ const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 const LOGIN_CODES = new Set(['192', '194', '516']);
 /** Of ClickHouse: the account lacks a grant. */
 const DENIED_CODES = new Set(['497']);
-/** Of HTTP: who are you, and you may not. */
+/** HTTP 401 and 403. */
 const LOGIN_STATUS = new Set([401, 403]);
-/** Deep enough for every client's wrapping, and an end to a fault that is its own cause. */
+/** Enough for every client's wrapping, and a limit for a fault that is its own cause. */
 const DEPTH_MAX = 8;
 
 interface Part {
@@ -68,7 +68,7 @@ interface Part {
   readonly status: number | null;
 }
 
-/** A fault and everything that it says it comes from, outermost first. */
+/** A fault and all its causes, the outermost first. */
 function partsOf(fault: unknown, depth = 0): Part[] {
   if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
   const of = fault as Record<string, unknown>;
@@ -85,7 +85,7 @@ function partsOf(fault: unknown, depth = 0): Part[] {
   return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
 }
 
-/** What the TLS layer refused, or null. */
+/** Why the TLS layer refused the connection, or null. */
 function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   const { prefix, address, tls } = SETTINGS[store];
   for (const { code, reason, message } of parts) {
@@ -106,7 +106,7 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** What the login was refused for, or null. */
+/** Why the login was refused, or null. */
 function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   const { login, prefix } = SETTINGS[store];
   const refused = (code: string) => `it refuses the login (${code}): correct ${login}`;
@@ -116,7 +116,7 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
     if (type === 'ILLEGAL_SASL_STATE')
       return `it asks for no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
     const below = parts.slice(i + 1);
-    // A connection that broke during the login is wrapped like a refusal, and is none.
+    // A connection that broke during the login looks like a refusal, but is none.
     const isBroken = below.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
     if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
       return refused('SASL authentication failed');
@@ -134,7 +134,7 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** How each refusal of writes is mended, by the word that Redis begins it with. */
+/** How to end each refusal of writes, by the first word of Redis's error. */
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'it is full: raise its maxmemory, or make room in it',
   MISCONF: 'it cannot write its own file: make room on its disk, or mend it',
@@ -142,7 +142,7 @@ const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   NOREPLICAS: 'too few of its replicas keep up: mend them',
 };
 
-/** A Redis that answers, and with which nothing can be changed; null for any other fault. */
+/** Explains a Redis that answers but cannot be changed; null for any other fault. */
 function explainUnusable(store: StoreName, parts: readonly Part[]): string | null {
   if (store !== 'Redis') return null;
   for (const { name, message } of parts) {

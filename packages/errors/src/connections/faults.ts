@@ -1,23 +1,26 @@
 import { explainConnection, type StoreName } from './explain.ts';
 
-/** Where sentences go; a service's logger is one. */
+/** Where sentences are logged; a service's logger fits. */
 export interface FaultLog {
   warn(fields: object, message: string): void;
 }
 
-/** What a service knows about its connections that fail. */
+/** What a service knows about connections that fail. */
 export interface ConnectionFaults {
-  /** The listener of one store's clients: told of every fault of theirs. */
+  /** Returns the listener for all clients of one store: call it with every fault. */
   of(store: StoreName): (fault: unknown) => void;
-  /** A check of a store's clients; as soon as it holds, what was heard of the store before is a reason no more. */
+  /**
+   * Wraps a check of a store. As soon as the check succeeds, earlier faults of that store are no longer given as
+   * reasons.
+   */
   forgetting(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
-  /** Why stores cannot be used, as last heard within half a minute, by their names. */
+  /** For each store why it cannot be used, if that was reported within the last half minute. */
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** Clients that are refused try again for hours: an operator needs the sentence when he looks, not each time. */
+/** A refused client retries for hours. An operator needs the sentence when looking at the log, not for each attempt. */
 const REPEAT_MS = 60_000;
-/** Longer than the longest wait between two attempts, so that a reason stands until the store is used again. */
+/** Longer than the longest wait between two attempts, so that the reason stays until the store can be used again. */
 const FRESH_MS = 30_000;
 
 interface Known {

@@ -1,2 +1,2 @@
-export { type ClickHouseTarget, openEventStore } from './event-store.ts';
+export { openEventStore } from './event-store.ts';
 export { storedOffsetsQuery } from './stored-offsets.ts';

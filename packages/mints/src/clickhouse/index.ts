@@ -1,3 +1,2 @@
-export type { MintTarget } from './connection.ts';
 export { openMintReader } from './mint-reader.ts';
 export { openMintWriter } from './mint-writer.ts';

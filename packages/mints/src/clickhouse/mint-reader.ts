@@ -1,7 +1,8 @@
+import type { ClickHouseTarget } from '@playline/errors';
 import type { MintCollection } from '../asset.ts';
 import { foldAttempts, type MintState } from '../states.ts';
 import { comparePositions, type MintPageQuestion, type MintReader, toMintPage } from '../store.ts';
-import { type MintConnection, type MintTarget, openMintConnection } from './connection.ts';
+import { type MintConnection, openMintConnection } from './connection.ts';
 
 /** A page reads some hundred rows: what takes longer is a server that does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
@@ -16,7 +17,7 @@ export interface MintTables extends MintReader {
 }
 
 /** Opens the readers' side; connects with the first call. */
-export function openMintReader(target: MintTarget): MintTables {
+export function openMintReader(target: ClickHouseTarget): MintTables {
   const connection = openMintConnection(target, LIMITS);
   return {
     readPage: createReadPage(connection),

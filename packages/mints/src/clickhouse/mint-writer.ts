@@ -1,11 +1,12 @@
+import type { ClickHouseTarget } from '@playline/errors';
 import type { MetadataRow, MintRow, MintTable, MintWriter } from '../store.ts';
-import { type MintTarget, openMintConnection } from './connection.ts';
+import { openMintConnection } from './connection.ts';
 
 /** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
 
 /** Opens the writers' side; connects with the first call. */
-export function openMintWriter(target: MintTarget): MintWriter & { close(): Promise<void> } {
+export function openMintWriter(target: ClickHouseTarget): MintWriter & { close(): Promise<void> } {
   const connection = openMintConnection(target, LIMITS);
   return {
     insert: ({ table, rows, token, signal }) => {

@@ -1,6 +1,4 @@
-/**
- * Texts that broken or careless clients send in the place of an id; each would join strangers into one person.
- */
+/** Values that broken or careless clients send instead of an id. Each of them would join strangers into one person. */
 const BLOCKED_EVERYWHERE: readonly string[] = [
   'anonymous',
   'guest',
@@ -20,14 +18,14 @@ const BLOCKED_EVERYWHERE: readonly string[] = [
   '[object object]',
 ];
 
-/** Any run of zeros and hyphens, the nil UUID among them. */
+/** Only zeros and hyphens, such as the nil UUID. */
 const ZEROS = /^[0-]+$/;
 const QUOTED = /^(["'`])(.*)\1$/s;
 
-/** Says whether an id may not link anybody in an environment. */
+/** Whether an id may not link anybody in an environment. */
 export type IsBlocked = (environmentId: string, id: string) => boolean;
 
-/** Two ids that are the same blocked value have the same bare text: trimmed, outside its quotes, in lower case. */
+/** Reduces an id to the form in which blocked values are compared: trimmed, without quotes around it, in lower case. */
 function toBareText(id: string): string {
   let text = id.trim();
   for (let inside = QUOTED.exec(text); inside !== null; inside = QUOTED.exec(text)) text = inside[2]!.trim();

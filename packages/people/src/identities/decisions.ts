@@ -3,7 +3,7 @@ import type { GraphStep } from './steps.ts';
 
 /** Why a link was refused. */
 export const REFUSAL_REASONS = [
-  /** One of the ids is a value that many people share. */
+  /** One of the ids is a value that many people send. */
   'blocked',
   /** The fact is not later than the erasure of one of its identities. */
   'fenced',
@@ -13,11 +13,11 @@ export const REFUSAL_REASONS = [
   'two_known_users',
   /** The joined component would hold too many identities. */
   'too_many_identities',
-  /** The joined component would hold too many anonymous ids linked within the window. */
+  /** The joined component would have too many anonymous ids that were linked within the window. */
   'too_many_anonymous_ids',
-  /** The fact is not later than an unlink that has parted the two sides. */
+  /** The fact is not later than an unlink that has separated the two sides. */
   'unlinked',
-  /** An unlink: those to be split off are not of one person. */
+  /** Of an unlink: the identities to be split off do not belong to one person. */
   'not_one_person',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
@@ -26,17 +26,19 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 export interface MovedIdentity {
   readonly key: Buffer;
   readonly kind: IdentityKind;
-  /** Epoch milliseconds of its first link; a later move keeps it. */
+  /** Epoch milliseconds of its first link. A later move does not change it. */
   readonly linkedAt: number;
 }
 
-/** One side of a person that was split: its person key and everybody of it, in ascending order of key. */
+/** One side of a person that was split: its person key and all its members, in ascending order of key. */
 export interface SplitSide {
   readonly root: Buffer;
   readonly members: readonly MovedIdentity[];
 }
 
-/** What a step came to. An unlink is one step: `a` is the first to be split off, `b` one of those who stay. */
+/**
+ * The result of a step. An unlink is one step: `a` is the first identity to be split off, `b` one of those who stay.
+ */
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
@@ -56,7 +58,7 @@ export interface FactPosition {
   readonly offset: number;
 }
 
-/** The records of a fact's decisions, one a step, in the order in which they were taken. */
+/** The records of a fact's decisions, one for each step, in the order in which they were made. */
 export function toDecisionRecords(
   fact: IdentityLinkRecord,
   position: FactPosition,
@@ -64,7 +66,7 @@ export function toDecisionRecords(
 ): IdentityDecisionRecord[] {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = fact;
   const { generation, partition, offset } = position;
-  // Named one by one: spreading two objects into a third costs more than encoding it.
+  // Named one by one: copying with the spread operator costs more than encoding the record.
   return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved, stayed }, step) => ({
     environmentId,
     generation,

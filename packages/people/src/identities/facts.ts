@@ -1,6 +1,6 @@
 import type { IdentityKind, IdentityLinkRecord, IdentityType, MessageRecord } from '@playline/contracts';
 
-/** What a message must tell for its link fact; a `MessageRecord` has it all. */
+/** The fields that a link fact needs; a `MessageRecord` has all of them. */
 export type LinkSource = Pick<
   MessageRecord,
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
@@ -44,12 +44,15 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   };
 }
 
-/** What a fact of an unlink tells. Times are epoch milliseconds: facts that happened or were received up to then do not undo it. */
+/**
+ * Fields of an unlink fact. Times are epoch milliseconds: facts that happened or were received up to then do not undo
+ * the unlink.
+ */
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
 /**
- * The fact that splits identities off from the rest of their person. To a release that knows no unlinks it links an id of
- * its own with itself, which changes nothing.
+ * Creates the fact that splits identities off from the rest of their person. An older release that knows no unlinks
+ * reads it as a link of an id with itself, which changes nothing.
  */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
   const nobody = `unlink ${messageId.toString('hex')}`;

@@ -6,40 +6,41 @@ export const IDENTITY_KEY_BYTES = 16;
 /** Longest text that is remembered: environment, kind and an id of usual length. Others are hashed each time. */
 const TEXT_BYTES_MAX = 128;
 /**
- * A client sends every few seconds, mostly under the same one or two ids. So many texts are remembered, in 2.5 MB; four
- * in each set, so that whoever finds colliding ids drives out three others and slows nobody down.
+ * A client sends every few seconds, mostly under the same one or two ids. This many texts are remembered, in 2.5 MB. A
+ * set has four places: whoever finds colliding ids drives out three others, and slows nobody down.
  */
 const SETS = 4_096;
 const WAYS = 4;
 const SLOTS = SETS * WAYS;
-/** Keys of so many texts share one buffer: small ones of their own would keep much larger ones alive. */
+/** Keys of this many texts share one buffer: small buffers would each keep a much larger one alive. */
 const SLAB_KEYS = 1_024;
 
 /** Multiplier of FNV-1a. */
 const FNV_PRIME = 0x01000193;
 
-/** Continues a hash over more bytes. It spreads texts over sets; what is found is compared byte by byte. */
+/** Continues a hash over more bytes. It only spreads texts over sets; a text that is found is compared byte by byte. */
 export function hashOn(hash: number, bytes: Uint8Array, { start, end }: { start: number; end: number }): number {
   let mixed = hash;
   for (let i = start; i < end; i++) mixed = Math.imul(mixed ^ bytes[i]!, FNV_PRIME);
   return mixed;
 }
 
-/** Another one in each process, so that nobody knows which texts share a set. */
+/** Different in each process, so that nobody can know which texts share a set. */
 export const HASH_SEED = randomInt(2 ** 31);
 
 /**
- * Keys by the bytes they are hashed from. Bounded; holds no strings, so that a text never seen before costs hardly more
- * than its hash. Ids are personal data: they stay in this process's memory and are never written.
+ * Keys, found by the bytes that they are hashed from. Bounded. It contains no strings, so a text never seen before
+ * costs hardly more than its hash. Ids are personal data: they stay in the memory of this process and are never
+ * written.
  */
 export class KeyTable {
   readonly #texts = Buffer.allocUnsafeSlow(SLOTS * TEXT_BYTES_MAX);
   /** 0 for an empty slot. */
   readonly #lengths = new Uint8Array(SLOTS);
   readonly #hashes = new Int32Array(SLOTS);
-  /** Bytes, not buffers: so many objects that live for a while would have to be collected as old ones. */
+  /** One buffer for all: many small objects that live for a while would be costly to collect. */
   readonly #keys = Buffer.allocUnsafeSlow(SLOTS * IDENTITY_KEY_BYTES);
-  /** The way of each set that the next text takes. */
+  /** For each set the place that the next text takes. */
   readonly #next = new Uint8Array(SETS);
   #slab = Buffer.alloc(0);
   #slabAt = 0;
@@ -69,7 +70,7 @@ export class KeyTable {
     return key;
   }
 
-  /** Room for a key that nobody writes into any more once it is filled. */
+  /** Returns a buffer for a new key. Once it is filled, nobody writes into it. */
   place(): Buffer {
     if (this.#slabAt === this.#slab.length) {
       this.#slab = Buffer.allocUnsafeSlow(SLAB_KEYS * IDENTITY_KEY_BYTES);

@@ -3,10 +3,10 @@ import type { ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guar
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
-/** Far more than gateways leave behind between two sweeps; what is left comes with the next. */
+/** Far more than gateways leave behind between two sweeps. The rest is dropped by the next sweep. */
 const LAPSED_A_SWEEP_MAX = 1_000;
 
-/** Some milliseconds of the server, which serves nobody else meanwhile. */
+/** Some milliseconds of the server, in which it serves nobody else. */
 const FENCES_A_CALL_MAX = 1_000;
 
 /** Some milliseconds of the server, likewise: some 35 µs a person of eight identities. */
@@ -22,7 +22,8 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async place(hold) {
-      // The list first: a hold that is not on it would never lapse; an entry without a hold does no harm.
+      // The list is written first: a hold that is not on it would never expire, but an entry without a hold does no
+      // harm.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
@@ -59,7 +60,8 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
   const ask = createScript(redis, 'heldFrom');
   return async (environmentId, keys) => {
     const persons: string[] = [];
-    // By person: a hold that goes between two calls must not part the identities of one.
+    // Asked once for each person: a hold that ends between two calls must not give identities of one person different
+    // answers.
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
       const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);

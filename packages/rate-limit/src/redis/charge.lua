@@ -1,8 +1,12 @@
--- KEYS: one bucket each. ARGV: its charge in microseconds, 0 to ask only.
--- A bucket is the microsecond at which it is full, by the one clock that all processes share: that of Redis.
--- Full buckets are absent, so nothing stays behind for callers that have gone.
--- Behind its point stand the microseconds that it lacked when it was written, which tell when that was: a clock that
--- was set back meanwhile must not make callers wait as long. Read as a number the value is the moment as it always was.
+-- KEYS: one bucket each. ARGV: what to charge it, in microseconds; 0 only asks.
+--
+-- A bucket is stored as the microsecond at which it is full. All processes share one clock: that of Redis. A full
+-- bucket has no key, so callers that have gone leave nothing behind.
+--
+-- The value is `<moment>.<lack>`. The lack is how many microseconds were missing when it was written, so moment - lack
+-- is the time of writing. If the clock of Redis was set back since, the bucket is taken to lack as much as it did then,
+-- and no more: nobody waits for as long as the clock was set back. Older releases read the value as one number, which
+-- is still the moment.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local backlogs = {}
@@ -12,7 +16,7 @@ for i, key in ipairs(KEYS) do
   if lacked ~= '' then standing = math.min(standing, now + tonumber(lacked)) end
   local full_at = math.max(standing, now) + tonumber(ARGV[i])
   local backlog = full_at - now
-  -- Not tostring: it would round to 14 digits, which is a hundred microseconds.
+  -- Not tostring: it rounds to 14 digits, an error of a hundred microseconds.
   if ARGV[i] ~= '0' then
     redis.call('SET', key, string.format('%.0f.%.0f', full_at, math.max(0, backlog)), 'PX', math.max(1, math.ceil(backlog / 1000)))
   end

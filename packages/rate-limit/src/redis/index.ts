@@ -1,56 +1,42 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { ConnectionOptions } from 'node:tls';
-import { createReconnectPace } from '@playline/errors';
+import { createRedisClientSetup, type RedisClientOptions } from '@playline/errors';
 import { Redis, ReplyError } from 'ioredis';
 import type { SharedBalances } from '../balances.ts';
 
-export interface RedisBalancesOptions {
-  /** `redis://:password@host:port/database` */
-  url: string;
-  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
-  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+export interface RedisBalancesOptions extends RedisClientOptions {
   /** Put before every key; tests use it, a deployment leaves it empty. */
   namespace?: string;
-  /** Told of every fault of the connection; it reconnects by itself. */
-  onFault?: (fault: Error) => void;
 }
 
 export interface RedisBalances extends SharedBalances {
   close(): Promise<void>;
 }
 
-/** A Redis that says nothing for this long while a command waits is taken for dead, so that a new connection is tried. */
+/**
+ * If Redis sends nothing for this long while a command waits, the connection counts as broken and a new one is opened.
+ */
 const SILENCE_MAX_MS = 1000;
-/** Redis on the same network connects in a millisecond; longer than this is an outage. */
-const CONNECT_MAX_MS = 500;
-/** With the limiter's own interval the limit is shared again within half a second of Redis being back. */
-const RECONNECT_MAX_MS = 250;
+/**
+ * Redis on the same network connects in a millisecond; half a second is an outage. A new attempt every 250 ms and the
+ * limiter's own interval make the limit shared again within half a second of Redis being back.
+ */
+const WAITS = { connectMaxMs: 500, reconnectMaxMs: 250 };
 const US_PER_MS = 1000;
 
 const SCRIPT = readFileSync(new URL('charge.lua', import.meta.url), 'utf8');
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
 /**
- * Buckets in Redis: `rate:<id>` holds the microsecond, by the clock of Redis, at which that bucket is full, and expires
- * then. Connects in the background; until then, and while Redis is away, every charge fails at once.
+ * Opens buckets in Redis. The key `rate:<id>` holds the microsecond, by the clock of Redis, at which that bucket is
+ * full, and expires then. It connects in the background. Until it is connected, and while Redis is away, every charge
+ * fails at once.
  */
 export function openRedisBalances(options: RedisBalancesOptions): RedisBalances {
-  const { url, tls, namespace = '' } = options;
-  const pace = createReconnectPace('Redis', RECONNECT_MAX_MS);
-  const redis = new Redis(url, {
-    ...(tls === undefined ? {} : { tls }),
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: CONNECT_MAX_MS,
-    socketTimeout: SILENCE_MAX_MS,
-    retryStrategy: pace.waitMs,
-  });
-  // Every charge reports its own fault; without a listener ioredis prints each reconnect to the console.
-  redis.on('error', (fault) => {
-    pace.heard(fault);
-    options.onFault?.(fault);
-  });
+  const { url, namespace = '' } = options;
+  const setup = createRedisClientSetup(options, WAITS);
+  const redis = new Redis(url, { ...setup.options, socketTimeout: SILENCE_MAX_MS });
+  redis.on('error', setup.onError);
 
   const run = async (args: (string | number)[]) => {
     try {

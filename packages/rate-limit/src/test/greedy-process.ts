@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openSharedLimiter, type RatePolicy } from '../index.ts';
 import { openRedisBalances } from '../redis/index.ts';
 
-/** What a greedy process is told, as its last argument. */
+/** What a greedy process is to do: its last argument, as JSON. */
 export interface Greed {
   url: string;
   namespace: string;
@@ -13,11 +13,11 @@ export interface Greed {
   endAt: number;
 }
 
-/** Lets in whatever it may, all the time, and prints the moments and units of what it let in. */
+/** Sends as many requests as the limit allows for the whole time, and prints when it was allowed how many units. */
 const { url, namespace, policy, cost, startAt, endAt } = JSON.parse(process.argv.at(-1) ?? '') as Greed;
 const balances = openRedisBalances({ url, namespace });
 const changes: boolean[] = [];
-// A busy machine may stall all of its processes; what is tested here is not how soon that counts as an outage.
+// A busy machine may stall all processes. How soon that counts as an outage is not what is tested here.
 const limiter = openSharedLimiter({ balances, settleMaxMs: 10_000, onShared: (shared) => changes.push(shared) });
 const charges: [at: number, units: number][] = [];
 while (

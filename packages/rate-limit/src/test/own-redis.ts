@@ -4,10 +4,10 @@ import { freePorts } from '@playline/infra/local';
 import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
-/** A Redis of the test's own, which may leave and come back. */
+/** A Redis that belongs to one test, which can take it away and bring it back. */
 export interface OwnRedis {
   readonly url: string;
-  /** Stopped: the process ends, and its data with it. Frozen: it stays, and says nothing. */
+  /** `stopped`: the process ends and its data is lost. `frozen`: the process stays but does not answer. */
   leave(how: 'stopped' | 'frozen'): Promise<void>;
   comeBack(): Promise<void>;
   close(): Promise<void>;

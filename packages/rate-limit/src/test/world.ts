@@ -6,7 +6,7 @@ import { createMemoryBalances } from '../memory/index.ts';
 /** Costs of requests, at most. */
 export const COST_MAX = 20;
 
-/** One request: on which process, what it turns out to cost, and how long after it was let in that is known. */
+/** One request: the process that gets it, its cost, and how long after it was allowed the cost is known. */
 export interface Request {
   process: number;
   cost: number;
@@ -24,7 +24,10 @@ export class World {
   readonly #open: number[];
   readonly #openMax: number[];
 
-  /** @param latenciesMs to the shared bucket and back, in turn */
+  /**
+   *
+   * @param latenciesMs latencies to the shared bucket and back, used in turn
+   */
   constructor(policy: RatePolicy, processes: number, latenciesMs: readonly number[]) {
     const balances = slowBalances(latenciesMs);
     this.#policy = policy;
@@ -50,12 +53,15 @@ export class World {
     this.#open[place] -= 1;
   }
 
-  /** Processes times what each may let in unsettled, and the requests that it had open at once. */
+  /**
+   * The stated bound: for each process, what it may allow unsettled, and the cost of the requests that it had open at
+   * once.
+   */
   get bound(): number {
     return this.#openMax.reduce((sum, open) => sum + unsettledMax(this.#policy) + open * COST_MAX, 0);
   }
 
-  /** How far the worst window is above burst and rate; any two charges make a window. */
+  /** By how much the worst window exceeds burst and rate. Any two charges are the ends of a window. */
   worstExcess(): number {
     const { burst, perSecond } = this.#policy;
     let worst = -Infinity;

@@ -1,4 +1,4 @@
-/** Format of record batches since Kafka 0.11: the only one that is written, and all that is read by code of ours. */
+/** Format of record batches since Kafka 0.11. Our code writes and reads no other. */
 export const BATCH_MAGIC = 2;
 
 /**

@@ -5,7 +5,7 @@ import { guardConnections } from './connection-guard.ts';
 
 type Callback = (fault: Error | null) => void;
 
-/** A pool as the client's: what it answers is told, and how often it was asked is counted. */
+/** A pool with the client's interface. The test sets its answer; it counts how often it was asked. */
 function createPool(fault: Error | null) {
   const asked = { times: 0 };
   const get = (_: unknown, callback: Callback) => {
@@ -18,7 +18,7 @@ function createPool(fault: Error | null) {
 const ask = (pool: { get(broker: unknown, callback: Callback): void }) =>
   new Promise<Error | null>((resolve) => pool.get({ host: 'broker', port: 9092 }, resolve));
 
-it('hears every error of a connection, so that a second one ends no process, and ends the timers of a closed one', () => {
+it('listens to every error of a connection, so that a second one does not end the process, and stops the timers of a closed one', () => {
   const { pool } = createPool(null);
   const faults: unknown[] = [];
   guardConnections({ connections: pool } as unknown as Base, (fault) => faults.push(fault));

@@ -118,14 +118,14 @@ const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => 
 const lives = fc.array(life, { minLength: 1, maxLength: 5 });
 
 describe('blocks that depend on the block before, of consumers that are killed at any step', () => {
-  it('are made of the same again, and go on where the block before ended', async () => {
+  it('depend on the same again, and go on where the block before ended', async () => {
     const property = fc.asyncProperty(lives, async (given) => {
       expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
     });
     await fc.assert(property, { numRuns: 150 });
   });
 
-  it('differ when a block that was named is made of what stands now: the test above can fail', async () => {
+  it('differ when a named block is built from the present state: the test above can fail', async () => {
     const property = fc.asyncProperty(lives, async (given) => {
       const forgetful = ({ outside }: Numbering, { carried }: BlockOrigin) => Math.max(Number(carried), outside);
       return faultsOf(await number(given, forgetful)).length === 0;
@@ -133,7 +133,7 @@ describe('blocks that depend on the block before, of consumers that are killed a
     await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
   });
 
-  it('begin anew when nothing is carried: the test above can fail', async () => {
+  it('start from the beginning when nothing is carried: the test above can fail', async () => {
     const property = fc.asyncProperty(lives, async (given) => {
       const alone = (_: Numbering, { basis }: BlockOrigin) => Number(basis);
       return faultsOf(await number(given, alone)).length === 0;

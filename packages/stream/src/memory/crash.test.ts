@@ -92,7 +92,7 @@ describe('consumers that are killed at any step, with a store that fails in ever
     await expect(fc.assert(property, { numRuns: 100 })).rejects.toThrow('Property failed');
   });
 
-  it('lose records when nobody looks what stands before a commit: the test above can fail', async () => {
+  it('lose records when nobody reads which rows are stored: the test above can fail', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
       const forgetful = lives.map((each) => ({ ...each, storeRowsMax: 100 }));
       const { found, expected } = await consume(forgetful, { withoutLook: true });

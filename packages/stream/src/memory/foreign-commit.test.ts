@@ -32,7 +32,7 @@ async function openBench({ read, unread }: { read: number; unread: number }) {
   return { log, store, lines, open };
 }
 
-describe('an offset that somebody else has committed', () => {
+describe('an offset that another tool has committed', () => {
   it.each([
     ['without a word beside it', ''],
     ['with words of another tool', 'moved by hand'],
@@ -49,7 +49,7 @@ describe('an offset that somebody else has committed', () => {
     await consumer.close();
   });
 
-  it('is read on where an operator decides, with every record behind that in one row, whoever read what before', async () => {
+  it('is read on where an operator decides, and every record after that has one row, whatever was read before', async () => {
     const property = fc.asyncProperty(
       fc.nat(9),
       fc.nat(9),

@@ -37,7 +37,7 @@ it.each([
   async (_, change, expected) => expect(await askAfter(change)).toBe(expected),
 );
 
-it('names the batch in front of each position to a handler that starts before what is committed', async () => {
+it('names the batch before each position to a handler that starts before the committed offset', async () => {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);

@@ -39,7 +39,7 @@ consumerContract('memory', async () => {
   };
 });
 
-it('counts records once, by what became of them and why', async () => {
+it('counts each record once, by its outcome and reason', async () => {
   const { log, producer } = openHarness();
   const metrics = createMetrics('test');
   const texts = ['row', 'row', 'drop this', 'refuse this', 'poison'];

@@ -82,7 +82,7 @@ async function run(lives: readonly Life[]) {
 }
 
 describe('a topic that is deleted and made anew', () => {
-  it('is stored whole and once in the end, whoever was paused, killed or at work meanwhile', async () => {
+  it('is stored completely and once in the end, whichever consumer was paused, killed or at work meanwhile', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
       const { texts, rows } = await run(lives);
       expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
@@ -90,7 +90,7 @@ describe('a topic that is deleted and made anew', () => {
     await fc.assert(property, { numRuns: 200 });
   });
 
-  it('is not read on by a handler of records in the middle, however long it was paused', async () => {
+  it('is not read on from the middle by a record handler, however long it was paused', async () => {
     const { log, append } = openBench();
     const gate = Promise.withResolvers<void>();
     const seen: string[] = [];
@@ -112,7 +112,7 @@ describe('a topic that is deleted and made anew', () => {
     expect(seen).toHaveLength(30);
   });
 
-  it('is seen by a handler that asks where to start, and it is asked again with what the new one holds', async () => {
+  it('is noticed by a handler that asks where to start, and the handler is asked again about the new one', async () => {
     const { log, append } = openBench();
     await append(10);
     const starts: (boolean | null | string)[] = [];

@@ -89,7 +89,7 @@ async function run(lives: readonly Life[]) {
 }
 
 describe('a log that loses its end again and again', () => {
-  it('is stored whole and once in the end, by consumers that are killed as well, when an operator decides', async () => {
+  it('is stored completely and once in the end when an operator decides, also by consumers that are killed', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
       const { isReady, log, rows } = await run(lives);
       expect(isReady).toBe(true);
@@ -119,7 +119,7 @@ describe('a decision about a log that lost its end within a block whose owner di
     return bench;
   }
 
-  it('doubles no row of the records that the log has kept, and leaves no other out, also when blocks are cut elsewhere', async () => {
+  it('doubles no row of records that the log has kept, and leaves out no other, also when blocks are cut differently', async () => {
     const property = fc.asyncProperty(
       fc.integer({ min: 0, max: 3 }),
       fc.integer({ min: 1, max: 5 }),
@@ -175,7 +175,7 @@ describe('a log of which retention has taken the batch that was read last', () =
     expect(store.rows).toHaveLength(log.records(TOPIC).length - (aged.start - 3));
   });
 
-  it('is read on as well when that happens while it is read', async () => {
+  it('is read on too when that happens while it is being read', async () => {
     const { log, store, append, open } = createBench();
     const consumer = open();
     await append(3);

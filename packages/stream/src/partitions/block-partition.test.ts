@@ -126,14 +126,14 @@ describe('a block partition', () => {
     );
   });
 
-  it('takes a named block over a hole of the log, and ends it at its name', async () => {
+  it('builds a named block across a gap of the log, and ends it where its name says', async () => {
     const { worker, steps } = open({ metadata: named(12) });
     worker.accept([...records(0, 5), ...records(20, 28)], 28);
     await done(worker, 12);
     expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
   });
 
-  it('tells the time of its first record, the same when another owner builds the block again', async () => {
+  it('names the time of its first record, the same when another owner builds the block again', async () => {
     const first = open();
     first.worker.accept(records(0, 10), 10);
     const again = open({ metadata: named(10) });
@@ -234,7 +234,7 @@ describe('a block partition', () => {
     expect(store.misuse).toEqual([]);
   });
 
-  it('stops on a fault that does not pass, and takes nothing more', async () => {
+  it('stops on a fault that waiting does not end, and takes nothing more', async () => {
     const { worker, steps, store } = open();
     store.onWrite = () => {
       throw new Error('no such column');
@@ -246,7 +246,7 @@ describe('a block partition', () => {
     expect(worker.done).toBe(0);
   });
 
-  it('tries again by itself what did not pass, takes nothing meanwhile, and then reads on where it stood', async () => {
+  it('tries again by itself, takes nothing meanwhile, and then reads on from where it stood', async () => {
     const none = { minMs: 0, maxMs: 0 };
     const { worker, steps, store } = open({ waits: { attempt: none, standstill: none } });
     const unhealthy: boolean[] = [];
@@ -291,7 +291,7 @@ describe('a block partition', () => {
     expect(worker.done).toBe(0);
   });
 
-  it('commits behind offsets that hold no record', async () => {
+  it('commits past offsets without a record', async () => {
     const { worker, steps } = open({ ageMaxMs: 1 });
     worker.accept(records(0, 1), 9);
     await done(worker, 9);

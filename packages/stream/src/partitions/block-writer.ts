@@ -8,21 +8,24 @@ import type { Ownership } from './ownership.ts';
 import { ALARM_HOURS, hoursLeft } from './retention.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Step named in dead letters: the only one a block consumer has. */
+/** The step that dead letters name. A block consumer has only this one. */
 const TRANSFORM_STEP = 'transform';
 
-/** A healthy insert takes tens of milliseconds; after this long a block is worth a line, and long before a lag alarm. */
+/**
+ * A healthy insert takes tens of milliseconds. A block that takes this long is logged, well before anybody is alerted
+ * of the lag.
+ */
 const WRITE_SLOW_MS = 5_000;
 
-/** What a writer asks of the partition it writes for. */
+/** What a writer needs of the partition it writes for. */
 export interface WrittenPartition {
   /** Asks the coordinator whether the block is still ours to write. */
   confirm(block: Block): Promise<void>;
-  /** When an operator decided that this log was replaced and is read on; null for a log that never was. */
+  /** When an operator decided to read on in a log that replaced another one; null if this log never was replaced. */
   logDecidedAtMs(): number | null;
 }
 
-/** Brings one block after the other to the store, as often as it takes, and tells how that goes. */
+/** Writes one block after the other to the store, as often as it takes, and reports how that goes. */
 export class BlockWriter {
   readonly #options: BlockPartitionOptions;
   readonly #ownership: Ownership;
@@ -43,9 +46,9 @@ export class BlockWriter {
   }
 
   /**
-   * Settles what the block is made of besides its records, which its intent must say.
+   * Settles what the block's rows depend on besides its records; the intent of the block must say it.
    * @param carried what the block before has left
-   * @throws OwnershipOver, and any fault of the builder that does not pass
+   * @throws OwnershipOver, and any fault of the builder that waiting does not end
    */
   async settle(block: Block, carried: string | null): Promise<void> {
     await this.#ownership.retry(
@@ -59,7 +62,9 @@ export class BlockWriter {
     );
   }
 
-  /** Acknowledged before the block is completed, so no record is passed over; after a crash they go out again. */
+  /**
+   * Acknowledged before the block is completed, so that no record is lost. After a crash they may be published twice.
+   */
   async publishLetters(block: Block): Promise<void> {
     const { deadLetters, log, metrics, logger } = this.#options;
     if (block.letters.length === 0) return;
@@ -79,8 +84,8 @@ export class BlockWriter {
   }
 
   /**
-   * Writes the rows under a token of the block's name, until the store has them or the partition is lost.
-   * @throws OwnershipOver, Fenced, and any fault of the store that does not pass
+   * Writes the rows under a token made of the block's name, until the store has them or the partition is lost.
+   * @throws OwnershipOver, Fenced, and any fault of the store that waiting does not end
    */
   async write(block: Block): Promise<void> {
     const { topic, partition } = this.#options.log;
@@ -95,7 +100,7 @@ export class BlockWriter {
   async #writeUntilStored(block: Block) {
     const { log, metrics, sessionTimeoutMs } = this.#options;
     const write = async () => {
-      // A process that slept may not own the partition any more: the coordinator is asked before rows go out.
+      // A process that was suspended may have lost the partition, so the coordinator is asked before rows are sent.
       const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
       if (isOld) await this.#partition.confirm(block);
       this.#ownership.check();
@@ -122,7 +127,7 @@ export class BlockWriter {
   }
 }
 
-/** Knows since when a block is being written, all its attempts together, and tells once when that is long. */
+/** Knows since when a block is being written, all attempts together, and reports once when that takes long. */
 class WriteWatch {
   #sinceMs: number | null = null;
 
@@ -134,7 +139,7 @@ class WriteWatch {
   /** Runs `write` and calls `onSlow` at most once, while it is still running. */
   async run(write: () => Promise<void>, onSlow: () => void): Promise<void> {
     this.#sinceMs = performance.now();
-    // A watch alone must not keep a process from ending.
+    // This timer alone must not keep a process from exiting.
     const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
     try {
       await write();

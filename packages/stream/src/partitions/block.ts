@@ -9,27 +9,27 @@ export interface Block {
   /** Exclusive; set when the block is cut. */
   end: number;
   readonly builder: BlockBuilder;
-  /** Time of the first record that it had when it was named; null while it has none and is not named. */
+  /** Time of its first record when it was named; null while it has no record and no name. */
   firstTimestampMs: number | null;
   readonly transformVersion: number;
-  /** The end that an earlier owner gave the block: it is cut there and nowhere else. */
+  /** The end that an earlier owner gave the block. It must be cut there and nowhere else. */
   readonly recoverTo: number | null;
-  /** What its rows were made of when an earlier owner named it. */
+  /** What its rows depended on, besides the records, when an earlier owner named it. */
   readonly basis: string | null;
-  /** What it leaves in commits; null while it is not settled, and where its builder leaves nothing. */
+  /** What it adds to commits; null while it is not settled, and when its builder adds nothing. */
   trace: BlockTrace | null;
-  /** The batch in front of its end; known when it is cut. */
+  /** The batch before its end; known when the block is cut. */
   mark: LogMark | null;
   /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
   namedAtMs: number | null;
-  /** Rows of it may have been sent to the store before, by us or an earlier owner. */
+  /** True when we or an earlier owner may have sent rows of it to the store already. */
   tried: boolean;
   /** When the coordinator last accepted a commit for it (`performance.now`). */
   confirmedAt: number;
-  /** With the reason as it may be counted and logged. */
+  /** Each with its reason in the form that may be counted and logged. */
   readonly letters: (DeadLetter & { readonly label: string })[];
   letterBytes: number;
-  /** What became of its records, for the counters. */
+  /** How many of its records had each outcome, for the counters. */
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
 }
 
@@ -38,7 +38,7 @@ export function createBlock(options: {
   builder: BlockBuilder;
   transformVersion: number;
   intent: Intent | null;
-  /** Rows of offsets before it may stand from before a decision about a log that was replaced. */
+  /** Offsets before this may have rows that were stored before a decision about a log that was replaced. */
   triedTo: number | null;
 }): Block {
   const { start, builder, transformVersion, intent, triedTo } = options;
@@ -64,11 +64,11 @@ export function createBlock(options: {
 /** The intent of a block that is cut. */
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
-  // One that was named before keeps its basis, or whoever builds it a third time would make other rows.
+  // A block that was named before keeps its basis. Otherwise a third attempt would build other rows.
   return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
 
-/** Brokers keep 4,096 bytes beside an offset, and a commit may hold two of these. */
+/** Brokers keep 4,096 bytes beside an offset, and a commit may contain two of these. */
 const TRACE_CHARACTERS_MAX = 1_000;
 
 /** Lets the builder settle, once. @throws what the builder throws, and Error when its texts are too long for a commit */
@@ -86,7 +86,7 @@ export function noteNamed(block: Block, namedAtMs: number): void {
   block.confirmedAt = performance.now();
 }
 
-/** What its store is told of a block that is sent to it now; from then on it was tried. */
+/** What the store is told of a block when it is sent. From then on the block counts as tried. */
 export function nameTry(
   block: Block,
   { topic, partition }: { topic: string; partition: number },
@@ -98,19 +98,20 @@ export function nameTry(
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 
-/** Lets the builder take one record; whatever it throws becomes a dead letter. */
+/** Gives one record to the builder. Whatever the builder throws makes the record a dead letter. */
 export function addToBlock(block: Block, record: StreamRecord): void {
   block.firstTimestampMs ??= record.timestampMs;
   let outcome: Outcome;
   let label: string;
   try {
     outcome = block.builder.add(record);
-    // What stands behind a colon is of this record: as a label it would be a series a record.
+    // The text after a colon is about this one record: as a label it would create a time series for each record.
     label = outcome.kind === 'ok' ? '' : outcome.reason.replace(/:.*/s, '');
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
     outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };
-    // A fault's message may hold the input: that is nothing to log, and as a label it would be a series a record.
+    // A fault's message may quote the record. It must not be logged, and as a label it would create a series for each
+    // record.
     label = error.name;
   }
   if (outcome.kind === 'deadLetter') {

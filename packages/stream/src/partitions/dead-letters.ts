@@ -1,3 +1,4 @@
+import { deadLetterTopicOf } from '@playline/errors';
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../send-all.ts';
 
@@ -7,23 +8,18 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Long reasons are faults with their input in them; the input is in the record already. */
+/** Long reasons are faults that quote their input, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
 /** Headers under which a message's trace travels (W3C trace context). */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/** Header of a mark in a dead-letter topic: the offset of the letter of its partition that has been replayed or dropped. */
+/**
+ * Header of a mark in a dead-letter topic. Its value is the offset of a letter in the same partition that was replayed
+ * or dropped.
+ */
 export const SETTLED_OFFSET = 'settled-offset';
 
-/**
- * Where records of a topic go that cannot be processed, by its name on the broker. Neither this package nor `contracts`,
- * which lists all topics, may import the other: a test of the eraser compares their names.
- */
-export function deadLetterTopicOf(topic: string): string {
-  return `${topic}.dead`;
-}
-
-/** The record as it was, key and value byte for byte, with where it came from and why it is here as headers. */
+/** The record as it was, key and value byte for byte. Headers say where it came from and why it is here. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
   const headers: Record<string, string | Buffer> = {};
   for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];

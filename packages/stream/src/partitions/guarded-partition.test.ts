@@ -60,7 +60,7 @@ function openBench() {
 }
 
 describe('a partition whose log begins behind what was fetched', () => {
-  it('keeps the records that nothing else has while the store refuses them for good, until the store is mended', async () => {
+  it('keeps records that exist nowhere else while the store refuses them, until the store is repaired', async () => {
     const { open, store, state, committed } = openBench();
     const gate = Promise.withResolvers<void>();
     let inserts = 0;
@@ -93,7 +93,7 @@ describe('a partition whose leader has moved since it was last asked for', () =>
 });
 
 describe('an answer from another place than the partition is read at', () => {
-  it('is an old one, however often it comes, and is asked for again where the partition is read', async () => {
+  it('is taken for an old one, however often it comes, and the partition is fetched again from its own place', async () => {
     const { open, state } = openBench();
     const guarded = await open();
     // Asked before the partition was looked at anew, twice from the same place.
@@ -103,7 +103,7 @@ describe('an answer from another place than the partition is read at', () => {
     guarded.end();
   });
 
-  it('is where the log begins when retention took what stood before: that is passed over and counted, once', async () => {
+  it('is taken when retention has removed everything before it: the gap is skipped and counted once', async () => {
     const { open, state } = openBench();
     state.start = 10;
     const guarded = await open();
@@ -115,7 +115,7 @@ describe('an answer from another place than the partition is read at', () => {
 });
 
 describe('a partition whose log was replaced once', () => {
-  it('names every block by the time of that decision, and none as untried that begins where rows may stand', async () => {
+  it('names every block by the time of that decision, and calls every block tried that begins where rows may be stored', async () => {
     const { open, store, committed } = openBench();
     committed.metadata = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
     const named: BlockName[] = [];
@@ -133,7 +133,7 @@ describe('a partition whose log was replaced once', () => {
     expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
   });
 
-  it('tells the next owner up to where rows may stand, until a block ends behind that', async () => {
+  it('tells the next owner up to which offset rows may be stored, until a block ends after that', async () => {
     const { open, committed } = openBench();
     committed.metadata = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
     const guarded = await open();

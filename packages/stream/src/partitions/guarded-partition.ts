@@ -7,7 +7,7 @@ import { isAnswer, type OffsetDecision } from './offset-decision.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { StandingPartition, toRefusal } from './standing-partition.ts';
 
-/** An operator who has decided sees the partition go on within seconds, and a coordinator is asked next to nothing. */
+/** After a decision of an operator the partition goes on within seconds, and the coordinator is hardly burdened. */
 const DECISION_LOOK_MS = 2_000;
 const ASK_AGAIN_MS = 200;
 
@@ -18,40 +18,44 @@ export interface ExaminedPartition {
 }
 
 /**
- * What becomes of records that retention took before anybody read them: `passOver` says so, counts them and goes on,
- * for records that stand alone and are gone either way; `stop` asks an operator, for records whose order decides.
+ * What happens when retention took records that nobody had read. `passOver` logs and counts it and goes on: for records
+ * that do not depend on each other and are lost either way. `stop` waits for an operator: for records whose order
+ * matters.
  */
 export type WhenExpired = 'passOver' | 'stop';
 
 export interface GuardedPartitionOptions extends Reports {
   readonly groupId: string;
   readonly whenExpired: WhenExpired;
-  /** A worker that is taken off has this long to finish the block under way. */
+  /** A worker that loses its partition has this long to finish the current block. */
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
   /** Reads commit and log again, for as long as the partition is ours. */
   examine(): Promise<ExaminedPartition>;
-  /** Asks anew who leads what: a leader that has moved does not answer. */
+  /** Asks again which broker leads the partition: one that is no longer the leader does not answer. */
   refresh(): Promise<void>;
-  /** What an operator has decided about this partition last. */
+  /** The last decision of an operator about this partition. */
   readDecision(): Promise<OffsetDecision | null>;
 }
 
 /**
- * One assigned partition with its worker, which only ever works on the log whose records it has committed. A log that
- * was shortened or exchanged is seen here, when the partition is assigned and while it is read; it stands then until an
- * operator decides.
+ * One assigned partition and its worker. The worker only continues in the log whose records it has committed. When the
+ * partition is assigned, and while it is read, this class notices whether the log was shortened or exchanged. Then the
+ * partition stands until an operator decides.
  */
 export class GuardedPartition {
   readonly #options: GuardedPartitionOptions;
   readonly #over = new AbortController();
   #log: LogPartition;
   #worker: PartitionWorker;
-  /** The log is being looked at: nothing that was fetched before is taken. */
+  /** The log is being examined: nothing that was fetched before is taken. */
   #examining = false;
-  /** Epoch of a leader behind whom the batch read last was found again. */
+  /** Epoch of a leader that still has the last batch that was read. */
   #provenEpoch: number | null = null;
-  /** The batch read last, where the log has nothing to compare it with: retention took it. It casts no doubt on others. */
+  /**
+   * The last batch that was read, if retention has taken it. It cannot be compared with the log, and other batches are
+   * not suspect because of that.
+   */
   #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
@@ -68,14 +72,14 @@ export class GuardedPartition {
     return this.#worker;
   }
 
-  /** Nothing fetched may be handed over now. */
+  /** True while nothing that was fetched may be delivered. */
   get isClosed(): boolean {
     return this.#examining || this.#over.signal.aborted || !this.#worker.healthy;
   }
 
   /**
-   * Looks at batches before their records are taken. False when they may not follow what was read: they are dropped, and
-   * fetched again once that is known.
+   * Checks batches before their records are taken. False when they may not belong to the log that was read: then they
+   * are dropped, and fetched again once that is known.
    */
   follows(batches: readonly LogMark[]): boolean {
     const [first] = batches;
@@ -111,11 +115,11 @@ export class GuardedPartition {
     this.#worker.accept([], to);
   }
 
-  /** The broker has nothing at the offset that was asked for, or not the topic that was examined. */
+  /** The broker has nothing at the requested offset, or not the topic that was examined. */
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
-      // Retention: what was fetched before is nowhere else any more.
+      // Retention took records. Those that were fetched before exist nowhere else.
       if (log.start > this.#worker.next) await this.#finish();
       await this.#reopen();
     });
@@ -154,8 +158,8 @@ export class GuardedPartition {
   }
 
   /**
-   * The log as its worker sees it: when the worker finds it gone, it is examined as when a fetch does; and whoever leads it
-   * is asked for before the worker asks again.
+   * The log as its worker sees it. If the worker finds it gone, it is examined again, as when a fetch finds that. The
+   * leader is looked up again before the worker repeats its question.
    */
   #watch(log: LogPartition): LogPartition {
     const batchAt = async (offset: number) => {
@@ -170,7 +174,7 @@ export class GuardedPartition {
     return { ...log, batchAt };
   }
 
-  /** Keeps the partition from being read while `work` finds out. */
+  /** Keeps the partition from being read while `work` runs. */
   async #suspend(work: () => Promise<void>): Promise<void> {
     this.#log.pause();
     if (this.#examining) return;
@@ -182,7 +186,7 @@ export class GuardedPartition {
     }
   }
 
-  /** Brokers that do not answer are asked again: a partition nobody can look at is not read. */
+  /** Repeats `work` while brokers do not answer: a partition that cannot be examined is not read. */
   async #insist(work: () => Promise<void>): Promise<void> {
     while (!this.#over.signal.aborted) {
       try {
@@ -194,7 +198,7 @@ export class GuardedPartition {
     }
   }
 
-  /** Another leader, or another log? The batch that was read last tells. */
+  /** Is it only another leader, or another log? The last batch that was read shows it. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.#log.batchAt(last.base).catch((fault) => {
       if (fault instanceof LogGone) return null;
@@ -207,7 +211,10 @@ export class GuardedPartition {
     this.#log.resume();
   }
 
-  /** Lets the worker do all that it has taken, for as long as that takes; one that stands with a block tries it again. */
+  /**
+   * Lets the worker finish all that it has taken, however long it takes. If it stands with a block, it tries that block
+   * again.
+   */
   async #finish(): Promise<void> {
     const isBusy = () => {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.#worker;
@@ -217,7 +224,7 @@ export class GuardedPartition {
       await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
   }
 
-  /** Ends the worker as a rebalance would, and begins again at what is committed, if the log still has that. */
+  /** Ends the worker as a rebalance would, and starts again at the committed offset, if the log still has it. */
   async #reopen(): Promise<void> {
     await this.#worker.drain(this.#options.drainBudgetMs);
     const examined = await this.#options.examine();
@@ -230,7 +237,7 @@ export class GuardedPartition {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
-    // Where it is not known what was read, any record of the log may have its row.
+    // If it is unknown what was read, any record of the log may have a row.
     const rowsTo = finding.kind === 'foreign' ? Math.max(read.triedTo, finding.end) : read.triedTo;
     while (!standing.signal.aborted) {
       try {

@@ -31,7 +31,7 @@ const passing = () => Object.assign(new Error('The coordinator is loading'), { r
 describe.each(['writer', 'handler'])('a %s whose commits are refused', (kind) => {
   afterEach(() => void vi.useRealTimers());
 
-  it('is not ready, says why, aloud and once, and goes on by itself when they are taken again', async () => {
+  it('is not ready, logs the reason once, and goes on by itself when they are accepted again', async () => {
     const { log, lines, append, openers } = openBench();
     log.refuseCommits(notGranted());
     const consumer = openers[kind]!();
@@ -53,7 +53,7 @@ describe.each(['writer', 'handler'])('a %s whose commits are refused', (kind) =>
     await consumer.close();
   });
 
-  it('stays ready through what passes, and not when that takes longer than a broker needs to start', async () => {
+  it('stays ready during a short fault, and not when it lasts longer than a broker needs to start', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { log, lines, append, openers } = openBench();
     log.refuseCommits(passing());
@@ -70,7 +70,7 @@ describe.each(['writer', 'handler'])('a %s whose commits are refused', (kind) =>
 });
 
 describe('a writer whose dead letters are refused', () => {
-  it('is not ready and says why, until they are taken', async () => {
+  it('is not ready and says why, until they are accepted', async () => {
     const { log, append } = openBench();
     const deadLetters = log.openProducer();
     deadLetters.failNext(notGranted());
@@ -91,7 +91,7 @@ describe('a writer whose dead letters are refused', () => {
 });
 
 describe('a partition that has stopped', () => {
-  it('says why to whoever asks why the consumer is not ready', async () => {
+  it('gives the reason as a hindrance of the consumer', async () => {
     const { log, append } = openBench();
     const store = new TokenStore();
     store.onInsert = () => 'broken';

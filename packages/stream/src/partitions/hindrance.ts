@@ -2,8 +2,9 @@ import type { Logger } from '@playline/runtime';
 import { retryLogOf } from './retry-log.ts';
 
 /**
- * A coordinator that moves or a broker that starts again needs some seconds: nobody has to know. What takes longer, or what
- * the brokers say no waiting mends (a missing grant), keeps its partition from going on.
+ * When a coordinator changes or a broker restarts, a few seconds pass, which nobody needs to know about. What lasts
+ * longer, or what brokers call final (such as a missing grant), is reported as the reason why its partition does not go
+ * on.
  */
 const STUMBLE_MS = 10_000;
 
@@ -12,10 +13,10 @@ export interface HindranceOptions {
   readonly logger: Logger | undefined;
 }
 
-/** Clients of Kafka say of their faults whether another attempt can help. */
+/** Clients of Kafka mark their faults: whether another attempt can help. */
 const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
 
-/** What keeps a partition from going on although it is tried again and again: for readiness, and for whoever looks. */
+/** Why a partition does not go on although it keeps trying: for readiness, and for whoever looks for the cause. */
 export class Hindrance {
   readonly #options: HindranceOptions;
   #sentence: string | null = null;
@@ -24,12 +25,15 @@ export class Hindrance {
     this.#options = options;
   }
 
-  /** In a sentence; null while nothing does. */
+  /** The reason as a sentence; null while there is none. */
   get sentence(): string | null {
     return this.#sentence;
   }
 
-  /** Begins a step. @param doing such as `offset 7 is not committed` */
+  /**
+   * Starts a step.
+   * @param doing such as `offset 7 is not committed`
+   */
   begin(doing: string): StepTrial {
     const { at, logger } = this.#options;
     const { topic, partition } = at;
@@ -50,7 +54,7 @@ export class Hindrance {
     };
   }
 
-  /** It does not go on until `goOn`. */
+  /** The partition stands until `goOn`. */
   stand(what: string, error: unknown): void {
     const { topic, partition } = this.#options.at;
     const reason = error instanceof Error ? error.message : String(error);

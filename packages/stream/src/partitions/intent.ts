@@ -1,33 +1,33 @@
 import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 
-/** A block named before it is written, as it stands in the metadata of a committed offset. */
+/** The end of a block, committed before the block is written; part of the metadata of a committed offset. */
 export interface Intent {
   /** Exclusive end of the block; its start is the committed offset. */
   readonly end: number;
-  /** Epoch milliseconds when the block was named first, by the clock of whoever named it. */
+  /** Epoch milliseconds when the block was first named, by the clock of the process that named it. */
   readonly namedAtMs: number;
   /** Version of the transform that builds the block. */
   readonly transformVersion: number;
-  /** The batch in front of its end. */
+  /** The batch before its end. */
   readonly mark: LogMark | null;
   /**
-   * Time of its first record, which is part of its tokens: retention may take that record before the block is built again.
-   * Null in commits of releases before, and for a block without records.
+   * Time of its first record, which is part of its tokens: retention may take that record before the block is built
+   * again. Null in commits of older releases, and for a block without records.
    */
   readonly firstTimestampMs: number | null;
-  /** What its rows were made of besides the records, in its builder's words; null where they need nothing else. */
+  /** What its rows depended on besides the records, in its builder's format; null when there is nothing else. */
   readonly basis: string | null;
 }
 
-/** What stands beside a committed offset. */
+/** What is stored beside a committed offset. */
 export interface CommitNote {
   /** The block under way; none for consumers that write no blocks. */
   readonly intent: Intent | null;
-  /** The batch in front of the committed offset; null when nobody knows. */
+  /** The batch before the committed offset; null when it is unknown. */
   readonly mark: LogMark | null;
   /** Epoch milliseconds of the last decision about a log that was replaced; null when it never was. Part of tokens. */
   readonly decidedAtMs: number | null;
-  /** The offset itself is that decision, and nothing has been committed behind it yet. */
+  /** True when the commit itself is that decision, and nothing was committed after it. */
   readonly isDecision: boolean;
   /**
    * How far the group had read (exclusive) when an operator decided about a log that was replaced. Rows of earlier
@@ -35,7 +35,7 @@ export interface CommitNote {
    * nothing was decided.
    */
   readonly triedTo: number | null;
-  /** What the block in front of the offset left for the one behind it, in its builder's words; null where nothing is. */
+  /** What the block before the offset left for the block after it, in its builder's format; null when nothing. */
   readonly carried: string | null;
 }
 
@@ -49,11 +49,15 @@ export const NO_NOTE: CommitNote = {
 };
 
 const FORMAT = 2;
-/** Of releases whose commits say nothing of the log: such a commit is believed once, and the next one has a mark. */
+/**
+ * Format of older releases, whose commits say nothing about the log. Such a commit is trusted once; the next one has a
+ * mark.
+ */
 const FORMAT_WITHOUT_MARKS = 1;
 /**
- * Of blocks whose rows depend on more than their records. A release that does not know it must not build such a block, and
- * stands; a commit that says nothing of the kind is written in the format before, which that release reads.
+ * Format of blocks whose rows depend on more than their records. A release that does not know it must not build such a
+ * block, so its partition stands. A commit without such a dependency is written in the earlier format, which that
+ * release can read.
  */
 const FORMAT_WITH_BASIS = 3;
 const FORMATS: readonly unknown[] = [FORMAT_WITHOUT_MARKS, FORMAT, FORMAT_WITH_BASIS];
@@ -93,8 +97,8 @@ function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: numb
 }
 
 /**
- * Reads what was committed with `offset`. An intent that ends there is none.
- * @throws Error for metadata of a format that this version does not know: going on could write a block twice
+ * Reads what was committed with `offset`. An intent that ends at that offset is ignored.
+ * @throws Error for metadata in a format that this version does not know: going on could write a block twice
  */
 export function parseMetadata(metadata: string | null, offset: number): CommitNote {
   if (metadata === null || metadata === '') return NO_NOTE;
@@ -116,33 +120,33 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** What is kept beside committed offsets, and so whether a block is named before it is written. */
+/** What is stored beside committed offsets, and so whether a block is named before it is written. */
 export interface IntentPolicy {
   /** @throws as `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;
   readonly toText: (note: CommitNote) => string;
 }
 
-/** Everything is kept: the only policy of a deployment. */
+/** Stores everything. A deployment has no other policy. */
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/** How far a group has read, as far as its commit tells. */
+/** How far a group has read, as its commit tells. */
 export interface ReadSoFar {
   readonly committed: number;
-  /** Somebody else than a consumer of ours made the commit: what was read is not known. */
+  /** True when something else than one of our consumers made the commit: then it is unknown what was read. */
   readonly isForeign: boolean;
   /** Exclusive end of what was read: of the block under way, else what is committed. */
   readonly end: number;
   /** The batch in front of `end`. */
   readonly mark: LogMark | null;
-  /** Exclusive end of the offsets that may have rows, of this log or of one before. */
+  /** Exclusive end of the offsets that may have rows, from this log or an earlier one. */
   readonly triedTo: number;
 }
 
 /**
- * Whether something else than a consumer of ours made the commit. Ours have always put a note beside the offset, in
- * every format and from the first commit on. Tools that move offsets leave the text empty, or write words of their own.
- * A note of a later format is ours.
+ * Whether something else than one of our consumers made the commit. Ours have always stored a note beside the offset,
+ * in every format and from the first commit on. Tools that move offsets leave the text empty or write words of their
+ * own. A note in a later format is ours.
  */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;
@@ -155,8 +159,8 @@ function isForeignMetadata(metadata: string | null): boolean {
 }
 
 /**
- * Reads how far a group has read; a commit in a format of nobody's tells nothing of the log.
- * @param metadata null where the group has committed nothing; empty where a commit has none
+ * Reads how far a group has read. A commit in an unknown format says nothing about the log.
+ * @param metadata null when the group has committed nothing; empty when the commit has none
  */
 export function parseRead(committed: number, metadata: string | null): ReadSoFar {
   const isForeign = isForeignMetadata(metadata);

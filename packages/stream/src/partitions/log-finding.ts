@@ -1,25 +1,28 @@
 import { isSameMark, type LogMark } from './log-mark.ts';
 
-/** What a log says of the offset that a group has committed. */
+/** The result of comparing a committed offset with the log. */
 export type Finding =
-  /** The batch in front of the commit is where it was. */
+  /** The batch before the commit is where it was. */
   | { readonly kind: 'intact' }
-  /** A tool committed this offset, no consumer of ours: records in front of it may never have been read. */
+  /** A tool committed this offset, not one of our consumers. Records before it may never have been read. */
   | { readonly kind: 'foreign'; readonly end: number }
-  /** Nothing can be compared: an older commit without a mark, or retention took its batch. */
+  /** No comparison is possible: an older commit has no mark, or retention took its batch. */
   | { readonly kind: 'unproven' }
-  /** Records that nobody has read are gone: retention took them. */
+  /** Retention took records that nobody had read. */
   | { readonly kind: 'expired'; readonly start: number }
-  /** The log ends before what was read of it. */
+  /** The log ends before the offset up to which it was read. */
   | { readonly kind: 'shortened'; readonly end: number }
-  /** Other records stand where those that were read stood: the log was shortened and has grown since, or was exchanged. */
+  /**
+   * There are other records now at the offsets that were read: the log was shortened and has grown again, or it was
+   * exchanged.
+   */
   | { readonly kind: 'exchanged'; readonly end: number };
 
 /** What a log holds now. */
 export interface LogState {
   readonly start: number;
   readonly end: number;
-  /** The batch that holds the mark's first offset now; null where none does. */
+  /** The batch that now contains the mark's first offset; null when none does. */
   readonly found: LogMark | null;
 }
 
@@ -35,12 +38,12 @@ export function judgeLog(
   if (read.end > end) return { kind: 'shortened', end };
   if (read.committed < start) return { kind: 'expired', start };
   if (read.mark === null || read.mark.base < start) return { kind: 'unproven' };
-  // Compaction leaves gaps and moves borders of batches forwards: a later batch proves nothing.
+  // Compaction leaves gaps, and may move the start of a batch forward. So a batch that starts later proves nothing.
   if (found === null || found.base > read.mark.base) return { kind: 'unproven' };
   return isSameMark(found, read.mark) ? { kind: 'intact' } : { kind: 'exchanged', end };
 }
 
-/** A finding in words, for whoever is woken by it. */
+/** A finding as a sentence, for the operator who is alerted. */
 export function toFindingText(finding: Finding, committed: number): string {
   switch (finding.kind) {
     case 'intact':

@@ -121,7 +121,7 @@ describe('the batches that were read', () => {
     fc.assert(property);
   });
 
-  it('that retention took, or that nobody named, prove nothing', () => {
+  it('that retention took, or that no commit names, prove nothing', () => {
     const found = { base: 12, epoch: 1, crc: 7 };
     const read = { committed: 30, end: 30, mark: { base: 10, epoch: 1, crc: 5 } };
     expect(judgeLog(read, { start: 20, end: 40, found: null }).kind).toBe('unproven');

@@ -1,13 +1,16 @@
 import type { LogMark } from './log-mark.ts';
 
-/** A commit was refused because the partition belongs to someone else now: whatever it was for must be dropped. */
+/**
+ * A commit was refused because the partition now belongs to another member. Whatever the commit was for must be
+ * dropped.
+ */
 export class Fenced extends Error {
   override readonly name = 'Fenced';
 }
 
 /**
- * The topic that was examined is gone; another one may bear its name. Whatever is known of the log is about the old one:
- * it must be examined anew before anything is read.
+ * The topic that was examined is gone; another one may have its name. What is known of the log is about the old topic,
+ * so it must be examined again before anything is read.
  */
 export class LogGone extends Error {
   override readonly name = 'LogGone';
@@ -21,31 +24,34 @@ export class LogGone extends Error {
   }
 }
 
-/** One partition as assigned to us, for as long as this assignment lasts. */
+/** One partition, for as long as it is assigned to this process. */
 export interface LogPartition {
   readonly topic: string;
   readonly partition: number;
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
-  /** What stands beside it: null when the group has committed none, empty when a commit has nothing beside it. */
+  /** What is stored beside it: null when the group has committed nothing, empty when the commit has no metadata. */
   readonly metadata: string | null;
   /** The first offset that the log had when the partition was assigned. */
   readonly start: number;
   /**
-   * Commits under the generation of this assignment, whatever the group has become since.
-   * @throws Fenced when the generation is over; any other fault may be tried again
+   * Commits in the generation of this assignment, whatever generation the group has by now.
+   * @throws Fenced when that generation is over; any other fault may be tried again
    */
   commit(offset: number, metadata: string): Promise<void>;
   /**
-   * The batch that holds an offset now; null when the log has none there.
-   * @throws LogGone when its topic is; any other fault while no broker tells
+   * The batch that now contains an offset; null when the log has none there.
+   * @throws LogGone when its topic is gone; any other fault while no broker answers
    */
   batchAt(offset: number): Promise<LogMark | null>;
-  /** The first offset that the log has now. @throws Error while no broker tells */
+  /**
+   * The first offset that the log now has.
+   * @throws Error while no broker answers
+   */
   firstOffset(): Promise<number>;
   /** Reads on from this offset, or from the first that the log still has. */
   seek(offset: number): void;
-  /** Stops and goes on fetching this partition; the others are not touched. */
+  /** Pauses fetching of this partition only. */
   pause(): void;
   resume(): void;
 }

@@ -1,18 +1,19 @@
 import { fromMark, isSameMark, type LogMark, parseMark } from './log-mark.ts';
 
 /**
- * What an operator decided about a partition that stands. It is kept as the committed offset of a group that nobody ever
- * joins, because brokers take commits for a group with members from its members alone. The stopped partition finds it
- * there and commits it under its own generation, so it needs no restart, and a decision is there for whoever comes later.
+ * What an operator decided about a partition that stands. It is stored as a committed offset of a group that nobody
+ * ever joins, because for a group with members brokers accept commits from its members only. The stopped partition
+ * finds it there and commits it in its own generation. So it needs no restart, and a later owner finds the decision
+ * too.
  */
 export interface OffsetDecision {
   /** Where reading goes on. */
   readonly from: number;
-  /** The commit that it is an answer to: any other commit has moved on, and the decision is over. */
+  /** The commit that it answers. If the group has committed anything else, the decision is over. */
   readonly answers: { readonly committed: number; readonly mark: LogMark | null };
   /** Epoch milliseconds. */
   readonly decidedAtMs: number;
-  /** Offsets that may have rows of the log before, by this decision and earlier ones, the newest first. */
+  /** Offsets that may have rows from an earlier log, by this decision and earlier ones, the newest first. */
   readonly replaced: readonly ReplacedRange[];
 }
 
@@ -26,7 +27,7 @@ const FORMAT = 1;
 /** Brokers keep 4 KiB of metadata; a range is at most 40 characters. */
 const RANGES_MAX = 40;
 
-/** The group that holds the decisions about another one. */
+/** The group that stores the decisions about another group. */
 export const decisionGroupOf = (groupId: string): string => `${groupId}.offset-decisions`;
 
 export function toDecisionMetadata({ answers, decidedAtMs, replaced }: OffsetDecision): string {
@@ -40,7 +41,7 @@ function parseRange(value: unknown): ReplacedRange[] {
   return Number.isSafeInteger(start) && Number.isSafeInteger(end) ? [{ start, end }] : [];
 }
 
-/** Null for anything that is no decision of a format that this version knows. */
+/** Null for anything that is not a decision in a format that this version knows. */
 export function parseDecision(from: number, metadata: string | null): OffsetDecision | null {
   let value: Record<string, unknown> | null;
   try {

@@ -76,7 +76,7 @@ it('counts letters of one topic up to its bound, however many partitions they st
   }
 });
 
-it('tells the number with the metrics, and the last one known while the log does not answer', async () => {
+it('reports the number with the metrics, and the last known one while the log does not answer', async () => {
   const { log, reader, addLetter } = createLog();
   const metrics = createMetrics('test');
   addLetter();

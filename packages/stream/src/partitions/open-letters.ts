@@ -1,14 +1,17 @@
-import { waitAtMost } from '@playline/errors';
+import { deadLetterTopicOf, waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
 import type { LogReader } from '../log.ts';
 import type { StreamRecord } from '../ports.ts';
-import { deadLetterTopicOf, SETTLED_OFFSET } from './dead-letters.ts';
+import { SETTLED_OFFSET } from './dead-letters.ts';
 
-/** Dead letters are few and change seldom; reading on costs two questions a topic. */
+/** Dead letters are few and seldom change. Reading what is new takes two questions for each topic. */
 const REFRESH_EVERY_MS = 10_000;
-/** What a scrape waits for at most; reading goes on behind it, and the next scrape tells. */
+/** Most time that a scrape of metrics waits. Reading goes on, and the next scrape shows the result. */
 const COLLECT_MAX_MS = 1_000;
-/** Open letters of one topic that are counted: some tens of megabytes. More are an outage, and one more says nothing. */
+/**
+ * Most open letters counted of one topic, which takes some tens of megabytes. More are an outage, whatever the exact
+ * number.
+ */
 const OPEN_MAX = 1_000_000;
 
 const HELP = `Dead letters that are neither replayed nor dropped; those past ${OPEN_MAX} of a topic are not counted`;
@@ -18,9 +21,12 @@ interface LetterPartition {
   readonly open: Set<number>;
 }
 
-/** Open dead letters of topics: those that no `replay` and no `drop` has settled and retention has not taken. */
+/** Open dead letters of topics: those that were neither replayed nor dropped, and that retention has not taken. */
 export interface OpenLetters {
-  /** Reads what has come since. @throws Error of the log; what was known before stands */
+  /**
+   * Reads what is new.
+   * @throws Error of the log: then the last known counts stay
+   */
   refresh(): Promise<void>;
   /** By topic the letters came from; topics that were never read are absent. */
   counts(): ReadonlyMap<string, number>;
@@ -48,7 +54,7 @@ export function createOpenLetters(log: LogReader, topics: readonly string[], ope
     for (const { partition, start, end } of await log.bounds(deadTopic)) {
       const letters = partitions.get(partition) ?? { next: start, open: new Set<number>() };
       partitions.set(partition, letters);
-      // A topic made anew begins again, and its offsets mean other letters.
+      // A topic that was recreated starts again, so its offsets belong to other letters.
       if (end < letters.next) {
         letters.open.clear();
         letters.next = start;
@@ -73,8 +79,8 @@ export function createOpenLetters(log: LogReader, topics: readonly string[], ope
 }
 
 /**
- * Registers the gauge of open dead letters. Every process of a service tells the same number: take the maximum, not the
- * sum. While the log does not answer, what was last known stands.
+ * Registers the gauge of open dead letters. Every process of a service reports the same number: use the maximum, not
+ * the sum. While the log does not answer, the last known number is reported.
  */
 export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void {
   let reading: Promise<void> | null = null;

@@ -40,7 +40,7 @@ describe('a commit', () => {
     expect(asked).toEqual(['7 intent', '7 intent']);
   });
 
-  it('is not tried again when the partition is not ours any more', async () => {
+  it('is not tried again when the partition is no longer assigned here', async () => {
     const lose = () => {
       ownership.end();
       return new Error('the coordinator is away');

@@ -3,11 +3,11 @@ import { Fenced, type LogPartition } from './log-partition.ts';
 import type { Ownership } from './ownership.ts';
 import type { Reports } from './partition-worker.ts';
 
-/** A partition while it is ours: what its workers of either kind commit to and report about alike. */
+/** A partition that is assigned to this process: what both kinds of workers commit to and report to. */
 export interface OwnedPartition extends Reports {
   readonly log: LogPartition;
   readonly ownership: Ownership;
-  /** What keeps it from going on. */
+  /** Why it does not go on. */
   readonly hindrance: Hindrance;
 }
 
@@ -16,9 +16,9 @@ export function createOwnedPartition(given: Omit<OwnedPartition, 'hindrance'>): 
 }
 
 /**
- * Commits an offset, again and again while the coordinator does not answer or refuses: what is not allowed today may be
- * tomorrow, and nothing is lost meanwhile. That it does not go on is in the log and in the partition's hindrance.
- * @throws Fenced when the partition is somebody else's, OwnershipOver when it is not ours any more
+ * Commits an offset, and repeats that while the coordinator does not answer or refuses: a missing grant may be given
+ * later, and nothing is lost meanwhile. The log and the partition's hindrance say that it does not go on.
+ * @throws Fenced when the partition belongs to another member, OwnershipOver when it is not assigned here any more
  */
 export async function commitOffset(owned: OwnedPartition, offset: number, metadata: string): Promise<void> {
   const { log, ownership, metrics, hindrance } = owned;
@@ -34,8 +34,9 @@ export async function commitOffset(owned: OwnedPartition, offset: number, metada
 }
 
 /**
- * After a fault that does not pass: this partition stands at `offset`, loudly, and the others go on.
- * @returns a call that says it goes on; the end of the ownership says it as well
+ * After a fault that waiting does not end: this partition stands at `offset`, and that is logged and counted. Other
+ * partitions go on.
+ * @returns a function to call when it goes on again; the end of the ownership does the same
  */
 export function stopPartition(owned: OwnedPartition, offset: number, error: unknown): () => void {
   const { log, ownership, metrics, logger, hindrance } = owned;

@@ -1,20 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Thrown out of work whose partition is not ours any more. */
+/** Thrown out of work when its partition is not assigned here any more. */
 export class OwnershipOver extends Error {
   override readonly name = 'OwnershipOver';
 }
 
-/** First and longest wait between attempts; doubled in between, each with up to half of it at random. */
+/** First and longest wait between attempts. It doubles in between; each wait is up to half longer at random. */
 export interface Waits {
   readonly minMs: number;
   readonly maxMs: number;
 }
 
-/** A store that only stumbled is asked again at once; one that is down is asked twelve times a minute. */
+/** A store with a short fault is asked again at once; one that is down is asked twelve times a minute. */
 const ATTEMPT_WAITS: Waits = { minMs: 100, maxMs: 5_000 };
 
-/** The time from a partition's assignment to its end here: nothing may be written or committed after it. */
+/**
+ * The time from a partition's assignment to its end in this process. After that nothing may be written or committed.
+ */
 export class Ownership {
   readonly #controller = new AbortController();
   readonly #waits: Waits;
@@ -42,10 +44,10 @@ export class Ownership {
   }
 
   /**
-   * Runs `work` until it succeeds, with waits in between. Random parts keep partitions and processes from returning to
-   * a store all at once.
-   * @param passes tells a fault that passes; any other is thrown
-   * @throws OwnershipOver as soon as the ownership is over, whatever the work says
+   * Repeats `work` until it succeeds, with waits in between. Their random part keeps partitions and processes from
+   * returning to a store at the same moment.
+   * @param passes true for a fault that waiting may end; any other is thrown
+   * @throws OwnershipOver as soon as the ownership is over, whatever `work` does
    */
   async retry<T>(work: () => Promise<T>, passes: (fault: unknown) => boolean): Promise<T> {
     const { minMs, maxMs } = this.#waits;
@@ -61,7 +63,7 @@ export class Ownership {
     }
   }
 
-  /** Waits, and up to half as long again. Resolves early when the ownership ends. */
+  /** Waits this long, and up to half as long again. Resolves early when the ownership ends. */
   async pause(ms: number): Promise<void> {
     await delay(ms * (1 + Math.random() / 2), undefined, { signal: this.signal }).catch(() => {});
   }

@@ -3,23 +3,31 @@ import type { StreamRecord } from '../ports.ts';
 import type { LogMark } from './log-mark.ts';
 import type { StreamMetrics } from './stream-metrics.ts';
 
-/** What a consumer runs for each partition assigned to it. */
+/** What a consumer runs for each partition that is assigned to it. */
 export interface PartitionWorker {
   /** The offset to read next. */
   readonly next: number;
-  /** The offset behind everything that is done and committed. */
+  /** The offset after everything that is done and committed. */
   readonly done: number;
-  /** `done`, or `next` when nothing waits for work: offsets without a record are never done, and nobody waits for them. */
+  /**
+   * `done`, or `next` when no record waits for work: offsets without a record are never done, but nobody waits for
+   * them.
+   */
   readonly settled: number;
-  /** Since when its block is being written, by `performance.now`; null when none is; absent where nothing writes blocks. */
+  /**
+   * Since when its block is being written, by `performance.now`; null when none is, absent for workers without blocks.
+   */
   readonly writingSinceMs?: number | null;
   /** Epoch milliseconds of the first record of the block that is written next; null when none waits. */
   readonly oldestUnwrittenMs?: number | null;
-  /** False after a fault that does not pass: the partition stands, and is tried again seldom or when it is assigned again. */
+  /**
+   * False after a fault that waiting does not end. The partition stands; it is tried again now and then, and when it is
+   * assigned again.
+   */
   readonly healthy: boolean;
-  /** What keeps it from going on although it is tried again and again, in a sentence; null while nothing does. */
+  /** Why it does not go on although it keeps trying, as a sentence; null while there is no reason. */
   readonly hindrance: string | null;
-  /** The last batch that it has taken; null when it has taken none and does not know the one before. */
+  /** The last batch that it has taken; null when it has taken none and does not know the batch before. */
   readonly lastRead: LogMark | null;
   /**
    * Takes records from `next` on, without waiting; everything before `end` has been read or does not exist.
@@ -28,11 +36,11 @@ export interface PartitionWorker {
   accept(records: readonly StreamRecord[], end: number, batches?: readonly LogMark[]): void;
   /** Finishes what must be finished, within `budgetMs`, then ends. */
   drain(budgetMs: number): Promise<void>;
-  /** The partition is not ours any more: nothing is written or committed after this. */
+  /** The partition is not assigned here any more: after this nothing is written or committed. */
   end(): void;
 }
 
-/** Why partitions stand or do not go on, by `topic/partition`; empty when all of them work. */
+/** Why partitions stand or do not go on, by `topic/partition`; empty when all work. */
 export function hindrancesOf(
   partitions: Iterable<{ readonly log: { topic: string; partition: number }; readonly worker: PartitionWorker }>,
 ): Map<string, string> {

@@ -9,7 +9,9 @@ import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { Standstill } from './standstill.ts';
 
-/** Large enough to pipeline a store's calls, small enough to be repeated whole after a fault. */
+/**
+ * Large enough to send a store's calls one after the other without waiting, small enough to be repeated after a fault.
+ */
 const BATCH_RECORDS_MAX = 1_000;
 /** Fetching pauses when this many batches wait. */
 const BATCHES_WAITING_MAX = 4;
@@ -21,12 +23,12 @@ export interface RecordPartitionOptions extends Reports {
   waits?: { attempt: Waits; standstill: Waits };
 }
 
-/** Whether the log has this very batch; null when it has none at its place any more, which proves nothing. */
+/** Whether the log has exactly this batch. Null when nothing is at its place any more, which proves nothing. */
 async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
   if (mark.base < log.start) return null;
   try {
     const found = await log.batchAt(mark.base);
-    // Retention goes on behind an assignment: what it took meanwhile was not lost.
+    // Retention continues after an assignment. What it took meanwhile is no sign of a lost log.
     if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
     return found.base > mark.base ? null : isSameMark(found, mark);
   } catch (cause) {
@@ -34,7 +36,7 @@ async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | nul
   }
 }
 
-/** One partition of a record consumer: batches in order, one at a time, committed when they are done. */
+/** One partition of a record consumer. It handles batches in order, one at a time, and commits each when it is done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #ownership: Ownership;
@@ -44,9 +46,15 @@ export class RecordPartition implements PartitionWorker {
   #next: number;
   #done: number;
   #committed: number;
-  /** Batches that have ended and are not committed, because work of theirs, or of one before them, goes on. */
+  /**
+   * Batches that have ended and are not committed, because their own work, or the work of an earlier one, still goes
+   * on.
+   */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
-  /** The batch whose handler has told last that work of former batches is done, and nobody has asked since what is left. */
+  /**
+   * The batch whose handler last reported that work of earlier batches is done, until the handler is asked what is
+   * left.
+   */
   #told: BatchPosition | null = null;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
@@ -55,7 +63,7 @@ export class RecordPartition implements PartitionWorker {
   #paused = false;
   #healthy = true;
   #revoked = false;
-  /** The handler has not said yet where to start. */
+  /** True until the handler has said where to start. */
   #starting = false;
 
   constructor(options: RecordPartitionOptions) {
@@ -123,7 +131,7 @@ export class RecordPartition implements PartitionWorker {
 
   async drain(budgetMs: number): Promise<void> {
     this.#draining = true;
-    // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
+    // A partition that stands would do so for the whole budget, and one that has not started has nothing to finish.
     if (this.#working !== null && this.#healthy && !this.#starting) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
@@ -134,11 +142,14 @@ export class RecordPartition implements PartitionWorker {
     this.#ownership.end();
     this.#queue = [];
     const { log, handler } = this.#options;
-    // The last batch may still be ending: the handler is told when nothing of it runs here any more.
+    // The last batch may still be ending. The handler is called when nothing of it runs here any more.
     void (this.#working ?? Promise.resolve()).then(() => handler.onRevoke?.(log.topic, log.partition));
   }
 
-  /** Asked here and not while the group is joined: a store that is down must not keep the group from its heartbeats. */
+  /**
+   * Asked here, and not while the member joins the group: a store that is down must not keep the member from its
+   * heartbeats.
+   */
   async #start(): Promise<void> {
     const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, start: logStart } = log;
@@ -162,7 +173,7 @@ export class RecordPartition implements PartitionWorker {
         this.#ownership.retry(ask, (error) => {
           if (!(error instanceof RetryableFault)) return false;
           metrics.retry(topic, 'assign');
-          // Asked for as long as it takes: the same reason again is no news.
+          // Repeated for as long as it takes. The same reason is logged only once.
           if (error.message !== told) logger?.warn({ error, topic, partition }, 'where to start is asked again');
           told = error.message;
           return true;
@@ -170,7 +181,7 @@ export class RecordPartition implements PartitionWorker {
       const start = await this.#insist(askInTime);
       this.#next = start;
       this.#done = start;
-      // Read again from further back: the mark of the commit stands behind what comes first.
+      // Reading starts further back, so the mark of the commit comes after what is read first.
       if (start < committed) this.#trail = new MarkTrail(null);
       this.#paused = false;
       log.seek(start);
@@ -220,8 +231,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   /**
-   * Does the work until no fault stops it: the partition stands after one, and the same work is tried again seldom. What
-   * came while it stood was not taken, and is read again.
+   * Repeats the work until it succeeds. After a fault the partition stands, and the same work is tried again now and
+   * then. Records that came meanwhile were not taken, and are read again.
    * @throws OwnershipOver
    */
   async #insist<T>(work: () => Promise<T>): Promise<T> {
@@ -260,7 +271,7 @@ export class RecordPartition implements PartitionWorker {
     this.#ownership.check();
   }
 
-  /** Commits never go back: after a rewind nothing is committed before the offset that already is. */
+  /** Commits never go back: after a rewind nothing is committed before the offset that is committed already. */
   async #commit(position: BatchPosition) {
     this.#told = null;
     const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;

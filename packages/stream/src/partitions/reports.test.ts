@@ -58,7 +58,7 @@ function openBlockPartition(
 describe('what a partition tells', () => {
   afterEach(() => void vi.useRealTimers());
 
-  it('is one line for all dead letters of a block, which holds nothing of the records', async () => {
+  it('is one line for all dead letters of a block, without any content of the records', async () => {
     const { logger, lines, text } = openLines();
     const worker = openBlockPartition(new TokenStore(), logger, { rowsMax: 4 });
     worker.accept(toRecords(['row', 'poison of somebody', 'refuse this', 'row']), 11);
@@ -132,7 +132,7 @@ describe('what a partition tells', () => {
     }
   });
 
-  it('is why it cannot start yet, once for each reason, and every attempt in the counter', async () => {
+  it('is why it cannot start yet, once for each reason, while the counter counts every attempt', async () => {
     const { logger, lines } = openLines();
     const metrics = createMetrics('test');
     const reasons = ['no epoch', 'no epoch', 'no connection'];

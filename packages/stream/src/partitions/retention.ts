@@ -1,10 +1,10 @@
 const HOUR_MS = 3_600_000;
-/** With less than a day left somebody has to be woken: mending a store may take a night and a morning. */
+/** With less than a day left somebody must be alerted: repairing a store may take a night and a morning. */
 export const ALARM_HOURS = 24;
 
 /**
- * Hours until retention may take a record; negative when it may have gone already. To the tenth: Kafka deletes whole
- * segments, so a record goes some hours later than that, never before. By the clock of the day, as retention is.
+ * Hours until retention may take a record; negative when that time has passed. To one decimal: Kafka deletes whole
+ * segments, so a record disappears some hours later than that, never earlier. By the wall clock, as retention is.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
   const goneAtMs = timestampMs + retentionMs;

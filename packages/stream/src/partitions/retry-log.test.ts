@@ -58,7 +58,7 @@ describe.each(['writer', 'handler'] as const)('a %s whose store refuses every pa
 });
 
 describe('a store that refuses again after it has worked for a while', () => {
-  it('is told of at once', async () => {
+  it('is logged at once', async () => {
     const { state, lines, consumer } = await openBench('writer');
     await until('a line', () => lines.length === 1);
     vi.advanceTimersByTime(60_000);
@@ -70,7 +70,7 @@ describe('a store that refuses again after it has worked for a while', () => {
   });
 });
 
-it('tells the first of many failed attempts at once and the others ever more seldom, but never stops', () => {
+it('logs the first failed attempt at once and the others less and less often, but never stops', () => {
   const notice = new RetryNotice();
   const told: number[] = [];
   // A day of attempts, one in five seconds.

@@ -1,18 +1,21 @@
 import type { Logger } from '@playline/runtime';
 
-/** First distance between two lines about the same attempts; doubled up to the last. */
+/** First time between two lines about the same attempts; it doubles up to the last. */
 const DISTANCE_MIN_MS = 1_000;
-/** Six lines an hour: enough for whoever looks, and a night of them can still be read. */
+/** Six lines an hour: enough to follow, and a whole night of them can still be read. */
 const DISTANCE_MAX_MS = 600_000;
 
-/** Decides when attempts that fail again and again are told: the first at once, then at growing distances. */
+/** Decides when repeated failures are logged: the first at once, then at growing intervals. */
 export class RetryNotice {
   #attempts = 0;
   #sinceMs = 0;
   #dueMs = 0;
   #distanceMs = DISTANCE_MIN_MS;
 
-  /** Counts a failed attempt. @returns how many there were and for how long, when it is time for a line; else null */
+  /**
+   * Counts a failed attempt.
+   * @returns how many there were and for how long when it is time for a line; else null
+   */
   next(): { attempts: number; forSeconds: number } | null {
     const nowMs = performance.now();
     if (this.#attempts++ === 0) this.#sinceMs = nowMs;
@@ -23,9 +26,12 @@ export class RetryNotice {
   }
 }
 
-/** Longer than the longest wait between two attempts: what failed before that is another story, and is told at once. */
+/**
+ * Longer than the longest wait between two attempts. A failure after such a pause is a new incident, and is logged at
+ * once.
+ */
 const STORY_END_MS = 60_000;
-/** Reasons that hold numbers of their own could otherwise be kept for ever. */
+/** Reasons with changing texts could otherwise be kept for ever. */
 const STORIES_MAX = 100;
 
 interface Story {
@@ -40,17 +46,17 @@ export interface FailedAttempt {
   readonly partition: number;
   readonly level: 'warn' | 'error';
   readonly error: unknown;
-  /** What else the line says, of the partition that it names. */
+  /** Further fields of the line, about the partition that it names. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 const toReason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-/** Of lines that differ in numbers only (offsets, ports, durations) one is enough. */
+/** Lines that differ in numbers only (offsets, ports, durations) count as the same. */
 const toShape = (text: string) => text.replace(/\d+/g, '#');
 
 /**
- * Lines about attempts that fail, of all partitions of a process together: a store that refuses one of them refuses the
- * others, and a person reads the reason once. The first line comes at once, then counts at distances that grow.
+ * Logs failed attempts of all partitions of a process together: a store that refuses one partition refuses the others
+ * too, and a person needs to read the reason once. The first line comes at once, then counts at growing intervals.
  */
 export class RetryLog {
   readonly #logger: Logger;
@@ -67,7 +73,7 @@ export class RetryLog {
     const told = story.notice.next();
     if (told === null) return;
     this.#logger[level]({ ...told, partitions: story.partitions.size, topic, partition, ...fields, reason }, message);
-    // Where it came from is for whoever asks for it.
+    // The stack is logged at level debug only.
     this.#logger.debug({ error, topic, partition }, message);
   }
 
@@ -85,7 +91,7 @@ export class RetryLog {
 
 const logs = new WeakMap<Logger, RetryLog>();
 
-/** The one of a logger; null where nothing is logged. */
+/** The log of retries that belongs to a logger; null when nothing is logged. */
 export function retryLogOf(logger: Logger | undefined): RetryLog | null {
   if (logger === undefined) return null;
   const log = logs.get(logger) ?? new RetryLog(logger);

@@ -4,12 +4,12 @@ import { createOwnedPartition, type OwnedPartition, stopPartition } from './owne
 import { Ownership } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 
-/** The log is not the one whose offset was committed, or lacks records that nobody has read. */
+/** The log is not the one whose offset was committed, or it lacks records that nobody has read. */
 export class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
 }
 
-/** What happened, and the one command that decides, in a sentence for whoever is woken by it. */
+/** What happened, and the one command that decides, as a sentence for the operator who is alerted. */
 export function toRefusal(
   at: { topic: string; partition: number; committed: number; groupId: string },
   finding: Finding,
@@ -21,7 +21,7 @@ export function toRefusal(
   );
 }
 
-/** A partition that is ours and is not read, because going on would skip or double records in silence. */
+/** A partition that is assigned here but not read, because going on would silently skip or double records. */
 export class StandingPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;
@@ -51,7 +51,7 @@ export class StandingPartition implements PartitionWorker {
     return this.#committed;
   }
 
-  /** Ends with the ownership; for whoever waits beside it. */
+  /** Aborted when the ownership ends. */
   get signal(): AbortSignal {
     return this.#ownership.signal;
   }

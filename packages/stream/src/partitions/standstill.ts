@@ -2,13 +2,13 @@ import { type OwnedPartition, stopPartition } from './owned-partition.ts';
 import type { Waits } from './ownership.ts';
 
 /**
- * Half a minute first, because the likeliest mend is a migration that is under way. Then ever longer, up to ten
- * minutes, because what is left needs a person. An attempt costs one refused insert, and the log keeps its records for
+ * Half a minute first, because most often a migration is under way and will help. Then longer and longer, up to ten
+ * minutes, because otherwise a person is needed. An attempt costs one refused insert, and the log keeps its records for
  * days.
  */
 const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
-/** A partition that stands after a fault that does not pass. It is tried again by itself, seldom, until it goes on. */
+/** A partition that stands after a fault that waiting does not end. It tries again now and then, until it goes on. */
 export class Standstill {
   readonly #owned: OwnedPartition;
   readonly #waits: Waits;
@@ -22,7 +22,7 @@ export class Standstill {
     this.#waitMs = waits.minMs;
   }
 
-  /** Says loudly that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
+  /** Logs that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
   async wait(offset: number, error: unknown): Promise<void> {
     const release = stopPartition(this.#owned, offset, error);
     this.#release?.();
@@ -32,7 +32,7 @@ export class Standstill {
     await this.#owned.ownership.pause(waitMs);
   }
 
-  /** What it stood at has been done: it goes on. */
+  /** The step that had failed has succeeded: the partition goes on. */
   end(offset: number): void {
     const { log, logger } = this.#owned;
     this.#release?.();

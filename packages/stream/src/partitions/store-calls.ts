@@ -2,20 +2,20 @@ import { StoreFault } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 
-/** Calls of a store of rows: counted, and their faults told as block consumers understand them. */
+/** Counts calls of a store of rows, and turns their faults into those that block consumers understand. */
 export interface StoreCalls {
   /** Runs an insert. @param rows counted once the store has acknowledged them */
   insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
-  /** Runs a question. */
+  /** Runs a query. */
   ask<T>(table: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** From a small block on a calm engine to one that waits for merges. */
+/** From a small block on an idle engine to one that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Counts rows, inserts, their time and faults by table. A `StoreFault` comes out as what the block protocol makes of it:
- * tried again, tried again with fewer rows, or as it is, which stops the partition.
+ * Counts rows, inserts, their duration and their faults by table. A `StoreFault` becomes what the block protocol
+ * expects: try again, try again with fewer rows, or the fault itself, which stops the partition.
  * @param prefix before the names of the metrics: `event_writer` gives `event_writer_rows_total`
  */
 export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {

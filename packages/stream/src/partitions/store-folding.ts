@@ -7,14 +7,18 @@ export interface StoreFoldingOptions {
   readonly token: string;
   readonly triedBefore: boolean;
   readonly notes: NameNotes;
-  /** @throws RetryableFault when it is not known whether the rows stand, OversizeFault when there were too many */
+  /**
+   *
+   * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
+   */
   insert(rows: readonly number[], token: string): Promise<void>;
 }
 
 /**
- * Stores rows of a table that shows a row and its copies as one at any moment; called again until it resolves. Nothing
- * need be read: after a first attempt the rows go out under tokens that nobody has used, so an answer can only mean that
- * they stand. Refused for their size again and again they go in halves, then in quarters.
+ * Stores rows of a table that shows a row and its copies as one at any moment. Call it again until it resolves. Nothing
+ * needs to be read first: after a first attempt the rows are sent under tokens that nobody has used, so an
+ * acknowledgement can only mean that they are stored. If they are refused for their size again and again, they are sent
+ * in halves, then in quarters.
  * @throws RetryableFault to be called again
  */
 export async function storeFolding(options: StoreFoldingOptions): Promise<void> {

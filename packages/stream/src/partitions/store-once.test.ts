@@ -90,7 +90,7 @@ it('stores every row once, also when owners write at the same time and what they
   await fc.assert(property, { numRuns: 5_000 });
 });
 
-it('stores a row once whose own token is used up, also when two owners come to that at the same time', async () => {
+it('stores a row once although its own token is used up, also when two owners get there at the same time', async () => {
   const store = new TokenStore();
   const fatesLeft: Fate[] = ['forgotten'];
   store.onInsert = async () => fatesLeft.shift() ?? 'stored';
@@ -117,7 +117,7 @@ it('halves a block that is refused for its size until it fits, and asks for the 
   expect(store.asked.length).toBeLessThan(40);
 });
 
-it('refuses a table with several rows of one record: of those it could not tell which stand, and would lose the others', async () => {
+it('refuses a table with several rows for one record: it could not tell which of them are stored, and would lose the others', async () => {
   const standing: number[] = [];
   let inserts = 0;
   const attempt = (triedBefore: boolean) =>

@@ -1,27 +1,30 @@
 import { OversizeFault } from '../ports.ts';
 
 /**
- * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index,
- * and no record has two rows in a table: what stands is told by offsets.
+ * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index.
+ * No record has two rows in one table, so offsets tell which rows are stored.
  */
 export interface TokenRows {
   readonly count: number;
   /** Offset of the record that the row came from. */
   offsetOf(row: number): number;
-  /** The part of the table that the row goes to: the store remembers a token for each part by itself. */
+  /** The part of the table that the row belongs to: the store remembers tokens separately for each part. */
   partOf(row: number): number;
   /**
    * Inserts the rows, unless the store remembers the token.
-   * @throws RetryableFault when it is not known whether the rows stand, OversizeFault when there were too many
+   * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
    */
   insert(rows: readonly number[], token: string): Promise<void>;
-  /** Which offsets have a row in the table; asked about these rows only. @throws RetryableFault */
+  /**
+   * Which offsets have a row in the table. Only asked about these rows.
+   * @throws RetryableFault
+   */
   storedOffsets(rows: readonly number[]): Promise<ReadonlySet<number>>;
 }
 
-/** What this owner has learnt about the names of a block; one for a block, kept from attempt to attempt. */
+/** What this owner has learned about the tokens of a block; one for each block, kept between attempts. */
 export interface NameNotes {
-  /** Tokens that the store surely remembers: whoever else sends rows under them is too late. */
+  /** Tokens that the store certainly remembers: rows that anybody else sends under them are dropped. */
   readonly closed: Set<string>;
   /** How often an insert under a token was refused for its size. */
   readonly refusals: Map<string, number>;
@@ -34,16 +37,16 @@ export interface StoreOnceOptions {
   /** Offsets of the block, `end` exclusive. */
   readonly start: number;
   readonly end: number;
-  /** Names the rows of a range of offsets; the same for every owner. */
+  /** The token for the rows of a range of offsets; every owner computes the same. */
   tokenOf(start: number, end: number): string;
-  /** True when rows of the block may have been sent before, by this owner or an earlier one. */
+  /** True when this owner or an earlier one may have sent rows of the block before. */
   readonly triedBefore: boolean;
   readonly notes: NameNotes;
 }
 
 /**
- * So many refusals of one name are its size and not a moment's shortage: with the waits in between they take some three
- * seconds. Halving a block that would have fitted costs a few small inserts, no more.
+ * After this many refusals of one token, its size is the cause and not a moment's shortage: with the waits in between
+ * they take about three seconds. Halving a block that would have fitted only costs a few small inserts.
  */
 export const REFUSALS_MAX = 5;
 
@@ -71,11 +74,14 @@ export async function storeOnce(options: StoreOnceOptions): Promise<void> {
   await storeRest(options, await findMissing(rows, all), { start, end });
 }
 
-/** A record whose second row is lost would count as stored. @throws Error when two rows have the same offset */
+/**
+ * If two rows of one record shared an offset, a lost second row would count as stored.
+ * @throws Error when two rows have the same offset
+ */
 function checkOffsets({ count, offsetOf }: TokenRows): void {
   let last = -1;
   let row = 0;
-  // Nearly always in the order of the log, which needs no memory to check.
+  // Rows are nearly always in the order of the log, which can be checked without memory.
   for (; row < count; row++) {
     const offset = offsetOf(row);
     if (offset <= last) break;
@@ -116,8 +122,8 @@ async function storeRest(options: StoreOnceOptions, rest: readonly number[], ran
 }
 
 /**
- * Stores the row of a range that cannot be halved, whose token is used up: under further tokens, one after the other. They
- * are the same for every owner, as those before: under tokens of their own, two owners would store the row twice.
+ * Stores the row of a range that cannot be halved and whose token is used up, under further tokens, one after the
+ * other. Every owner uses the same further tokens: with tokens of their own, two owners would store the row twice.
  */
 async function storeUnderFurther(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   for (let missing = rest, further = 1; missing.length > 0; further++) {
@@ -126,7 +132,10 @@ async function storeUnderFurther(options: StoreOnceOptions, rest: readonly numbe
   }
 }
 
-/** Has the store remember the token, in each part that the rows go to; with all the rows unless they are too many. */
+/**
+ * Makes the store remember the token in each part that the rows belong to: by sending all rows, unless they are too
+ * many.
+ */
 async function close(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   const { rows, notes } = options;
   if (notes.closed.has(token)) return;
@@ -141,7 +150,10 @@ function insertNamed({ rows, notes }: StoreOnceOptions, asked: readonly number[]
   return countRefusal(notes, token, () => rows.insert(asked, token));
 }
 
-/** Runs an insert under a token and notes when it is refused for its size. @throws what the insert throws */
+/**
+ * Runs an insert under a token and notes it when the insert is refused for its size.
+ * @throws what the insert throws
+ */
 export async function countRefusal(notes: NameNotes, token: string, insert: () => Promise<void>): Promise<void> {
   try {
     await insert();

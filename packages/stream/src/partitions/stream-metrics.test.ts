@@ -14,7 +14,7 @@ async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
   return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));
 }
 
-it('tells the lag of the partitions assigned when it is read, and of no others', async () => {
+it('reports the lag of the partitions that are assigned when it is read, and of no others', async () => {
   const metrics = createMetrics('test');
   let readings: PartitionReading[] = [];
   let refreshed = 0;
@@ -54,7 +54,7 @@ it('tells how long the oldest write of a topic runs, and nothing of topics whose
   expect(await read(metrics, 'stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
 });
 
-it('tells a backlog while it stands, no lag when everything is stored, and nothing after the end', async () => {
+it('reports a backlog while there is one, a lag of 0 when everything is stored, and nothing after the end', async () => {
   const metrics = createMetrics('test');
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
@@ -73,7 +73,7 @@ it('tells a backlog while it stands, no lag when everything is stored, and nothi
   expect(await read(metrics, 'stream_lag_records')).toEqual([]);
 });
 
-it('tells the hours until retention may take what waits, of the partition that has the fewest', async () => {
+it('reports the hours until retention may take what waits, for the partition that has the fewest', async () => {
   const metrics = createMetrics('test');
   const hour = 3_600_000;
   const waitingFor = (hours: number | null) => (hours === null ? null : Date.now() - hours * hour);

@@ -3,23 +3,29 @@ import { hoursLeft } from './retention.ts';
 
 export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
-/** How one assigned partition stands right now. */
+/** The present state of one assigned partition. */
 export interface PartitionReading {
   readonly topic: string;
   readonly partition: number;
   /** Records between what is done and the end of the log. */
   readonly lag: number;
-  /** Since when its block is being written, by `performance.now()`, null when none is; absent where nothing writes blocks. */
+  /**
+   * Since when its block is being written, by `performance.now()`; null when none is, absent for workers without
+   * blocks.
+   */
   readonly writingSinceMs?: number | null;
-  /** Epoch milliseconds of the first record that is not written yet, null when none waits; absent where nothing writes. */
+  /**
+   * Epoch milliseconds of the first record that is not written yet; null when none waits, absent for workers without
+   * blocks.
+   */
   readonly oldestUnwrittenMs?: number | null;
   /** How long the log keeps its records; null while that is not known, and when it keeps them for ever. */
   readonly retentionMs?: number | null;
 }
 
-/** A running consumer, as its metrics see it. */
+/** A running consumer, as far as its metrics need it. */
 export interface ReadingSource {
-  /** Learns what the next `readings` need, within a bound; never throws. */
+  /** Updates what the next `readings` need, within a bound; never throws. */
   refresh?(): Promise<void>;
   /** The partitions assigned now, and no others. */
   readings(): readonly PartitionReading[];
@@ -30,7 +36,7 @@ export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
   block(topic: string, result: 'written' | 'recovered' | 'fenced'): void;
   retry(topic: string, step: RetryStep): void;
-  /** Offsets that the log did not have any more, or never had. */
+  /** Offsets that the log no longer had, or never had. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
   /** Asks this consumer whenever the metrics are read. @returns a call that ends it */
@@ -46,7 +52,7 @@ const NO_METRICS: StreamMetrics = {
   stopped: nothing,
   watch: () => nothing,
 };
-/** Several consumers of a service share its registry, and a registry takes a name once. */
+/** Consumers of one service share its registry, which accepts each name once. */
 const known = new WeakMap<Metrics, StreamMetrics>();
 
 export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics {
@@ -81,7 +87,10 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   return created;
 }
 
-/** Computed when they are read: a value set on receipt stays after the backlog, or the partition, is gone. */
+/**
+ * Computed when metrics are read: a value that was set on receipt would stay after the backlog, or the partition, is
+ * gone.
+ */
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
@@ -124,7 +133,7 @@ function oldestWrites(readings: readonly PartitionReading[]): Map<string, number
   return oldest;
 }
 
-/** Hours by topic, of the partition that has the fewest; the whole retention where nothing waits. */
+/** For each topic the hours of the partition that has the fewest; the whole retention where nothing waits. */
 function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, number> {
   const least = new Map<string, number>();
   for (const { topic, oldestUnwrittenMs, retentionMs } of readings) {

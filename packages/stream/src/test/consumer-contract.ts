@@ -40,7 +40,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
     });
     afterAll(() => harness.close());
 
-    it('writes every record once, and commits behind the last', async () => {
+    it('writes every record once, and commits the offset after the last', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const groupId = `${topic}-group`;
       const expected = await fill(harness, topic, numbers(400));
@@ -78,7 +78,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('takes records that cannot be read to the dead letters as they were, and moves on', async () => {
+    it('publishes unreadable records to the dead letters as they were, and goes on', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const poison = Buffer.from('poison \u0000 ÿ');
@@ -127,7 +127,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('stops one partition on a fault that does not pass, and no other', async () => {
+    it('stops one partition on a fault that waiting does not end, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const store = new TokenStore();
       store.onWrite = ({ partition }, moment) => {
@@ -143,7 +143,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
     });
 
-    it('hands records over in order, one batch at a time per partition, each batch again until it is done', async () => {
+    it('delivers records in order, one batch at a time for each partition, and each batch again until it is done', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const seen: string[] = [];
       const running = new Set<number>();
@@ -209,7 +209,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(commits).toEqual([...commits].sort((a, b) => a - b));
     });
 
-    it('commits no batch whose work goes on, goes on with those behind it, and hands it over again after a restart', async () => {
+    it('commits no batch whose work goes on, delivers the batches after it, and delivers it again after a restart', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
@@ -247,7 +247,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       await second.close();
     });
 
-    it('commits what is done when its work ends, though no batch comes any more', async () => {
+    it('commits a batch when its work ends, even if no further batch comes', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       let unfinished: number | null = 0;
@@ -268,7 +268,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       told[0]!();
     });
 
-    it('stops a record partition on a fault that does not pass, and no other', async () => {
+    it('stops a record partition on a fault that waiting does not end, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));
       const seen: string[] = [];

@@ -134,7 +134,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(found).toEqual(Array.from({ length: 60 }, (_, i) => i));
     });
 
-    it('counts the bytes it holds and lets go of all of them', async () => {
+    it('counts the bytes that it holds, and releases all of them', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const sent = send(harness.producer, [{ topic, key: null, value: Buffer.alloc(5_000) }]);
       expect(harness.producer.bytesHeld).toBeGreaterThanOrEqual(5_000);
@@ -142,7 +142,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('tells where a placed record stands, whatever else travels with it', async () => {
+    it('returns the place of a placed record, whatever else travels with it', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<unknown>[] = [];
       const placed: { value: string; place: Promise<RecordPlace> }[] = [];
@@ -166,7 +166,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('tells no place of a record that it could not store', async () => {
+    it('returns no place for a record that it could not store', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const placed = harness.producer.sendPlaced({ topic, key: null, value: randomBytes(40_000) });
       await expect(placed).rejects.toThrow();

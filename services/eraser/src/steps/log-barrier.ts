@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { deadLetterTopicOf, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
+import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
 import type { LogBounds, LogReader } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
@@ -45,7 +46,7 @@ const IDLE_LOOKS = 10;
 /** Erasures themselves, and what belongs to no player: who may use the service. */
 const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
-const LETTERS: readonly Topic[] = SOURCES.map(deadLetterTopicOf);
+const LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
 /** Every topic that may name a person, but for the requests of erasures themselves. */
 const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...LETTERS];
 

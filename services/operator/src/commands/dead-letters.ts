@@ -1,5 +1,5 @@
-import type { SchemaSource } from '@playline/contracts';
-import { allTopics } from '@playline/contracts';
+import { type SchemaSource, TOPICS } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import {
@@ -131,12 +131,10 @@ function check(action: string, { values, places }: Omit<Ask, 'action'>): Ask {
 
 /** Every dead-letter topic, or the one asked for. */
 function topicsOf({ values, places, context }: Work): string[] {
-  const known = allTopics()
-    .map(({ name }) => context.topicPrefix + name)
-    .filter((name) => name.endsWith('.dead'));
+  const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(places.map(({ topic }) => topic));
   const topic = textOf(values, 'topic');
-  if (topic !== undefined) wanted.add(`${context.topicPrefix}${topic}.dead`);
+  if (topic !== undefined) wanted.add(deadLetterTopicOf(context.topicPrefix + topic));
   for (const name of wanted)
     if (!known.includes(name)) throw new UsageError(`no dead letters are kept under '${name}'`);
   return wanted.size === 0 ? known : [...wanted];

@@ -1,10 +1,5 @@
-import {
-  deadLetterTopicOf,
-  type LogReader,
-  type PlacedRecord,
-  SETTLED_OFFSET,
-  type StreamRecord,
-} from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/errors';
+import { type LogReader, type PlacedRecord, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 
 /** Where a record stands. */
 export interface Place {

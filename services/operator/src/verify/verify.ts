@@ -1,7 +1,8 @@
 import type { SchemaSource } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
+import { deadLetterTopicOf } from '@playline/errors';
 import type { QueryRows } from '@playline/runtime';
-import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
+import type { GroupOffsets, LogReader } from '@playline/stream';
 import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { FLOWS } from './flows.ts';

@@ -1,7 +1,8 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { openFenceSet } from '@playline/erasure';
+import { deadLetterTopicOf } from '@playline/errors';
 import type { Closable, Logger, QueryRows } from '@playline/runtime';
-import { deadLetterTopicOf, type LogReader } from '@playline/stream';
+import type { LogReader } from '@playline/stream';
 import { type LiveHub, openLiveHub } from './hub.ts';
 import { createViewFences } from './view-fences.ts';
 

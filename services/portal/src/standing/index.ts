@@ -1,5 +1,6 @@
 import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf, type LogReader, type StreamRecord } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/errors';
+import type { LogReader, StreamRecord } from '@playline/stream';
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
 import { countOpenLetters, type OpenLetters } from './open-letters.ts';

@@ -1,4 +1,5 @@
-import { deadLetterTopicOf, type LogReader, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/errors';
+import { type LogReader, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 
 /** Records that could not be processed, and that nobody has replayed or dropped. */
 export interface OpenLetters {

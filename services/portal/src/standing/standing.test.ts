@@ -1,5 +1,5 @@
 import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/errors';
 import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';

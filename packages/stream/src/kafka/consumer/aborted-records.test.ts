@@ -7,7 +7,7 @@ import type { FetchedRecord } from './record-decoding.ts';
 const require = createRequire(import.meta.url);
 const Batch = require('kafkajs/src/consumer/batch');
 
-/** One entry of a log: a record, or a marker that ends what its producer has begun. */
+/** One entry of a log: a record, or a marker that commits or aborts its producer's transaction. */
 interface Entry {
   readonly producer: number;
   readonly kind: 'record' | 'commit' | 'abort';
@@ -25,7 +25,10 @@ const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => 
   batchContext: { producerId: String(producer), inTransaction: true },
 });
 
-/** What brokers answer from an offset on, and which offsets of it count: all transactions are decided in the end. */
+/**
+ * What brokers answer from an offset on, and which of those offsets must be delivered. In the end every transaction is
+ * committed or aborted.
+ */
 function createLog(given: readonly Entry[], from: number) {
   const entries = [...given, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
   const open = new Map<number, number[]>();
@@ -39,7 +42,7 @@ function createLog(given: readonly Entry[], from: number) {
     if (kind === 'abort' && own.length > 0)
       aborted.push({ producerId: String(producer), firstOffset: String(own[0]), end: offset });
   }
-  // In the order of their ends, as the index of a log has them.
+  // In the order of their ends, as the log's index of aborted transactions lists them.
   const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);
   const messages = entries.map(toFetched).slice(from);
   const expected = committed.filter((offset) => offset >= from).toSorted((a, b) => a - b);
@@ -63,7 +66,7 @@ describe('a fetched answer', () => {
     fc.assert(property, { numRuns: 500 });
   });
 
-  it('gives others when kafkajs is left to itself: the test above can fail, and the change is needed', () => {
+  it('gives other records when kafkajs is left unchanged: the test above can fail, and the change is needed', () => {
     const property = fc.property(logs, ([entries, from]) => {
       const { fetched, expected } = createLog(entries, from);
       expect(readOffsets(fetched, from)).toEqual(expected);
@@ -71,7 +74,7 @@ describe('a fetched answer', () => {
     expect(() => fc.assert(property, { numRuns: 500 })).toThrow('Property failed');
   });
 
-  it('counts what was aborted as read', () => {
+  it('counts aborted records as read', () => {
     const { fetched } = createLog([{ producer: 0, kind: 'record' }], 0);
     leaveOutAborted(fetched);
     const batch = new Batch('topic', '0', { partition: 0, highWatermark: '99', ...fetched });

@@ -1,25 +1,26 @@
 /**
- * Leaves records of aborted transactions out of a fetched answer. kafkajs 2.2.4 does it wrongly where such transactions
- * overlap: it takes the list of them as ordered by first offset, while brokers order it by end, and it enters one of them
- * a record. Records that were undone are then handed over, and records of the producer's next transaction may be dropped.
+ * Leaves records of aborted transactions out of a fetched answer. kafkajs 2.2.4 gets this wrong when such transactions
+ * overlap. It takes the list of them as ordered by first offset, but brokers order it by end, and it moves to the next
+ * entry record by record. Then it delivers records of aborted transactions, and may drop records of the producer's next
+ * transaction.
  */
 import type { FetchedRecord } from './record-decoding.ts';
 
-/** What is used of one partition of an answer. */
+/** The members of a fetched partition that are used here. */
 export interface FetchedTransactions {
-  /** Those that lie in the answer in part; in any order. */
+  /** Aborted transactions with records in this answer, in any order. */
   abortedTransactions: { producerId: string; firstOffset: string }[] | null;
-  /** Records of our format; older ones know no transactions. */
+  /** Records of format 2; older formats have no transactions. */
   readonly messages: readonly unknown[];
 }
 
-/** Second half of a marker's key: what became of the transaction. */
+/** Second half of a marker's key when the transaction was aborted. */
 const ABORT = 0;
 const isAbortMarker = ({ key }: FetchedRecord) => key !== null && key.length >= 4 && key.readInt16BE(2) === ABORT;
 
 /**
- * Makes what was undone look like markers, which kafkajs passes over and counts as read, and leaves it no list to go wrong
- * by.
+ * Makes aborted records look like markers, which kafkajs skips but counts as read. Empties the list of aborted
+ * transactions, so that kafkajs has nothing to get wrong.
  */
 export function leaveOutAborted(fetched: FetchedTransactions): void {
   const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));

@@ -35,7 +35,7 @@ consumerContract('kafka', async () => {
   };
 });
 
-it('hands partitions over without writing any block twice when members come and go in peace', async () => {
+it('hands partitions over without writing any block twice when members join and leave in an orderly way', async () => {
   const fixture = await openKafkaFixture();
   const { brokers } = fixture;
   const producer = await openProducer({ brokers, clientId: 'test' });
@@ -94,7 +94,7 @@ it('starts while no broker answers, and says that it is not ready', async () => 
   await producer.close();
 });
 
-it('tells the lag of a partition that is paused, and none when everything up to a marker is stored', async () => {
+it('reports the lag of a paused partition, and none when everything up to a marker is stored', async () => {
   const fixture = await openKafkaFixture();
   const { brokers } = fixture;
   const topic = await fixture.createTopic({ partitions: 1 });

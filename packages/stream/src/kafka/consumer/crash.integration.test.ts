@@ -12,12 +12,12 @@ import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
 import type { WriterProcessSettings } from '../test/writer-process.ts';
 
 const SCRIPT = fileURLToPath(new URL('../test/writer-process.ts', import.meta.url));
-/** The shortest that brokers of the local stack allow: a killed member is replaced after it. */
+/** The shortest that brokers of the local stack allow. A killed member is replaced after this time. */
 const SESSION_TIMEOUT_MS = 1_000;
 const RECORDS = 12_000;
 const CYCLES = 3;
 
-/** How tests cut a writer off: random moments, because the steps between are short. */
+/** Writers are killed at random moments, because the steps between two kills are short. */
 const randomMs = (min: number, max: number) => min + Math.random() * (max - min);
 
 describe('a writer that is cut off', () => {
@@ -79,12 +79,15 @@ describe('a writer that is cut off', () => {
     await gone;
   }
 
-  /** Kills one writer after the other. @returns how often */
+  /**
+   * Kills one writer after the other.
+   * @returns how many it killed
+   */
   async function killRepeatedly(start: () => Promise<ChildProcess>, times: number): Promise<number> {
     for (let cut = 0; cut < times; cut++) {
       const before = (await table.count()).rows;
       const writer = await start();
-      // in the midst of its work, however slow the machine is
+      // In the middle of its work, however slow the machine is.
       await until('progress', async () => (await table.count()).rows > before);
       await delay(randomMs(0, 200));
       await kill(writer);

@@ -17,13 +17,13 @@ describe('a fetch', () => {
   });
   afterEach(() => void vi.useRealTimers());
 
-  it('waits until the heartbeat that is due next while nothing comes, and never so long that it comes late', () => {
+  it('waits until the next heartbeat while nothing comes, and never delays the heartbeat', () => {
     expect(pace.waitMs(calm)).toBe(920);
     expect(pace.waitMs({ ...calm, heartbeatInMs: 0.5 })).toBe(BUSY_WAIT_MS);
     expect(pace.waitMs({ ...calm, heartbeatInMs: -5_000 })).toBe(BUSY_WAIT_MS);
   });
 
-  it('waits shortly for two seconds behind anything that came, and behind anything that was paused', () => {
+  it('waits only briefly for two seconds after a record came or a partition was paused', () => {
     pace.fetched(batchesOf(1));
     vi.advanceTimersByTime(1_900);
     pace.fetched(batchesOf(0));
@@ -50,7 +50,7 @@ describe('a fetch', () => {
     expect(pace.waitMs(calm)).toBe(3_000);
   });
 
-  it('waits until the next heartbeat alone for ten seconds behind a rebalance, since another one often follows', () => {
+  it('waits only until the next heartbeat for ten seconds after a rebalance, since another one often follows', () => {
     vi.advanceTimersByTime(10_000);
     pace.joined();
     expect(pace.waitMs(calm)).toBe(920);
@@ -58,7 +58,7 @@ describe('a fetch', () => {
     expect(pace.waitMs(calm)).toBe(3_000);
   });
 
-  it('brings what it has found, its fault, and nothing once all are ended', async () => {
+  it('returns its records or its fault, and nothing once all fetches are ended', async () => {
     const batches = batchesOf(1);
     expect(await pace.until(Promise.resolve(batches))).toBe(batches);
     await expect(pace.until(Promise.reject(new Error('refused')))).rejects.toThrow('refused');

@@ -10,18 +10,18 @@
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
-/** With every partition paused the fetch loop, and so the heartbeat, sleeps this long. */
+/** While every partition is paused the fetch loop sleeps this long, and the heartbeat with it. */
 export const BUSY_WAIT_MS = 150;
-/** Nothing came and nothing was paused for so long: at rest. */
+/** A member counts as idle when nothing came and nothing was paused for this long. */
 const AT_REST_AFTER_MS = 2_000;
-/** And at rest for so long: the next record is not expected soon, and a rebalance hurts nobody. */
+/** When nothing came for this long, no record is expected soon, and a later rebalance does no harm. */
 const ASLEEP_AFTER_MS = 10_000;
-/** How long a fetch waits then, and at most this part of the session, so that three heartbeats fit in it. */
+/** A fetch then waits this long, but at most this part of the session, so that three heartbeats fit into it. */
 const ASLEEP_WAIT_MS = 3_000;
 const ASLEEP_SESSION_PART = 0.3;
-/** A fetch that lasts until the heartbeat comes back when it is due, and not just before. */
+/** A fetch that waits until the heartbeat should return when the heartbeat is due, and not just before. */
 const BEHIND_HEARTBEAT_MS = 20;
-/** Of kafkajs's two connections to each broker, the one for fetches. */
+/** kafkajs has two connections to each broker; this is the index of the one for fetches. */
 const FETCH_CONNECTION = 1;
 
 interface FetchConnection {
@@ -29,14 +29,14 @@ interface FetchConnection {
   rejectRequests(fault: Error): void;
 }
 
-/** What is used of kafkajs's cluster and missing in its types. */
+/** Members of kafkajs's cluster that its types lack. */
 interface FullCluster {
   readonly brokerPool: {
     readonly brokers: Readonly<Record<string, { connectionPool: { pool: readonly FetchConnection[] } }>>;
   };
 }
 
-/** The member stops: nobody wants what this fetch would bring. */
+/** The member stops, so the answer of this fetch is not needed any more. */
 export class FetchOver extends Error {
   override readonly name = 'FetchOver';
 }
@@ -52,12 +52,12 @@ export class FetchPace {
     this.#asleepWaitMs = Math.min(ASLEEP_WAIT_MS, sessionTimeoutMs * ASLEEP_SESSION_PART);
   }
 
-  /** Told of each rebalance: another one often follows. */
+  /** Called at each rebalance: another one often follows. */
   joined(): void {
     this.#joinedAtMs = performance.now();
   }
 
-  /** Told of what each fetch has brought. */
+  /** Called with what each fetch has brought. */
   fetched(batches: readonly FetchedBatch[]): void {
     if (batches.some(({ rawMessages }) => (rawMessages.batches?.length ?? 0) > 0)) this.#workedAtMs = performance.now();
   }
@@ -72,7 +72,7 @@ export class FetchPace {
     return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isAsleep ? Math.floor(this.#asleepWaitMs) : 0);
   }
 
-  /** What the fetch brings, or nothing when all are ended first. */
+  /** Resolves to what the fetch brings, or to nothing when `endAll` comes first. */
   async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
     const over = Promise.withResolvers<FetchedBatch[]>();
     const end = () => over.resolve([]);
@@ -85,8 +85,9 @@ export class FetchPace {
   }
 
   /**
-   * Ends every fetch that waits, once kafkajs has been told to stop and begins no other: it would wait for them, and
-   * so would its connections. What still comes on those goes unread, and they are closed next.
+   * Ends every fetch that is waiting. Called after kafkajs was told to stop, so it starts no other. Otherwise kafkajs,
+   * and its connections, would wait for these fetches. Their answers are not read any more, and the connections are
+   * closed next.
    */
   endAll(given: Cluster): void {
     for (const end of this.#waiting) end();

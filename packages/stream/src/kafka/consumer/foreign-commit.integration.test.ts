@@ -55,7 +55,7 @@ async function openBench(unread: number) {
 }
 const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
-it('an offset that a tool has moved forward is not read on from until somebody decides, and then nothing is missed or doubled', async () => {
+it('an offset that a tool has moved forward is not used until an operator decides, and then nothing is missed or doubled', async () => {
   const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(60);
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
   expect((await look()).finding).toMatchObject({ kind: 'foreign' });
@@ -70,7 +70,7 @@ it('an offset that a tool has moved forward is not read on from until somebody d
   expect((await look()).finding).toEqual({ kind: 'intact' });
 });
 
-it('a group in whose way nothing stands is moved while it has no members, and reads again without a second row', async () => {
+it('a group without members can be moved by a command, and reads again without storing a row twice', async () => {
   const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(30);
   const consumer = await open();
   await until('the commit', async () => (await committed()) === 80);

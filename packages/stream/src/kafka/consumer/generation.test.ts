@@ -18,7 +18,7 @@ const present: Coordinator = {
   }),
 };
 
-it('asks the coordinator of the moment where to start, not the one through which it joined', async () => {
+it('asks the present coordinator where to start, not the one through which it joined', async () => {
   const group = {
     offsetManager: { getCoordinator: async () => moved },
     assigned: () => [{ topic: 't', partitions: [0] }],

@@ -6,7 +6,7 @@ import { Fenced, type LogPartition } from '../../partitions/log-partition.ts';
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-/** All of them say that the partition may belong to someone else by now. */
+/** Each of these errors says that the partition may belong to another member by now. */
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
 const ASK_AGAIN_MS = 200;
 
@@ -15,7 +15,7 @@ function toFence(fault: unknown): unknown {
   return FENCES.has(type) ? new Fenced(type) : fault;
 }
 
-/** What it takes to look at assigned partitions. */
+/** What is needed to examine assigned partitions. */
 interface Looking {
   readonly groupId: string;
   readonly view: LogView;
@@ -29,7 +29,8 @@ function createLogPartition(
   { topicId, ...at }: Committed & { topicId: string | null },
 ): LogPartition {
   const { topic, partition, start } = at;
-  // Held on to: it belongs to one generation, while the group's own commit would use whichever is current.
+  // Kept in a variable: this object belongs to one generation of the group, while the group's own commit method uses
+  // whichever is current.
   const offsets = group.offsetManager;
   return {
     ...at,
@@ -64,7 +65,10 @@ async function judge(log: LogPartition, end: number): Promise<Finding> {
   return judgeLog(read, { start, end, found });
 }
 
-/** Reads what is committed for partitions of a member, and what the log says of it. @throws Error to be asked again */
+/**
+ * Reads what is committed for partitions of a member, and what the log says of that.
+ * @throws Error when it must be asked again
+ */
 export async function examinePartitions(
   group: ConsumerGroup,
   { groupId, view }: Looking,
@@ -75,11 +79,13 @@ export async function examinePartitions(
     topic,
     partitions: partitions.map((partition) => ({ partition })),
   }));
-  // First of all: what is asked for by name behind this may be of a later topic, and is then refused when it is fetched.
+  // Read first of all: if the topic is replaced after this, what is asked by name below may be about the new topic, and
+  // then the fetch by this id is refused.
   const topicIds = new Map<string, string | null>();
   for (const { topic, partitions } of asked)
     topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
-  // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have moved since the group was joined.
+  // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have changed since the member
+  // joined.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
   for (const { topic, partitions: found } of responses) {
@@ -103,7 +109,8 @@ export async function examinePartitions(
 
 /**
  * Reads what is committed for the partitions just assigned, until it succeeds: starting anywhere else would skip or
- * repeat records. A member that cannot ask for longer than its session is replaced by another, which asks itself.
+ * repeat records. If a member cannot ask for longer than its session lasts, the group gives its partitions to another
+ * member, which asks itself.
  */
 export async function openGeneration(
   group: ConsumerGroup,

@@ -1,16 +1,18 @@
 import type { KafkaSecurity, Logger, Metrics } from '@playline/runtime';
 
-/** What every consumer of a group is told. */
+/** Options of every consumer of a group. */
 export interface GroupOptions {
   brokers: readonly string[];
-  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  /** TLS and login. Without it connections are not encrypted and nobody logs in. */
   security?: KafkaSecurity;
-  /** Told of every fault of a connection; it is made again by itself. */
+  /** Called with every fault of a connection; the client reconnects by itself. */
   onFault?: (fault: unknown) => void;
   groupId: string;
-  /** As they are called on the broker. */
+  /** Names on the broker. */
   topics: readonly string[];
-  /** A member that is silent for this long loses its partitions; half of it is the time a drain may take. */
+  /**
+   * A member that sends nothing for this long loses its partitions. Finishing its work on shutdown may take half of it.
+   */
   sessionTimeoutMs: number;
   /** Default: the group's id. */
   clientId?: string;

@@ -1,7 +1,7 @@
 import type { Logger } from '@playline/runtime';
 import { type logCreator, logLevel } from 'kafkajs';
 
-/** Lines of kafkajs in our log; what it calls information is of no use to an operator. */
+/** Writes log lines of kafkajs to our log. Its lines of level info do not help an operator, so they are left out. */
 export function createKafkaLogger(logger: Logger | undefined): logCreator {
   return () =>
     ({ level, log }) => {

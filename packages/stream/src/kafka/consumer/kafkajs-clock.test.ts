@@ -69,7 +69,7 @@ describe.each([
   });
 });
 
-it('looks at a connection when its first request is late and not before, and at none where nothing is under way', async () => {
+it('checks a connection when its first request is late and not before, and never checks one without requests', async () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue');
   const quiet = () => {};
   const queue = new RequestQueue({

@@ -31,13 +31,13 @@ interface RequestQueue {
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as Heartbeating;
 const originalHeartbeat = groupPrototype.heartbeat;
-/** When a heartbeat was last heard of, and what kafkajs made of it. */
+/** When the last heartbeat was, by the monotonic clock, and what kafkajs noted for it. */
 const heard = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
 groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
   const known = heard.get(this);
   if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
-  // Due whatever the wall clock says: kafkajs compares this with it.
+  // Makes the heartbeat due whatever the wall clock says: kafkajs compares this value with the wall clock.
   else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
   const before = this.lastRequest;
   await originalHeartbeat.call(this, options);
@@ -50,13 +50,14 @@ function note(group: Heartbeating): void {
 
 const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue;
 const { sendSocketRequest, destroy } = queuePrototype;
-/** When each request under way was sent, and when each queue looks next, by the monotonic clock. */
+/** When each request under way was sent, and when each queue checks next, by the monotonic clock. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
 const lookAtMs = new WeakMap<RequestQueue, number>();
 
 /**
- * kafkajs looks at every connection ten times a second, also where nothing is asked for: most of what a consumer at rest
- * wakes up for. Here a timer waits for the request that is late first, and there is none while nothing is under way.
+ * kafkajs checks every connection for late requests ten times a second, even when no request is under way: that is most
+ * of what wakes an idle consumer. Here a timer waits for the request that would be late first, and there is none while
+ * no request is under way.
  */
 function awaitLate(queue: RequestQueue): void {
   const nowMs = performance.now();

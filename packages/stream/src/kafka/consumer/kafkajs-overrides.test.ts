@@ -113,7 +113,7 @@ it('joins again until it succeeds when the group has forgotten the member, who w
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
-it('leaves a join to kafkajs that fails at the start, or while the member still has its id', async () => {
+it('leaves a failed join to kafkajs at the start, and while the member still has its id', async () => {
   for (const ids of [
     { memberId: null, generationId: null },
     { memberId: 'member', generationId: 7 },
@@ -170,7 +170,7 @@ it('has no other way to a commit of its own than that one', () => {
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
-it('tells of every fetched batch before it is handed over, asks how long each fetch waits, and ends with none', async () => {
+it('reports every fetched batch before it is delivered, asks how long each fetch may wait, and leaves no fetch open at its end', async () => {
   const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   let isOver = false;
   const waits: number[] = [];

@@ -22,9 +22,9 @@ import type { FetchedRecords } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
 
-/** A coordinator that moves, or loads its groups, needs a moment. */
+/** A coordinator that has just changed, or is still loading its groups, needs a moment. */
 const JOIN_AGAIN_MS = 200;
-/** How soon a queue with something waiting looks again, as in the original. */
+/** How soon a queue with waiting requests checks again, as in the original. */
 const PENDING_CHECK_MS = 10;
 
 interface RequestQueue {
@@ -33,19 +33,19 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
-/** A broker that keeps the offsets of groups. */
+/** A broker that stores the committed offsets of groups. */
 export interface Coordinator {
   offsetFetch(request: { groupId: string; topics: { topic: string; partitions: { partition: number }[] }[] }): Promise<{
     responses: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
   }>;
 }
 
-/** The offsets of one generation: commits through it stay refused when the generation is over. */
+/** The offsets of one generation of a group. When the generation is over, commits through this object stay refused. */
 export interface GenerationOffsets {
   commitOffsets(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
   }): Promise<void>;
-  /** Sets the position behind `offset`. */
+  /** Sets the position to the offset after `offset`. */
   resolveOffset(position: { topic: string; partition: number; offset: string }): void;
 }
 
@@ -54,7 +54,7 @@ export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
-  /** Of the next fetch. */
+  /** For the next fetch. */
   maxWaitTime: number;
   readonly offsetManager: GenerationOffsets;
   assigned(): { topic: string; partitions: number[] }[];
@@ -64,11 +64,11 @@ export interface ConsumerGroup {
   joinAndSync(): Promise<void>;
 }
 
-/** What is used of a batch of kafkajs: all that one fetch brought of one partition. */
+/** The members of a kafkajs batch that are used here: everything that one fetch brought of one partition. */
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
-  /** Where it was asked from. */
+  /** The offset that the fetch asked for. */
   readonly fetchedOffset: string;
   readonly rawMessages: FetchedRecords;
 }
@@ -80,11 +80,11 @@ interface Fetching {
 }
 
 export interface MembershipHooks {
-  /** Awaited before the group is joined again: commits of the old generation are still accepted. */
+  /** Awaited before the member joins the group again: until then the old generation's commits are still accepted. */
   leaving(group: ConsumerGroup): Promise<void>;
-  /** Awaited after the assignment is known and before anything is fetched. */
+  /** Awaited when the assignment is known, before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
-  /** The log has no such offset as was asked for, or is itself no more. Called again with every fetch until the partition is paused. */
+  /** The log has no such offset, or the topic itself is gone. Called with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
   /** How long the next fetch may wait for a record, in milliseconds. */
   fetchWaitMs(group: ConsumerGroup): number;

@@ -43,7 +43,7 @@ it('learns later ends of all assigned partitions, at most every five seconds', a
   expect(known.map((each) => each.end)).toEqual([40, 40, 40]);
 });
 
-it('keeps what it knew when the brokers fail or do not answer, and asks no second time meanwhile', async () => {
+it('keeps the last known ends when brokers fail or do not answer, and asks only once meanwhile', async () => {
   let answer: () => Promise<number> = () => Promise.reject(new Error('no leader'));
   const { asked, known, askEnds } = createBench(() => answer());
   await askEnds();

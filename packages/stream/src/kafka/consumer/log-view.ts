@@ -7,27 +7,28 @@ import type { FetchedRecords } from './record-decoding.ts';
 import type { AskedPartition } from './topic-id-wire.ts';
 import { fetchByTopicId } from './topic-ids.ts';
 
-/** What is looked up of a log beside what is fetched, on the connections that a consumer has anyway. */
+/** Looks things up in a log, over the connections that the consumer already has. */
 export interface LogView {
-  /** The first offset that each of these partitions still has, or the end of its log. */
+  /** For each of these partitions the first offset that is still there, or the end of the log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
-  /** The broker that keeps the offsets of a group now. */
+  /** The broker that stores the committed offsets of a group now. */
   coordinator(groupId: string): Promise<Coordinator>;
   /**
-   * Which topic bears a name now, asked of the leader of one of its partitions; null when brokers do not tell.
-   * @throws Error while there is none
+   * The id of the topic that has this name now, as the leader of one of its partitions knows it; null when brokers do
+   * not report ids.
+   * @throws Error while the partition has no leader
    */
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
-  /** From now on this partition is fetched of this topic and of no other. */
+  /** From now on this partition is fetched from the topic with this id only. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
-   * The batch that holds an offset; null when the log has none there.
-   * @throws LogGone when the topic of this id is; any other fault while the leader does not tell
+   * The batch that contains an offset; null when the log has none there.
+   * @throws LogGone when the topic with this id is gone; another fault while the leader does not answer
    */
   batchAt(at: BatchPlace): Promise<LogMark | null>;
-  /** What was decided last about a partition of a group; null when nothing was. */
+  /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
-  /** Asks anew who leads what. */
+  /** Asks the cluster again which broker leads which partition. */
   refresh(): Promise<void>;
 }
 
@@ -35,7 +36,7 @@ interface BatchPlace {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** As it was examined. */
+  /** The id that the partition had when it was examined. */
   readonly topicId: string | null;
 }
 
@@ -56,10 +57,10 @@ type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLe
   findGroupCoordinator(of: { groupId: string }): Promise<Coordinator>;
 };
 
-/** One batch comes whole, however little is asked for. */
+/** So that an answer contains one batch: brokers always send at least one whole batch. */
 const ONE_BATCH_BYTES = 1;
 const FETCH_WAIT_MS = 100;
-/** Also what stands behind an open transaction: the batch was read once, so it is decided. */
+/** Also reads what lies after an open transaction. The batch was read before, so its transaction has ended. */
 const READ_UNCOMMITTED = 0;
 
 async function readDecision(
@@ -101,7 +102,7 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
-    // What a leader has heard of topics is as new as what it serves.
+    // The leader is asked because it learns of a new topic when it starts to serve it.
     topicId: async ({ topic, partition }) => await topicIds.ask(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
@@ -115,7 +116,7 @@ export function createLogView(given: Cluster): LogView {
       const { topic, partition, offset } = at;
       const ends = await offsets({ topic, partitions: [partition], first: false });
       const starts = await offsets({ topic, partitions: [partition], first: true });
-      // A leader that has just begun may not tell yet what it has.
+      // A leader that was just elected may not report yet what it has.
       if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
         throw new Error(`${topic}/${partition} does not show ${offset} yet`);
       return null;

@@ -10,17 +10,19 @@ import { PartitionedConsumer } from './partitioned-consumer.ts';
 export interface BlockConsumerOptions extends GroupOptions {
   sink: BlockSink;
   limits: BlockLimits;
-  /** Takes records that cannot be processed to `<topic>.dead`. */
+  /** Publishes records that cannot be processed to `<topic>.dead`. */
   deadLetters: Producer;
-  /** Default `passOver`: a row more or less says nothing about the others, and those records are gone either way. */
+  /**
+   * Default `passOver`: one row more or less does not affect the others, and the expired records are lost either way.
+   */
   whenExpired?: WhenExpired;
-  /** Default: all of them. Tests hand in a policy that keeps none, to see rows doubled. */
+  /** Default: every block has an intent. Tests pass a policy without intents, to see that rows are then doubled. */
   intents?: IntentPolicy;
 }
 
 /**
- * Consumes topics in blocks that are written exactly once into a store that drops a token it has seen.
- * Resolves at once, also while no broker answers: `ready` tells.
+ * Consumes topics in blocks. Each block is written exactly once into a store that drops a token it has seen. Resolves
+ * at once, even while no broker answers: `ready` tells.
  */
 export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
@@ -38,13 +40,13 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
 
 export type RecordConsumerOptions = GroupOptions &
   BatchHandler & {
-    /** Default `stop`: who takes records in order may depend on each of them. */
+    /** Default `stop`: when records are processed in order, each may depend on any earlier one. */
     whenExpired?: WhenExpired;
   };
 
 /**
- * Consumes topics record by record in order, one batch at a time per partition; committed when the batch is done.
- * Resolves at once, also while no broker answers: `ready` tells.
+ * Consumes topics record by record, in order, one batch at a time for each partition. A batch is committed when all of
+ * it is done. Resolves at once, even while no broker answers: `ready` tells.
  */
 export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);

@@ -27,9 +27,9 @@ import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 import { createSocketFactory } from './response-socket.ts';
 import { createTopicRetention, type TopicRetention } from './topic-retention.ts';
 
-/** Members that drain have half a session; a member that hangs costs the others this long. */
+/** Members have half a session to finish their work. A member that hangs makes the others wait this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
-/** A rebalance is heard of with the next heartbeat. */
+/** A member learns of a rebalance with its next heartbeat. */
 const HEARTBEAT_MAX_MS = 1_000;
 /**
  * Records of one answer are read before the first is handed over: of small answers they are garbage that dies young.
@@ -40,19 +40,19 @@ const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
-/** A member that lost its brokers goes on trying; a broker that comes back after an hour must find it. */
+/** A member that has lost its brokers keeps trying, since a broker may come back after an hour. */
 const RETRIES = 1_000_000;
-/** A first connection is tried by us, so that closing ends it: kafkajs would go on for ever. */
+/** The first connection is retried by our code, so that closing the consumer ends it: kafkajs would retry for ever. */
 const CONNECT_RETRIES = 5;
 const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
-/** Disconnecting from a broker that hangs must not hold up the end of the process. */
+/** A broker that hangs must not keep the process from exiting. */
 const DISCONNECT_TIMEOUT_MS = 3_000;
 
 export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
   whenExpired: WhenExpired;
-  /** Makes the worker of a partition just assigned; the log is read from `worker.next` on. */
+  /** Creates the worker of a partition that was just assigned. The log is read from `worker.next` on. */
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
@@ -66,12 +66,12 @@ export class PartitionedConsumer implements Consumer {
   readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
-  /** By `performance.now`. */
+  /** By `performance.now`: the last sign of life of the group. */
   #lastHeardAt = 0;
   #member = false;
   #closing = false;
   #cluster: Cluster | null = null;
-  /** Asks for the ends of the partitions assigned here; set with the first membership. */
+  /** Asks for the ends of the partitions assigned to this member; set when it first joins. */
   #askEnds: (() => Promise<void>) | null = null;
 
   constructor(options: PartitionedOptions) {
@@ -114,12 +114,12 @@ export class PartitionedConsumer implements Consumer {
     });
   }
 
-  /** A paused partition is not fetched, and hears of no end otherwise. */
+  /** A paused partition is not fetched, so its end of log must be asked for. */
   async refresh(): Promise<void> {
     await this.#askEnds?.();
   }
 
-  /** Joins the group, and again after whatever ended the client, until the consumer is closed. */
+  /** Joins the group, and joins again whenever the client ends, until the consumer is closed. */
   async run(): Promise<void> {
     while (!this.#closing) {
       const ended = Promise.withResolvers<Error>();
@@ -141,7 +141,7 @@ export class PartitionedConsumer implements Consumer {
     if (this.#closing) return;
     this.#closing = true;
     this.#unwatch();
-    // Before disconnecting: while kafkajs disconnects, commits do nothing and say nothing.
+    // Before disconnecting: while kafkajs disconnects, commits silently do nothing.
     await this.#drain();
     const left = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
     if (this.#cluster !== null) this.#pace.endAll(this.#cluster);
@@ -182,13 +182,13 @@ export class PartitionedConsumer implements Consumer {
     consumer.on(consumer.events.HEARTBEAT, () => {
       this.#lastHeardAt = performance.now();
     });
-    // Nothing but markers and aborted records: these batches are not handed over, only told of.
+    // A batch with nothing but markers and aborted records is not delivered; this event is the only sign of it.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
       if (payload.batchSize === 0) this.#pass(payload);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.#member = false;
-      // With `restart` kafkajs starts again by itself.
+      // When `restart` is set, kafkajs starts again by itself.
       if (!payload.restart) ended(payload.error);
     });
   }
@@ -202,7 +202,7 @@ export class PartitionedConsumer implements Consumer {
       cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#member = false;
-        // Without a member id the group has forgotten us: nothing of ours may be written or committed any more.
+        // Without a member id the group has forgotten this member: it may neither write nor commit any more.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },
@@ -259,7 +259,7 @@ export class PartitionedConsumer implements Consumer {
     }
   }
 
-  /** Records are only handed over here: fetches, handlers and heartbeats of all partitions share one loop. */
+  /** Records are only passed on here: fetches, handlers and heartbeats of all partitions share one loop. */
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
@@ -277,7 +277,9 @@ export class PartitionedConsumer implements Consumer {
     assignment.end = Number(batch.highWatermark);
   }
 
-  /** Offsets without a record for us are read too; otherwise an idle partition would stay behind a marker for ever. */
+  /**
+   * Offsets without a record for us count as read too. Otherwise an idle partition would stay behind a marker for ever.
+   */
   #pass(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;

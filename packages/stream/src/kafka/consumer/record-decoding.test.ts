@@ -131,7 +131,7 @@ describe('the records of a fetched answer', () => {
     await fc.assert(property, { numRuns: 300 });
   });
 
-  it('end with the last whole batch, wherever the answer is cut', async () => {
+  it('end with the last complete batch, wherever the answer is cut', async () => {
     const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
     const all = Buffer.concat(batches);
     for (let end = 0; end <= all.length; end++) {
@@ -154,7 +154,7 @@ describe('the records of a fetched answer', () => {
     ]);
   });
 
-  it('are refused when a whole batch is none, and never read from outside of it', async () => {
+  it('are refused when a complete batch is invalid, and nothing outside of the batch is read', async () => {
     const good = toBatchBytes(example());
     const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (place, byte) => {
       const bad = Buffer.from(good);
@@ -182,7 +182,7 @@ describe('the records of a fetched answer', () => {
     expect(nothing.responses[0].partitions[0].messages).toEqual([]);
   });
 
-  it('leave nothing for kafkajs to misread: fetched offset, markers, what was aborted, lag', async () => {
+  it('give kafkajs the right fetched offset, markers, aborted records and lag', async () => {
     const aborted = { ...example().attributes, transactional: true };
     const marker = example({
       firstOffset: 10,

@@ -26,7 +26,7 @@ type HeaderValue = Buffer | null;
 /** A name that stands twice has both values, as kafkajs gives them. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
-/** What kafkajs asks about a record to leave out markers and what was aborted. */
+/** What kafkajs asks about a record, in order to drop markers and aborted records. */
 interface BatchContext {
   readonly producerId: string;
   readonly inTransaction: boolean;
@@ -45,13 +45,13 @@ export interface FetchedRecord {
   readonly batchContext: BatchContext;
 }
 
-/** Records of an answer, and the batches they came in, markers and aborted ones among them. */
+/** The records of an answer and the batches they came in, including markers and aborted records. */
 export type FetchedRecords = FetchedRecord[] & { readonly batches?: readonly LogMark[] };
 
 interface BatchHead {
   readonly firstOffset: number;
   readonly firstTime: number;
-  /** The one time of all records where the broker sets it; null where the producer did. */
+  /** The common time of all records when the broker sets it; null when the producer did. */
   readonly logTime: number | null;
   readonly count: number;
   readonly isControl: boolean;
@@ -62,7 +62,7 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
-/** What is used of kafkajs's decoder, which stands at an int32 with the length of the batches. */
+/** The members of kafkajs's decoder that are used here. It is positioned at an int32 with the length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
@@ -73,7 +73,10 @@ type DecodeMessages = (decoder: FetchDecoder) => Promise<readonly unknown[]>;
 const codecOf: (attributes: number) => Codec | null =
   require('kafkajs/src/protocol/message/compression').lookupCodecByAttributes;
 
-/** Reads the records of a batch, one field after the other. @throws RangeError when the bytes are no records */
+/**
+ * Reads the records of a batch, field by field.
+ * @throws RangeError when the bytes are no records
+ */
 class RecordReader {
   readonly #bytes: Buffer;
   #at: number;
@@ -91,7 +94,7 @@ class RecordReader {
     const key = this.#range();
     const value = this.#range();
     const headers = this.#headers();
-    // Fields of a later format would stand here; inside the record they are passed over, outside there are none.
+    // A later format could add fields here. They are skipped up to the end of the record.
     if (this.#at > end) throw new RangeError('a fetched record is longer than it says');
     this.#at = end;
     return {
@@ -135,7 +138,7 @@ class RecordReader {
     throw new RangeError('a fetched time has more than ten bytes');
   }
 
-  /** Bytes behind their length; -1 says that there are none. */
+  /** Bytes with their length in front; a length of -1 means null. */
   #range(): Buffer | null {
     const length = this.#varint();
     if (length === -1) return null;
@@ -153,7 +156,7 @@ class RecordReader {
       const value = this.#range();
       const before = Object.hasOwn(headers, name) ? headers[name] : undefined;
       const all = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
-      // By a computed key: one called `__proto__` is a header like any other.
+      // A computed key, so that a header named `__proto__` is a header like any other.
       headers = { ...headers, [name]: all };
     }
     return headers;

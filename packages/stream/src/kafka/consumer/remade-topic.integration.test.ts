@@ -37,7 +37,7 @@ describe('a topic that is deleted and made anew while a member does not fetch it
     await fill(topic, 'new and later', 40);
   }
 
-  it('is not read on by a writer, which says why and how to decide', async () => {
+  it('is not read further by a writer, which says why, and how to decide', async () => {
     const topic = await fixture.createTopic({ partitions: 1 });
     const { logger, stopped } = listen();
     const store = new TokenStore();
@@ -60,7 +60,7 @@ describe('a topic that is deleted and made anew while a member does not fetch it
     expect(stopped()).toContain(`npm run offsets -- accept --group ${topic}-group --topic ${topic} --partition 0`);
   });
 
-  it('is not handed on to a consumer of records', async () => {
+  it('is not delivered to a record consumer', async () => {
     const topic = await fixture.createTopic({ partitions: 1 });
     const { logger, stopped } = listen();
     const gate = Promise.withResolvers<void>();

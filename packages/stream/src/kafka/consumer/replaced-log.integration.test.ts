@@ -77,7 +77,7 @@ describe('a log that is not the one whose offset was committed', () => {
     expect(told).toContain(`npm run offsets -- accept --group ${groupId} --topic ${topic} --partition 0`);
   });
 
-  it('is read on once an operator has decided, with members in the group, and no row of it is taken for one before', async () => {
+  it('is read further once an operator has decided, with members in the group, and none of its rows is taken for an old one', async () => {
     const { topic, open, stored, committed, groupId } = await replaceLog(BEFORE);
     const consumer = await open();
     await until('a partition that stands', async () => !consumer.ready() && consumer.lag().size > 0);
@@ -94,7 +94,7 @@ describe('a log that is not the one whose offset was committed', () => {
     expect(stored().sort()).toEqual(Array.from({ length: BEFORE }, (_, i) => `new ${i}`).sort());
   });
 
-  it('is not handed to a consumer of records either', async () => {
+  it('is not delivered to a record consumer either', async () => {
     const { topic, groupId } = await replaceLog(80);
     const seen: number[] = [];
     const consumer = await openRecordConsumer({
@@ -108,7 +108,7 @@ describe('a log that is not the one whose offset was committed', () => {
     expect(seen).toEqual([]);
   });
 
-  it('that begins behind what was read, while it is read, costs the records that are gone and no other', async () => {
+  it('that loses its beginning while it is read costs only the records that are gone', async () => {
     const topic = await fixture.createTopic({ partitions: 1 });
     const { store, open, metrics, groupId } = openStore(topic);
     const gate = Promise.withResolvers<void>();

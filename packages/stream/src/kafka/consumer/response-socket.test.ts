@@ -22,7 +22,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 
 const contents = fc.array(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), { minLength: 1, maxLength: 8 });
 
-it('answers are the same however the socket cuts them, also when its buffer is written over', () => {
+it('answers are the same however the socket splits them, also when its buffer is reused', () => {
   fc.assert(
     fc.property(contents, fc.array(fc.nat(), { maxLength: 40 }), (answers, places) => {
       const read: Buffer[] = [];
@@ -46,7 +46,7 @@ it.each([0, -1, 0x7fffffff])('an announced size of %i ends the connection with a
   close();
 });
 
-it('a socket gives whole answers, larger ones than its buffer too', async () => {
+it('a socket returns whole answers, also those larger than its buffer', async () => {
   const large = Buffer.alloc(1_000_000, 'answer');
   const { socket, close } = await connectTo((peer) => peer.write(Buffer.concat([frame(large), frame(large)])));
   const received: Buffer[] = [];
@@ -60,7 +60,7 @@ it('a socket gives whole answers, larger ones than its buffer too', async () => 
   close();
 });
 
-it('kafkajs hands a whole answer on where it stands, also behind another', () => {
+it('kafkajs passes a whole answer on without copying it, also after another one', () => {
   const payloads: { correlationId: number; payload: Buffer }[] = [];
   const connection = Object.assign(Object.create(prototype), {
     chunks: [],

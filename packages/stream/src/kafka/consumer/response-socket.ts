@@ -13,16 +13,16 @@ import type { ISocketFactory, ISocketFactoryArgs } from 'kafkajs';
 
 const require = createRequire(import.meta.url);
 
-/** As much as one read can take of a full socket, and little enough to stay in the processor's cache. */
+/** As much as one read can take from a full socket, and small enough for the processor's cache. */
 const READ_BYTES = 256 * 1024;
-/** As kafkajs has it. */
+/** The same value as in kafkajs. */
 const KEEP_ALIVE_DELAY_MS = 60_000;
 /** An answer begins with the number of bytes that follow. */
 const SIZE_BYTES = 4;
-/** Sixty-four times what one fetch asks for: a larger number is no answer of a broker. */
+/** Sixty-four times what one fetch asks for. A larger number cannot be the size of a broker's answer. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Cuts a stream of bytes into answers, sizes included. */
+/** Splits a stream of bytes into answers, each with its size in front. */
 export class ResponseReader {
   readonly #onResponse: (response: Buffer) => void;
   readonly #size = Buffer.alloc(SIZE_BYTES);
@@ -34,7 +34,10 @@ export class ResponseReader {
     this.#onResponse = onResponse;
   }
 
-  /** Takes what came next, and copies it. @throws RangeError when a size cannot be one */
+  /**
+   * Copies the bytes that came next.
+   * @throws RangeError when they contain an impossible size
+   */
   push(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
@@ -68,8 +71,9 @@ export class ResponseReader {
 }
 
 /**
- * Creates what connects to brokers; the sockets' `data` are whole answers, with TLS as without.
- * @param onFault told of every fault of a socket: kafkajs keeps its message and loses its code
+ * Creates the function that connects to brokers. Each `data` event of its sockets is one whole answer, with TLS and
+ * without.
+ * @param onFault called with every fault of a socket: kafkajs keeps its message but loses its code
  */
 export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFactory {
   return ({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket => {
@@ -91,7 +95,10 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
   };
 }
 
-/** A host is named in TLS, so that a server with several certificates shows the right one; an address is not. */
+/**
+ * TLS gets the name of a host, so that a server with several certificates sends the right one. An IP address must not
+ * be sent.
+ */
 function toServerName(host: string): { servername?: string } {
   return isIP(host) === 0 ? { servername: host } : {};
 }

@@ -140,7 +140,7 @@ describe('the topic that bears a name', () => {
     return encoder.writeInt16(code).writeUVarIntString('one').writeBuffer(Buffer.from(id, 'hex')).buffer;
   };
 
-  it('is told by its id, by none where a broker knows none, and is a fault where there is no such topic', () => {
+  it('is reported by its id, as null when the broker reports no ids, and as a fault when there is no such topic', () => {
     expect(readTopicId(toTopic(0, ONE))).toBe(ONE);
     expect(readTopicId(toTopic(0, '0'.repeat(32)))).toBeNull();
     expect(() => readTopicId(toTopic(3, '0'.repeat(32)))).toThrow('code 3');

@@ -1,4 +1,4 @@
-/** The two messages of Kafka's protocol that name topics by their ids, in versions that kafkajs 2.2.4 does not have. */
+/** The two messages of Kafka's protocol that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
 import { createRequire } from 'node:module';
 import { LogGone } from '../../partitions/log-partition.ts';
 import { readFetched } from './record-decoding.ts';
@@ -13,7 +13,7 @@ const NO_REPLICA = -1;
 const NO_SESSION = { id: 0, epoch: -1 };
 const NO_EPOCH = -1;
 const NO_OFFSET = -1;
-/** The broker has no topic of that id, or another one in its place. */
+/** The broker has no topic with that id, or its topic of that name has another id. */
 const GONE = new Set([100, 103]);
 
 export interface AskedPartition {
@@ -83,10 +83,13 @@ const WireDecoder: new (bytes: Buffer) => Decoder = require('kafkajs/src/protoco
 const ID_BYTES = 16;
 const NO_TAGS = 0;
 
-/** The head of a message of these versions ends with tags, which kafkajs does not write: they stand before what follows. */
+/**
+ * In these versions the header of a message ends with tags, which kafkajs does not write; so they are written first
+ * here.
+ */
 const begin = () => new WireEncoder().writeUVarInt(NO_TAGS);
 
-/** The one topic of a question about a topic, which is never made by asking. */
+/** Asks about one topic, without creating it. */
 export function encodeMetadata(topic: string): unknown {
   return begin()
     .writeUVarInt(1 + 1)
@@ -98,7 +101,7 @@ export function encodeMetadata(topic: string): unknown {
     .writeUVarInt(NO_TAGS);
 }
 
-/** Tags are passed over: none of them is asked for. */
+/** Tags are skipped: none of them is needed. */
 function skipTags(decoder: Decoder): void {
   for (let left = decoder.readUVarInt(); left > 0; left--) {
     decoder.readUVarInt();
@@ -107,7 +110,7 @@ function skipTags(decoder: Decoder): void {
   }
 }
 
-/** Lengths are written with one added; none at all is 0. */
+/** The wire has length + 1, and 0 for null. */
 const readLength = (decoder: Decoder) => Math.max(0, decoder.readUVarInt() - 1);
 
 function readId(decoder: Decoder): string {
@@ -116,7 +119,10 @@ function readId(decoder: Decoder): string {
   return decoder.buffer.toString('hex', start, start + ID_BYTES);
 }
 
-/** The id of the one topic of an answer; null when the broker knows none. @throws Error when there is no such topic */
+/**
+ * The id of the one topic in an answer; null when the broker reports no ids.
+ * @throws Error when there is no such topic
+ */
 export function readTopicId(payload: Buffer): string | null {
   const decoder = new WireDecoder(payload);
   skipTags(decoder);
@@ -161,7 +167,7 @@ export function encodeFetch(request: FetchRequest): unknown {
         .writeUVarInt(NO_TAGS);
     encoder.writeUVarInt(NO_TAGS);
   }
-  // No topics to forget: that is for sessions.
+  // No topics to forget: that is only used with fetch sessions.
   return encoder
     .writeUVarInt(0 + 1)
     .writeUVarIntString(request.rackId ?? '')
@@ -191,8 +197,8 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
 }
 
 /**
- * Reads an answer to a fetch, with the names of its topics.
- * @throws LogGone when a topic that was asked for is not there any more
+ * Reads an answer to a fetch and puts the names of the topics back in.
+ * @throws LogGone when a requested topic is gone
  */
 export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Promise<FetchResponse> {
   const nameOf = new Map(topics.map(({ topic, partitions }) => [partitions[0]?.topicId, topic]));
@@ -210,6 +216,6 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     if (gone !== undefined) throw new LogGone({ topic: topicName, partition: gone.partition });
     responses.push({ topicName, partitions });
   }
-  // The broker has not throttled this answer: kafkajs does that itself by the other number.
+  // `throttleTime` is 0 so that kafkajs throttles once, by the other number.
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }

@@ -22,14 +22,17 @@ import {
 
 const require = createRequire(import.meta.url);
 
-/** Fair to all partitions, as kafkajs asks: an answer is filled in the order of the question. */
+/**
+ * Shuffled as kafkajs does, because brokers fill an answer in the order of the request: so every partition gets its
+ * share.
+ */
 const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
-/** Throws kafkajs's own faults for what brokers refuse. */
+/** Throws kafkajs's own errors for the broker's error codes. */
 const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   parse(answer: FetchResponse): Promise<FetchResponse>;
 };
 
-/** What is used of a broker of kafkajs and missing in its types. */
+/** Members of kafkajs's broker that its types lack. */
 interface Broker {
   readonly versions: Readonly<Record<number, { maxVersion: number }>> | null;
   readonly connectionPool: {
@@ -46,18 +49,21 @@ interface Brokers {
   findBroker(at: { nodeId: string }): Promise<Broker>;
 }
 
-/** The topics that a consumer's partitions were examined as. */
+/** The topic ids with which a consumer's partitions were examined. */
 export interface TopicIds {
-  /** Which topic bears a name now; null when the broker does not tell. @throws Error while there is none */
+  /**
+   * The id of the topic that has this name now; null when the broker reports no ids.
+   * @throws Error while there is no such topic
+   */
   ask(topic: string, broker: unknown): Promise<string | null>;
-  /** From now on this partition is fetched of this topic and of no other. */
+  /** From now on this partition is fetched from the topic with this id only. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
 }
 
 const knows = (broker: Broker, { key, version }: { key: number; version: number }) =>
   (broker.versions?.[key]?.maxVersion ?? 0) >= version;
 
-/** Sends as kafkajs's broker does. */
+/** Sends a request as kafkajs's broker does. */
 async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
   try {
     return (await broker.connectionPool.send(protocol)) as T;
@@ -93,7 +99,7 @@ async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchR
 
 const changedClusters = new WeakMap<object, TopicIds>();
 
-/** Has every fetch of a cluster name the topic ids that are pinned, or that its partitions bear. */
+/** Makes every fetch of a cluster name topics by id: the pinned id, or the present one. */
 export function fetchByTopicId(cluster: Cluster): TopicIds {
   const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
   changedClusters.set(cluster, topicIds);

@@ -57,7 +57,7 @@ describe('how long a broker keeps records of a topic', () => {
     return { cluster: given[0]!, close: () => consumer.disconnect() };
   }
 
-  it('is asked for all topics, not known for one that is kept for ever, and asked again after ten minutes', async () => {
+  it('is asked for all topics at once, is unknown for a topic that is kept for ever, and is asked again after ten minutes', async () => {
     const [short, kept] = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })];
     await keepFor(short, 5 * HOUR_MS);
     await keepFor(kept, 7 * HOUR_MS);
@@ -78,7 +78,7 @@ describe('how long a broker keeps records of a topic', () => {
     await close();
   });
 
-  it('is what was known before while no broker answers, and asked for again at once', async () => {
+  it('stays as last known while no broker answers, and is asked again at once', async () => {
     const topic = await fixture.createTopic({ partitions: 1 });
     await keepFor(topic, 5 * HOUR_MS);
     const { cluster, close } = await openCluster();
@@ -94,7 +94,7 @@ describe('how long a broker keeps records of a topic', () => {
     await close();
   });
 
-  it('is told by a consumer of the topic', async () => {
+  it('is reported by a consumer of the topic', async () => {
     const topic = await fixture.createTopic({ partitions: 1 });
     await keepFor(topic, 36 * HOUR_MS);
     const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });

@@ -1,12 +1,12 @@
 import type { Cluster } from 'kafkajs';
 
-/** How long brokers keep records of a topic is changed by hand and rarely. */
+/** Retention of a topic is changed by hand, and rarely. */
 const ASK_INTERVAL_MS = 10 * 60 * 1000;
-/** Kafka's number for a topic among the things that have settings. */
+/** Kafka's number for a topic among the kinds of resources that have settings. */
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
-/** What kafkajs has and its types leave out. */
+/** Members of kafkajs's broker that its types lack. */
 interface SettingsBroker {
   describeConfigs(query: {
     resources: { type: number; name: string; configNames: string[] }[];
@@ -18,9 +18,9 @@ interface SettingsBroker {
 
 /** How long the brokers keep records of some topics. */
 export interface TopicRetention {
-  /** Milliseconds; null while it is not known, and for a topic whose records are kept for ever. */
+  /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
   retentionMsOf(topic: string): number | null;
-  /** Asks, at most every ten minutes, on the connections that the consumer has anyway. Never throws. */
+  /** Asks again after ten minutes or more, over the connections that the consumer already has. Never throws. */
   refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function createTopicRetention(topics: readonly string[]): TopicRetention 
           else known.delete(resourceName);
         }
       } catch {
-        // Asked again with the next refresh: what was known before is told meanwhile.
+        // The next refresh asks again. Until then the last known value is returned.
         askedAtMs = Number.NEGATIVE_INFINITY;
       }
     },

@@ -5,12 +5,12 @@ type FetchAnswer = ReturnType<typeof fetchV17.parseResponse>;
 type FetchedPartition = FetchAnswer['responses'][number]['partitions'][number];
 type RecordBatch = NonNullable<FetchedPartition['records']>[number];
 
-/** Bits of a batch's attributes: the batch belongs to a transaction; it holds a marker and no records. */
+/** Bits of a batch's attributes: the batch is part of a transaction; the batch holds a marker and no records. */
 const IS_TRANSACTIONAL = 16;
 const IS_CONTROL = 32;
-/** The time of every record is the broker's, and stands in the batch. */
+/** The broker sets the time of all records, which is in the head of the batch. */
 const IS_LOG_APPEND = 8;
-/** Second half of a marker's key: what became of the transaction. */
+/** Second half of a marker's key when the transaction was aborted. */
 const ABORT = 0;
 
 function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
@@ -37,9 +37,9 @@ function isAbortMarker(batch: RecordBatch): boolean {
 }
 
 /**
- * The records of one answer that count: no markers, none of a transaction that was aborted. The broker names aborted
- * transactions by producer and first offset; each ends at its marker.
- * @returns the records, and the offset behind the last batch; null when the answer held no batch
+ * Returns the records of one answer without markers and without records of aborted transactions. The broker names an
+ * aborted transaction by producer and first offset; it ends at its marker.
+ * @returns the records, and the offset after the last batch; null when the answer has no batch
  */
 export function readCommitted(
   topic: string,

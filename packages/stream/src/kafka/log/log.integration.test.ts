@@ -62,7 +62,7 @@ it('ends at the end of the log, and knows nothing of a topic that does not exist
   expect((await reader.committed(`${topic}-nobody`, topic)).size).toBe(0);
 });
 
-it('publishes to several topics in one step, and leaves out what was not published whole', async () => {
+it('publishes to several topics in one step, and readers do not see what was not published as a whole', async () => {
   const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
   const name = `${one}-publisher`;
   const { brokers } = fixture;

@@ -7,14 +7,13 @@ import '../consumer/kafkajs-overrides.ts';
 import { toKafkajsSecurity } from '../security.ts';
 
 /**
- * A publisher that dies within a transaction holds consumers of its partitions up for this long and for the ten seconds
- * after which brokers look for such transactions, or until the next one of its name opens. A transaction takes
- * milliseconds.
+ * If a publisher dies within a transaction, consumers of its partitions wait this long, plus the ten seconds between
+ * two checks of the brokers, or until the next publisher of its name opens. A transaction takes milliseconds.
  */
 const TRANSACTION_MAX_MS = 10_000;
-/** A command is waited for by a person: brokers that do not answer are reported within seconds. */
+/** A person waits for the command, so brokers that do not answer are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
-/** The transaction before is still being completed by the brokers. */
+/** The brokers are still completing the previous transaction. */
 const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
 const CONCURRENT_ATTEMPTS = 100;
 const CONCURRENT_WAIT_MS = 50;
@@ -23,13 +22,13 @@ export interface AtomicPublisherOptions {
   brokers: readonly string[];
   /** TLS and login; the connections are in the clear and nobody logs in without it. */
   security?: KafkaSecurity;
-  /** Whoever opens the same name ends the one before. */
+  /** Opening a publisher of the same name ends the previous one. */
   name: string;
-  /** Tests only: awaited when every record is sent and nothing is decided yet. */
+  /** For tests only: awaited after every record was sent and before the transaction is committed. */
   beforeCommit?: () => Promise<void>;
 }
 
-/** A message goes where it is told, else where its key belongs. */
+/** A message goes to the partition it names, else to the partition of its key. */
 const createPartitioner =
   () =>
   ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
@@ -38,16 +37,16 @@ const createPartitioner =
   };
 
 /**
- * Most bytes of one send: brokers refuse a batch of more than 1 MiB, and all records of a send that go to one partition are
- * one batch.
+ * Most bytes of one send. All records of a send that go to one partition are one batch, and brokers refuse a batch of
+ * more than 1 MiB.
  */
 const SEND_BYTES_MAX = 900 * 1024;
-/** Of a record beside its key, value and headers. */
+/** Bytes of a record besides its key, value and headers. */
 const RECORD_OVERHEAD_BYTES = 100;
 
 const sizeOf = ({ key, value }: PlacedRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
 
-/** In their order, as many at once as brokers take; a record that is larger goes alone. */
+/** Groups records in order, as many in one send as brokers accept. A larger record is sent alone. */
 function toSends(records: readonly PlacedRecord[]): PlacedRecord[][] {
   const sends: PlacedRecord[][] = [[]];
   let bytes = 0;
@@ -91,8 +90,8 @@ async function openTransaction(producer: Producer, records: readonly PlacedRecor
 }
 
 /**
- * Opens the publisher of a name: when this resolves, whatever an earlier one of the name had begun is either published
- * whole or undone, and the brokers refuse anything more of it.
+ * Opens the publisher of a name. When this resolves, the last transaction of an earlier publisher of that name is
+ * either published as a whole or aborted, and brokers refuse anything more from it.
  * @throws Error when the brokers do not answer
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
@@ -113,7 +112,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
   });
   await producer.connect();
   try {
-    // Beginning is what takes the name over; nothing has been sent, so nothing is decided.
+    // Starting a transaction is what takes the name over. Nothing was sent in it, so it is aborted.
     await (await producer.transaction()).abort();
   } catch (error) {
     await producer.disconnect();
@@ -123,7 +122,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     async publish(records) {
       const transaction = await openTransaction(producer, records);
       await options.beforeCommit?.();
-      // Whether a commit without an answer took place only the log can tell: it is never undone here.
+      // If a commit gets no answer, only the log can tell whether it took place. So it is never aborted here.
       await transaction.commit();
     },
     close: () => producer.disconnect(),

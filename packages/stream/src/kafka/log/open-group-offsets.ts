@@ -20,17 +20,17 @@ import {
   openLogReader,
 } from './open-log-reader.ts';
 
-/** One batch comes whole, however little is asked for. */
+/** So that an answer contains one batch: brokers always send at least one whole batch. */
 const ONE_BATCH_BYTES = 1;
 const NO_EPOCH = -1;
-/** A client that is no replica. */
+/** Replica id of an ordinary client. */
 const NO_REPLICA = -1;
-/** A commit of somebody who is in no group. */
+/** Generation id of a commit from outside the group. */
 const NO_GENERATION = -1;
-/** Also what stands behind an open transaction: the batch was read once, so it is decided. */
+/** Also reads what lies after an open transaction. The batch was read before, so its transaction has ended. */
 const READ_UNCOMMITTED = 0;
 const KEY_TYPE_GROUP = 0;
-/** Ten seconds: longer than a leader needs to begin. */
+/** Ten seconds in all: more than a newly elected leader needs. */
 const ATTEMPTS = 50;
 const ATTEMPT_WAIT_MS = 200;
 
@@ -81,7 +81,10 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
   return mark;
 }
 
-/** A batch within the bounds of a log is there: a leader that has just begun only does not show it yet. */
+/**
+ * A batch within the bounds of a log exists. A leader that was just elected may not show it yet, so the question is
+ * repeated.
+ */
 async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Promise<LogMark> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const found = await readBatchAt(admin, at);
@@ -91,7 +94,7 @@ async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Pr
   throw new Error(`${at.topic}/${at.partition} does not show what it holds at ${at.offset}`);
 }
 
-/** The end of what the leaders up to an epoch appended; null when the leader does not know. */
+/** End of the records that leaders up to this epoch appended; null when the leader does not know. */
 async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
   const { connection } = await connectToLeader(admin, { topic, partition });
   const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
@@ -100,7 +103,7 @@ async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpo
   return end < 0 ? null : end;
 }
 
-/** Commits for a group without members, as part of no group. */
+/** Commits for a group without members, from outside the group. */
 async function commitAsNobody(
   admin: Admin,
   group: string,
@@ -114,7 +117,7 @@ async function commitAsNobody(
   await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
 }
 
-/** What a coordinator answers to somebody else's commit while a group has members, or is gathering them. */
+/** The coordinator refuses a commit from outside while the group has members or is rebalancing. */
 const isOfMembersOnly = (fault: unknown): boolean =>
   fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
 

@@ -9,23 +9,23 @@ import { readCommitted } from './committed-records.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Partitions of a topic just made have a leader within a second; brokers that are away are reported within seconds. */
+/** A topic that was just created has leaders within a second. Brokers that are away are reported within seconds. */
 const LEADER_RETRIES = 10;
 const LEADER_WAIT_MS = 200;
-/** Offsets to ask for: the log's first, and its end. */
+/** Special timestamps that ask for the first offset of a log and for its end. */
 const EARLIEST = -2n;
 const LATEST = -1n;
 const READ_UNCOMMITTED = 0;
-/** Only records whose transaction is decided. */
+/** Only records of transactions that were committed or aborted; open ones are not shown. */
 const READ_COMMITTED = 1;
-/** Not a session: every question says all it wants. */
+/** No fetch session: every request names everything it wants. */
 const NO_SESSION = { id: 0, epoch: -1 };
 const NO_EPOCH = -1;
-/** Nothing is waited for: what is asked for stands already. */
+/** Little is waited for: the records asked for exist already. */
 const FETCH_WAIT_MS = 100;
-/** About a thousand records of usual size an answer; one record larger than that is sent all the same. */
+/** About a thousand records of usual size in one answer. A larger record is sent all the same. */
 const FETCH_BYTES_MAX = 1024 * 1024;
-/** A partition without a leader has one again within seconds; thirty times half a second is an outage. */
+/** A partition without a leader has a new one within seconds. Thirty times half a second is an outage. */
 const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
@@ -100,7 +100,7 @@ class Reader {
       empty = reached > at ? 0 : empty + 1;
       if (empty > 0 && range.isWhole !== true) return;
       if (empty === ATTEMPTS) throw new Error(`${range.topic}/${range.partition} was read to ${at} of ${range.end}`);
-      // A leader that has just begun shows what it holds a moment later.
+      // A leader that was just elected shows its records a moment later.
       if (empty > 0) await delay(ATTEMPT_WAIT_MS);
       at = reached;
     }
@@ -130,7 +130,7 @@ class Reader {
     const answer = await askFetch(connection, { topicId, partitions: [wanted] });
     const given = answer.responses[0]?.partitions[0];
     if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
-    // Retention took it meanwhile: what is left begins later.
+    // Retention deleted these records meanwhile: what is left starts later.
     if (given.errorCode === OFFSET_OUT_OF_RANGE) {
       const now = (await this.bounds(topic)).find((each) => each.partition === partition);
       return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
@@ -167,7 +167,7 @@ export function connect(admin: Admin, broker: { host: string; port: number }): P
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/** An answer with an error code arrives as a fault that carries the answer. */
+/** The client throws an answer that has an error code; the fault carries the answer. */
 export async function askFetch(
   connection: Connection,
   topic: FetchTopic,

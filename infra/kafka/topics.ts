@@ -1,0 +1,10 @@
+import { TOPICS, type Topic } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/errors';
+
+/** Every topic that must exist: those of the contract, and beside each the one for its dead letters. */
+export function allTopics(): Topic[] {
+  return Object.values(TOPICS).flatMap((topic: Topic) => [
+    topic,
+    { ...topic, name: deadLetterTopicOf(topic.name), key: 'as the source', schema: null },
+  ]);
+}
