@@ -141,15 +141,12 @@ interface Alarm {
 }
 
 function createAlarm(): Alarm {
-  let rung = Promise.withResolvers<void>();
+  let rung = new AbortController();
   return {
-    ring: () => rung.resolve(),
+    ring: () => rung.abort(),
     async wait(ms, signal) {
-      const over = new AbortController();
-      const until = AbortSignal.any([signal, over.signal]);
-      await Promise.race([rung.promise, delay(ms, undefined, { signal: until }).catch(() => {})]);
-      over.abort();
-      rung = Promise.withResolvers();
+      await delay(ms, undefined, { signal: AbortSignal.any([signal, rung.signal]) }).catch(() => {});
+      rung = new AbortController();
     },
   };
 }

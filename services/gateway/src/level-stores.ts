@@ -6,17 +6,16 @@ import {
   type KeyView,
   type LiveKeys,
 } from '@playline/access-keys';
-import { type SchemaSource, TOPICS } from '@playline/contracts';
+import { TOPICS } from '@playline/contracts';
 import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
-import type { LogReader, StreamRecord } from '@playline/stream';
+import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';
-import type { SchemaIdSource } from './schema-ids.ts';
 
 /** What brings views in Redis up to date with their logs. One reader of the log serves all views. */
 export interface LevelParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
-  registry: SchemaIdSource & { schemaOf: SchemaSource };
+  registry: Pick<SchemaRegistry, 'schemaOf'>;
   /** Put before every topic name. */
   topicPrefix: string;
   logger: Logger;

@@ -1,9 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec } from '@playline/contracts';
+import { waitAtMost } from '@playline/errors';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
-import type { OutgoingRecord, Producer } from '@playline/stream';
-import { BATCH_HEAD_BYTES, RECORD_FRAME_BYTES } from './log-bytes.ts';
-import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
+import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
+import { bytesOf } from './bytes-in-flight.ts';
+import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
@@ -125,6 +126,34 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
 }
 
+/**
+ * A batch may take at most so many bytes on the log for each byte received (head and body, decompressed). Batches of client
+ * libraries take less than one. Without the bound a hundred numbers in 200 bytes would take 41: as errors told to the log.
+ */
+const AMPLIFICATION_MAX = 3;
+/** Framing of a record in Kafka's format 2, rounded up: attributes and the varints of length, times, key and value. */
+const RECORD_FRAME_BYTES = 12;
+/** Head of a record batch in the same format. */
+const BATCH_HEAD_BYTES = 61;
+
+/** Bytes that the rejections of a batch may take on the log, beside its accepted messages. */
+export function roomOnLog(request: IncomingMessage, bodyBytes: number, accepted: readonly OutgoingRecord[]): number {
+  // Each may travel in a record batch of its own.
+  const taken = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
+  return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - taken;
+}
+
+/** Colon, blank and the end of the line. */
+const LINE_FRAME_BYTES = 4;
+/** Two blanks, `HTTP/1.1` and the end of the line. */
+const FIRST_LINE_FRAME_BYTES = 12;
+
+/** Bytes of a request before its body. */
+function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
+  const lines = rawHeaders.reduce((sum, text) => sum + text.length, 0) + (rawHeaders.length / 2) * LINE_FRAME_BYTES;
+  return method.length + url.length + FIRST_LINE_FRAME_BYTES + lines + '\r\n'.length;
+}
+
 /** A healthy flush takes milliseconds; the rest of a drain's time belongs to accepted messages. */
 const CLOSE_MAX_MS = 1_000;
 
@@ -136,7 +165,7 @@ const CLOSE_MAX_MS = 1_000;
 export function openRejections(options: {
   producer: Producer;
   topic: string;
-  registry: SchemaIdSource;
+  registry: Pick<SchemaRegistry, 'idOf'>;
   metrics: Metrics;
   logger: Logger;
 }): Closable & { readonly publish: PublishRejections } {
@@ -147,7 +176,7 @@ export function openRejections(options: {
     publish: createPublishRejections({ producer, topic, schemaId, metrics }),
     close: async () => {
       await schema.close();
-      await Promise.race([producer.close(), delay(CLOSE_MAX_MS, undefined, { ref: false })]);
+      await waitAtMost(CLOSE_MAX_MS, Promise.resolve(producer.close()), () => {});
     },
   };
 }

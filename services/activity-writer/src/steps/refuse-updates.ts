@@ -1,6 +1,6 @@
 import { type ActivityConstants, type ActivityRow, type ActivityStore, findChanged } from '@playline/chain';
-import type { StoreCalls } from '@playline/stream';
-import type { Refusal, TimedRow } from '../blocks/timed-block.ts';
+import { type LogReader, RetryableFault, type StoreCalls, toPartition } from '@playline/stream';
+import type { Refusal, TimedRow } from './timed-block.ts';
 
 export interface RefuseUpdatesOptions {
   readonly store: Pick<ActivityStore, 'standing'>;
@@ -57,5 +57,30 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
         });
     }
     return refused;
+  };
+}
+
+/**
+ * Creates the question which partition of a topic a chain's key chooses. The brokers are asked once how many partitions
+ * there are: the topic never gets more, since a chain would then stand in two of them.
+ * @throws RetryableFault while brokers do not tell, or have no such topic
+ */
+export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
+  let count: number | null = null;
+  const chosen = new Map<string, number>();
+  const ask = async (): Promise<number> => {
+    const bounds = await log.bounds(topic).catch((cause: unknown) => {
+      throw new RetryableFault(`nobody tells how many partitions ${topic} has`, { cause });
+    });
+    if (bounds.length === 0) throw new RetryableFault(`there is no topic ${topic}`);
+    return bounds.length;
+  };
+  return async (chain: string): Promise<number> => {
+    count ??= await ask();
+    const known = chosen.get(chain);
+    if (known !== undefined) return known;
+    const partition = toPartition(Buffer.from(chain), count);
+    chosen.set(chain, partition);
+    return partition;
   };
 }

@@ -8,7 +8,7 @@ import {
   type Supersession,
 } from '@playline/chain';
 import { type StoreCalls, storeFolding, storeOnce, toBlockToken } from '@playline/stream';
-import type { TimedRows } from '../blocks/timed-block.ts';
+import type { TimedRows } from './timed-block.ts';
 
 /**
  * Creates the step that stores a block's activities once: first the versions, then what says which versions an activity

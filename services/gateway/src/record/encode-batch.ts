@@ -8,8 +8,16 @@ import {
   textOf,
   UUID_BYTES,
 } from '../scan/ranges.ts';
-import { putAll, putLong, putText } from './avro.ts';
-import { EncodedEnvelope, type EncodedRecord, KEY_BYTES, type KeyOfBytes, type RecordEnvelope } from './envelope.ts';
+import {
+  EncodedEnvelope,
+  type EncodedRecord,
+  KEY_BYTES,
+  type KeyOfBytes,
+  putAll,
+  putLong,
+  putText,
+  type RecordEnvelope,
+} from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
 
 /** First byte of `true`. */

@@ -17,8 +17,7 @@ import {
 } from './json.ts';
 import { clearRow, scanMessage } from './message.ts';
 import { NameTable, UNKNOWN } from './names.ts';
-import { createScannedBatch } from './ranges.ts';
-import { DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './state.ts';
+import { createScannedBatch, DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './ranges.ts';
 
 /** What is wrong with a body as a whole. */
 export const BODY_FAULT = {

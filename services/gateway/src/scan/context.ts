@@ -18,8 +18,7 @@ import {
   skipSpace,
 } from './json.ts';
 import { NameTable, UNKNOWN } from './names.ts';
-import { FIELD, ROW_SHIFT } from './ranges.ts';
-import type { ScanState } from './state.ts';
+import { FIELD, ROW_SHIFT, type ScanState } from './ranges.ts';
 import { isVisibleAt } from './text.ts';
 
 /** In the order of `FIELD`, so that a name's place plus `FIELD.library` is its field. */

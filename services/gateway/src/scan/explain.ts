@@ -15,12 +15,18 @@ import {
 } from '@playline/contracts';
 import { FAULT, type Fault, faultsOf, faultsOfStranger, KIND, type Kind } from './faults.ts';
 import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
-import { readMessageId } from './message-id.ts';
-import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from './ranges.ts';
+import {
+  FIELD,
+  type Field,
+  type FieldName,
+  isEscaped,
+  NO_OBJECT,
+  ROW_SHIFT,
+  type ScanState,
+  textOf,
+} from './ranges.ts';
 import { makeReadable } from './readable.ts';
-import { NO_OBJECT, type ScanState } from './state.ts';
-import { isVisibleAt } from './text.ts';
-import { timestampOf } from './timestamp.ts';
+import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
 
 /** Fields in the order in which the contract names their errors. */
 const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [

@@ -18,12 +18,9 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { readMessageId } from './message-id.ts';
 import { NameTable, UNKNOWN } from './names.ts';
-import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from './ranges.ts';
-import type { ScanState } from './state.ts';
-import { endsVisible, isVisibleAt } from './text.ts';
-import { timestampOf } from './timestamp.ts';
+import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
+import { endsVisible, isVisibleAt, readMessageId, timestampOf } from './text.ts';
 
 /** Fields of a message in the order of `FIELD`, so that a name's place is its field. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];

@@ -1,6 +1,17 @@
-import { BACKSLASH, DIGIT_0, DIGIT_9, HEX_VALUES, LETTER_E, LETTER_U, LOWER_CASE, MINUS, QUOTE } from './json.ts';
-import { FIELD, type Field, ROW_SHIFT } from './ranges.ts';
-import type { ScanState } from './state.ts';
+import {
+  BACKSLASH,
+  DIGIT_0,
+  DIGIT_9,
+  HEX_VALUES,
+  LETTER_E,
+  LETTER_U,
+  LOWER_CASE,
+  MINUS,
+  PLUS,
+  POINT,
+  QUOTE,
+} from './json.ts';
+import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
 /** What ClickHouse holds an integer in: signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
@@ -12,8 +23,6 @@ const DOUBLE_MAX = Buffer.from('1797693134862315');
 /** Beyond the digits that a message can hold: no mantissa makes up for such an exponent. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
-const POINT = 0x2e;
-const PLUS = 0x2b;
 /** A loop copies fewer bytes than this sooner than a call does. */
 const LOOP_BYTES_MAX = 64;
 /** Bytes of `\uXXXX`. */

@@ -10,8 +10,8 @@ import {
   type Outcome,
   type StreamRecord,
 } from '@playline/stream';
-import { assignTimes, type BlockTimes, type LoggedRecord } from '../steps/assign-times.ts';
-import type { ReadRow } from '../steps/read-row.ts';
+import { assignTimes, type BlockTimes, type LoggedRecord } from './assign-times.ts';
+import type { ReadRow } from './read-row.ts';
 
 /** A row with its time, and the record it came from. */
 export interface TimedRow<R> {
