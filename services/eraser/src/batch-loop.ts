@@ -10,11 +10,11 @@ export interface BatchLoopParts extends BatchParts {
   readonly windowMs: number;
   /** How many requests at most are done together. */
   readonly batchRequestsMax: number;
-  /** Told of every look for requests. */
+  /** Called each time that requests have been looked for. */
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Told when work under way stops because another process leads. */
+  /** Called when work under way stops because another process leads. */
   readonly onHandover: () => void;
 }
 
@@ -28,7 +28,7 @@ export interface BatchLoop extends Closable {
   wake(): void;
 }
 
-/** Somebody may put requests there who does not wake this process. */
+/** How often requests are looked for without being woken: another process may have stored some. */
 const LOOK_MS = 10_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;

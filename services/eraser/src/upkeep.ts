@@ -42,7 +42,7 @@ export interface Schedule {
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
 
-/** What follows an erasure, for as long as its fences and its receipt have something to wait for. */
+/** Daily and regular work on erasures that are done: see `UPKEEP_WORK`. */
 export interface Upkeep extends Closable {
   /** This process does it from now on. */
   lead(): void;
@@ -52,11 +52,11 @@ export interface Upkeep extends Closable {
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** Whoever starts again and again must not look through all tables again and again. */
+/** A process that keeps restarting must not search all tables each time. */
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
-/** Of work that is daily and has failed. */
+/** When daily work that failed is tried again. */
 const AGAIN_AFTER_MS = 30 * MINUTE_MS;
 
 /** Opens the upkeep; it does nothing before it leads. */

@@ -114,7 +114,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** Topics whose records tell who did what. */
+/** Topics whose records say who changed what of the access to the service. */
 const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
   [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
@@ -126,8 +126,8 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
 ];
 
 /**
- * The group that reads the topics of access. Not the group of the events: members of a release that does not know a topic
- * would be given its partitions, and a fault of the one holds up nothing of the other.
+ * The group that reads the topics of access. It is not the group of the events: there, a member of an older release could
+ * be assigned partitions of a topic that it does not know, and a fault of one topic could hold up the others.
  */
 export const auditGroupOf = (group: string): string => `${group}-audit`;
 

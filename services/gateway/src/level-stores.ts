@@ -40,7 +40,7 @@ export function openLevelKeys(view: OpenKeys, { log, registry, topicPrefix, logg
   const isListed = () => live.refresh().then(() => true, passOver(isLagging));
   const catchUp = openCatchUp({
     name: 'access keys',
-    // Asked of Redis alone first: a turn is taken only when there is something to do.
+    // Redis alone is asked first: the log is read only where something is missing.
     run: async () => {
       if (await isListed()) return null;
       const records = await catchUpKeys(view, reader);

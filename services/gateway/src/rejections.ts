@@ -9,12 +9,12 @@ import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
   readonly records: readonly RejectionRecord[];
-  /** How many more errors there were: beyond the bound of a batch, so nobody is told of them. */
+  /** How many more errors there were, beyond what one batch may report: they are only counted. */
   readonly omitted: number;
 }
 
 /**
- * Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
+ * Publishes the rejections of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
  * @param logBytesMax bytes that it may take on the log; errors beyond it are dropped
  */
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
@@ -23,7 +23,7 @@ export interface PublishRejectionsOptions {
   /** Not the producer of accepted messages: a topic of rejections without a leader must not hold those up. */
   producer: Pick<Producer, 'send'>;
   topic: string;
-  /** Null until the registry has told it. */
+  /** Null until the registry has given it. */
   schemaId: () => number | null;
   metrics: Metrics;
   bytesMax?: number;
@@ -35,7 +35,7 @@ const BYTES_MAX = BATCH_BYTES_MAX;
 const RECORD_OVERHEAD_BYTES = 512;
 
 /**
- * Builds the way of rejections to the log, best effort: what finds no room, or is not acknowledged, is dropped and
+ * Builds the publisher of rejections, best effort: what finds no room, or is not acknowledged, is dropped and
  * counted. A record counts against the bound until the producer settles it, so brokers that are away cost `bytesMax`.
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
@@ -114,7 +114,7 @@ function encodeWithin(
   return { records: moveOut(taken), bytes, isLogFull: logBytes > room.log };
 }
 
-/** Moves the bytes into one buffer of their own: slices of the pool that Node shares keep kilobytes alive each. */
+/** Copies the bytes into one buffer of their own: a slice of the pool that Node shares keeps kilobytes alive. */
 function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
@@ -158,8 +158,8 @@ function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): nu
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Opens the way of rejections to the log. Its schema id is asked for apart from the others, and the gateway is ready
- * without it. Closes the producer.
+ * Opens the publisher of rejections. Its schema id is asked for apart from the others, and the gateway is ready without
+ * it. Closes the producer.
  * @param options.producer of rejections alone
  */
 export function openRejections(options: {

@@ -12,7 +12,7 @@ export interface RefuseUpdatesOptions {
 /** Ids in one question: a statement of some 40 KB. */
 const IDS_MAX = 1_000;
 
-/** The names of the wire, as whoever mends the source knows them. */
+/** The members' names in records, as whoever corrects the source knows them. */
 const NAMES: Record<keyof ActivityConstants, string> = {
   chain: 'chain',
   type: 'type',
@@ -21,9 +21,10 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 };
 
 /**
- * Creates the step that refuses activities which readers would lose. How far a chain is known is told by one partition, so
- * a record of it in another is refused. A reader who filters by a member that never changes would see an activity vanish
- * when it did: such an update is refused, be the version before it stored or earlier in the block.
+ * Creates the step that refuses activities which readers would miss.
+ * - A record that is not in the partition of its chain: only that partition's watermark says how far the chain is complete.
+ * - An update that changes a member which must not change, compared with the version that is stored, or earlier in the
+ *   block: for a reader who filters by that member the activity would vanish.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const standing = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {

@@ -23,9 +23,7 @@ export function createWriteFolding<R, T extends string>({ tableOf, insert, calls
   return async ({ rows, block, transformVersion, notes, signal }: TimedRows<R>): Promise<void> => {
     for (const [table, own] of Map.groupBy(rows, tableOf)) {
       const insertAsked = (asked: readonly number[], token: string) =>
-        calls.insert(table, asked.length, () =>
-          insert({ table, rows: asked.map((row) => own[row]!), token, signal }),
-        );
+        calls.insert(table, asked.length, () => insert({ table, rows: asked.map((row) => own[row]!), token, signal }));
       const token = toBlockToken({ block, table, transformVersion }, block.start, block.end);
       const triedBefore = block.triedBefore ?? false;
       await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertAsked });

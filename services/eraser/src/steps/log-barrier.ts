@@ -39,7 +39,7 @@ export interface LogBarrier {
 
 /** A commit comes milliseconds behind a block; a block waits for a second. */
 const POLL_MS = 100;
-/** How many looks see no progress before it is asked whether there is anything in front of the end. */
+/** After so many looks without progress it is checked whether any record stands before the end. */
 const IDLE_LOOKS = 10;
 
 /** Erasures themselves, and what belongs to no player: who may use the service. */

@@ -1,6 +1,12 @@
 import { createSchemaReaders, schemaIdOf } from '@playline/contracts';
 import { RowBuffer } from '@playline/events';
-import { type BlockBuilder, type Outcome, RetryableFault, type SchemaRegistry, type StreamRecord } from '@playline/stream';
+import {
+  type BlockBuilder,
+  type Outcome,
+  RetryableFault,
+  type SchemaRegistry,
+  type StreamRecord,
+} from '@playline/stream';
 import type { CheckFences } from './check-fences.ts';
 import type { WriteRows } from './write-rows.ts';
 

@@ -29,7 +29,7 @@ const LOOP_COPY_BYTES_MAX = 40;
  * Smaller than what is in flight on a busy gateway, so that little is held beside what is waited for.
  */
 const SLAB_BYTES = 512 * 1024;
-/** Room for as much may be left at the end of a slab: an eighth of it. */
+/** Up to this size a body gets room for all of its bytes, unlooked at. At most so much of a slab is wasted: an eighth. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
 /** Lengths below this take one byte. */
 const SHORT_TEXT_BYTES = 64;
@@ -195,7 +195,7 @@ class BatchEncoder {
   }
 }
 
-/** Where encoded records stand until nobody refers to them: one behind the other. */
+/** The memory of encoded records, one behind the other. It is collected when nobody refers to any of them. */
 class RecordMemory {
   bytes = Buffer.alloc(0);
   /** The next free byte of `bytes`. */

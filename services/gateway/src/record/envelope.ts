@@ -56,6 +56,7 @@ export class EncodedEnvelope {
   #environmentId: string | null = null;
   #traceBytes = -1;
 
+  /** Takes over what the records of the next request share; encodes again only what has changed. */
   turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
     this.receivedAt = receivedAt;
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;

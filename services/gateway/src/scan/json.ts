@@ -5,7 +5,7 @@
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** No place: a value never ends at the first byte. */
+/** In the place of an end, for what is no JSON: no value ends at the first byte. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -33,7 +33,7 @@ export const LETTER_U = 0x75;
 export const LOWER_CASE = 0x20;
 
 /**
- * Nesting that functions follow by calling each other; what is deeper is read without, so that no input can exhaust the
+ * Nesting up to which functions call each other. What is deeper is read by a loop, so that no input can exhaust the
  * stack. Free-form objects of a message stand at depth 3: one that is nested as deep as it may be ends here.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;

@@ -25,8 +25,9 @@ export interface Judgement {
 const ALL_ACCEPTED: Judgement = { rejected: [], entries: [] };
 
 /**
- * Judges a scanned batch: each message by itself, twins together. Only what the scan doubts is explained. Marks in
- * `batch.accepted` what is to be encoded. Says the same as `judgeBatch` of the contract.
+ * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only messages that the
+ * scan doubts are looked at again (`explain`). Marks in `batch.accepted` what is to be encoded. Says the same as
+ * `judgeBatch` of the contract.
  */
 export function judgeScanned(state: ScanState): Judgement {
   const { batch, verdicts } = state;

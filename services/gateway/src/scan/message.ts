@@ -63,7 +63,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // Of equal keys the last wins; what the first has left behind is looked at again.
+        // Of equal keys the last wins. The message becomes doubtful: what the first left in the row is looked at again.
         if ((seen & (1 << field)) !== 0) state.isDoubtful = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);

@@ -8,7 +8,8 @@ const UNESCAPED_MAX = 32;
 const unescaped = new Uint8Array(UNESCAPED_MAX);
 
 /**
- * Writes the characters that a key spells to `unescaped`. Short escapes stand for characters that no name has.
+ * Writes the characters that a key with escapes spells to `unescaped`. Escapes such as `\n` stand for characters that no
+ * name has.
  * @returns how many; `UNKNOWN` when they cannot be a name
  */
 function unescapeName(bytes: Uint8Array, start: number, end: number): number {

@@ -46,8 +46,8 @@ export const UUID_BYTES = 16;
 
 /**
  * Where the fields of a batch's messages stand in its body: no strings, no objects.
- * A range of no bytes is an absent field (or null, or an empty string, which are stored alike). The range of a string lies between its quotes;
- * of an object, a number or a boolean it is the whole value.
+ * A range of no bytes is an absent field, null or an empty string, which are stored alike. The range of a string lies
+ * between its quotes; that of an object, a number or a boolean is the whole value.
  */
 export interface ScannedBatch {
   body: Buffer;
@@ -91,7 +91,7 @@ export function isEscaped(batch: ScannedBatch, message: number, field: Field): b
   return (batch.escaped[message]! & (1 << field)) !== 0;
 }
 
-/** What the scan says of a message: every rule is kept; some rule may not be; it is no object. */
+/** What the scan says of a message: it keeps every rule; it may break one; it is no object. */
 export const SOUND = 0;
 export const DOUBTFUL = 1;
 export const NO_OBJECT = 2;
@@ -106,7 +106,7 @@ export interface ScanState {
   /** Time window, both bounds inclusive, epoch milliseconds. */
   fromMs: number;
   toMs: number;
-  /** True when some rule may speak against the message being scanned. */
+  /** True when the message being scanned may break a rule. */
   isDoubtful: boolean;
   /** Per message: `SOUND`, `DOUBTFUL` or `NO_OBJECT`. */
   readonly verdicts: Uint8Array;

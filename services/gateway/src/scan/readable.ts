@@ -18,7 +18,7 @@ const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
 /** Below ten to this power every number is one that a double holds; from the next on none is. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double: with less a number of that power is below it, with more beyond. */
+/** The first digits of the largest double. A number of its power with smaller first digits is below it, with larger ones beyond. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
 /** Beyond the digits that a message can hold: no mantissa makes up for such an exponent. */
 const EXPONENT_MAX = 1_000_000;
@@ -65,7 +65,7 @@ function makeRoom(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Copies JSON text within one buffer, from where it is to where there is room, as soon as something has to change. */
+/** Copies JSON text to the end of its buffer with what has to change; copies nothing while nothing has to. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */

@@ -23,7 +23,7 @@ export interface Found {
   readonly record: StreamRecord;
 }
 
-/** A batch as it was read: its facts in their order, and what is none, as letters. */
+/** A batch as it was read: its facts in order, and a dead letter for each record that is no fact. */
 export interface DecodedBatch {
   readonly found: readonly Found[];
   readonly deadLetters: readonly OutgoingRecord[];
@@ -90,7 +90,7 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
-/** Avro knows text and numbers; which are environments, kinds, ids and times is checked here, before any names a key. */
+/** Avro knows only text and numbers. That they are environments, kinds, ids and times is checked here, before a key is made of any. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };

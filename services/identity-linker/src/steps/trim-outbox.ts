@@ -9,7 +9,7 @@ export interface TrimOutbox {
   trim(source: LinkSourcePartition, through: number): Promise<void>;
 }
 
-/** Of an environment's decisions that may still stand in the outbox. */
+/** Offsets of an environment's facts whose decisions may still stand in the outbox. */
 interface Offsets {
   first: number;
   last: number;

@@ -84,10 +84,10 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   };
 }
 
-/** Readers whom one statement has answered together are all gone for a moment, and then all back. */
+/** Readers who share a statement are answered at once and ask again a moment later: in between nobody else seems to read. */
 const COMPANY_LASTS_MS = 50;
 
-/** Knows whether pages are read beside each other now, or were a moment ago. */
+/** Knows whether several pages are being read at the same time, or were a moment ago. */
 function createCompany() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;

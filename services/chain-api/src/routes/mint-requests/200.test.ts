@@ -1,7 +1,7 @@
 import { type MintState, toRequestedState } from '@playline/mints';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { MINTS, order, OWNER } from '../../test/minting-world.ts';
+import { MINTS, OWNER, order } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
 
 interface ShownPage {

@@ -27,7 +27,7 @@ export interface MessagesRouteParts {
   /** How old and how far ahead of this clock an event may be, both inclusive. */
   eventAgeMaxMs: number;
   eventAheadMaxMs: number;
-  /** Names of client libraries that rejections tell of. */
+  /** Names of client libraries that rejections may name. */
   libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
   usage: CountUse;
@@ -89,8 +89,8 @@ interface Reception {
 }
 
 /**
- * The least that a body costs. It is charged before the body is read: of many requests that arrive together each must count
- * when the next is let in.
+ * The least that a body costs. It is charged before the body is read, so that each of many requests that arrive together
+ * counts when the next is let in.
  */
 const LET_IN_UNITS = 1;
 

@@ -39,7 +39,7 @@ export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 /**
  * Builds a reader: one scan of the bytes finds every field of every message, and what it doubts is explained message by
  * message. No body is ever parsed into objects, so that none costs more than its bytes.
- * @param libraries names of client libraries that rejections tell of
+ * @param libraries names of client libraries that rejections may name
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
@@ -101,26 +101,26 @@ const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 /** One for each message of a full batch: more errors than that would tell the sender nothing new. */
 const BATCH_ERRORS_MAX = 100;
 /**
- * Fewer of a small body: telling of an error costs more than judging it, and a hundred empty messages take 300 bytes.
- * An honest message has some hundred bytes, so one that is wrong in several fields is told of whole.
+ * Fewer of a small body: a record of an error costs more than finding it, and a hundred empty messages take 300 bytes.
+ * An honest message has some hundred bytes, so all errors of one that is wrong in several fields are recorded.
  */
 const ERRORS_ALWAYS = 10;
 const BYTES_PER_ERROR = 256;
-/** What stands for a library that nobody named in the settings. */
+/** Recorded in the place of a library that the settings do not name. */
 const OTHER_LIBRARY = 'other';
 /** Numbers and dots: anything else may be content. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
-/** What stands beside the errors. */
+/** What each record says besides the error. */
 interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
-  /** Names of client libraries that are told of; of any other one only that it is another. */
+  /** Names of client libraries that are recorded; any other is recorded as `other`. */
   readonly libraries: ReadonlySet<string>;
 }
 
 /**
- * What the log is told about rejected messages: what was wrong and which client said it, nothing of the content. Rejections
- * have no owner, so no erasure finds them: no text of a client gets there.
+ * The records of rejected messages: what was wrong and which client sent it, nothing of the content. Rejections have no
+ * owner, so no erasure finds them: no text that a client wrote may stand there.
  */
 function toBatchRejections(
   rejected: readonly Rejected[],
@@ -154,7 +154,7 @@ function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<s
   };
 }
 
-/** Text of a string field; '' where the value is none. */
+/** Text of a string field; '' where the value is no string. */
 function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
   return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
