@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
+import { type Leading, openLeading } from './leading.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 import { toId } from './steps/settle.ts';
 
@@ -18,12 +19,8 @@ export interface BatchLoopParts extends BatchParts {
   readonly onHandover: () => void;
 }
 
-/** Does one batch after the other, in the one process that leads. */
-export interface BatchLoop extends Closable {
-  /** This process does the batches from now on, those first that another one left. */
-  lead(): void;
-  /** Another process may lead from now on. Resolves when the batch under way has stopped. */
-  follow(): Promise<void>;
+/** Does one batch after the other, in the one process that leads; first those that another one left. */
+export interface BatchLoop extends Leading {
   /** Requests may stand in the store that did not before. */
   wake(): void;
 }
@@ -36,24 +33,8 @@ const RETRY_MAX_MS = 30_000;
 /** Opens the loop; it does nothing before it leads. */
 export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
   const alarm = createAlarm();
-  let stop: AbortController | null = null;
-  let running = Promise.resolve();
-  const follow = async () => {
-    stop?.abort();
-    stop = null;
-    await running;
-  };
-  return {
-    lead() {
-      if (stop !== null) return;
-      const mine = new AbortController();
-      stop = mine;
-      running = running.then(() => runBatches(parts, alarm, mine.signal));
-    },
-    follow,
-    wake: () => alarm.ring(),
-    close: follow,
-  };
+  const leading = openLeading((signal, run) => run(() => runBatches(parts, alarm, signal)));
+  return { ...leading, wake: () => alarm.ring() };
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {

@@ -8,8 +8,9 @@ import {
   scrub,
 } from '@playline/erasure';
 import type { People } from '@playline/people';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
+import { type Leading, openLeading } from './leading.ts';
 
 export interface UpkeepParts {
   readonly records: ErasureRecords;
@@ -43,12 +44,7 @@ export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
 
 /** Daily and regular work on erasures that are done: see `UPKEEP_WORK`. */
-export interface Upkeep extends Closable {
-  /** This process does it from now on. */
-  lead(): void;
-  /** Resolves when what was under way has stopped. */
-  follow(): Promise<void>;
-}
+export type Upkeep = Leading;
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
@@ -61,35 +57,20 @@ const AGAIN_AFTER_MS = 30 * MINUTE_MS;
 
 /** Opens the upkeep; it does nothing before it leads. */
 export function openUpkeep(parts: UpkeepParts): Upkeep {
-  let stop: AbortController | null = null;
-  let running = Promise.resolve();
-  let timer: NodeJS.Timeout | undefined;
-  const follow = async () => {
-    stop?.abort();
-    stop = null;
-    clearInterval(timer);
-    await running;
-  };
-  return {
-    lead() {
-      if (stop !== null) return;
-      const mine = new AbortController();
-      stop = mine;
-      const due = createDue(parts);
-      const look = () => {
-        // One after the other: each may read whole tables.
-        for (const work of UPKEEP_WORK.filter(due.isDue))
-          running = running.then(async () => {
-            if (!(await doWork(parts, work, mine.signal))) due.postpone(work);
-          });
-      };
-      parts.onLead();
-      timer = setInterval(look, MINUTE_MS);
-      running = running.then(async () => void (await doWork(parts, 'tidy', mine.signal)));
-    },
-    follow,
-    close: follow,
-  };
+  return openLeading((signal, run) => {
+    const due = createDue(parts);
+    const look = () => {
+      // One after the other: each may read whole tables.
+      for (const work of UPKEEP_WORK.filter(due.isDue))
+        run(async () => {
+          if (!(await doWork(parts, work, signal))) due.postpone(work);
+        });
+    };
+    parts.onLead();
+    const timer = setInterval(look, MINUTE_MS);
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    run(async () => void (await doWork(parts, 'tidy', signal)));
+  });
 }
 
 /** Once a day each, and once when this process begins to lead: nobody knows when it was done last. */
