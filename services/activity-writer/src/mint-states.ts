@@ -9,7 +9,7 @@ const REST_MS = 2_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
-  /** True while records of these logs wait to be read here: then nobody says that there are more. */
+  /** True while records of these logs wait to be read by this process, which would wake this when it reads them. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;

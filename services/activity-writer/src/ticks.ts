@@ -63,7 +63,7 @@ export interface TicksOptions {
   /** Records that wait, by `topic/partition`, of the partitions that are ours. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
-  /** The watermark that stands for a partition, null for none. @throws Error while nobody can say */
+  /** The watermark that stands for a partition, null for none. @throws Error while it cannot be read */
   readonly readWatermark: (partition: number) => Promise<number | null>;
   readonly logger?: Logger;
   readonly metrics: Metrics;

@@ -2,7 +2,7 @@ import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
 /**
- * The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said.
+ * The first time that must not be served yet, of one partition, in epoch microseconds; null while no watermark was published.
  * @param hasCompany whether other pages are being read too: then a watermark of a moment ago will do
  */
 export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;

@@ -73,7 +73,7 @@ export function openUpkeep(parts: UpkeepParts): Upkeep {
   });
 }
 
-/** Once a day each, and once when this process begins to lead: nobody knows when it was done last. */
+/** Once a day each, and once when this process begins to lead, which does not know when it was done last. */
 function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;

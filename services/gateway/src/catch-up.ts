@@ -5,7 +5,7 @@ import type { Closable, Logger } from '@playline/runtime';
 export interface CatchUpParts {
   /** What the view holds, as log lines call it. */
   name: string;
-  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing or nobody can tell */
+  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing, or it cannot be told whether */
   run(): Promise<number | null>;
   /** True for the fault with which a view says that it may have lost something. */
   isLagging(fault: unknown): boolean;

@@ -46,7 +46,7 @@ export interface SchemaIdCache<Name extends string = keyof SchemaIds> extends Cl
   current(): Readonly<Record<Name, number>> | null;
 }
 
-/** A registry starts within seconds; asking once a second wears nobody out. */
+/** A registry starts within seconds, and one question a second is no load. */
 const RETRY_MS = 1000;
 
 /** Asks for all ids until the registry answers, then never again: a registry that is down later stops nothing. */

@@ -15,7 +15,7 @@ export interface Collections {
   /**
    * The collection, for a key of its environment.
    * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of somebody else;
-   *   any other fault when nobody can tell
+   *   any other fault when neither the copy nor Redis can tell
    */
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
   /**

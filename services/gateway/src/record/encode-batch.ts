@@ -104,8 +104,8 @@ class BatchEncoder {
   }
 
   /**
-   * Makes room for the whole batch: for its texts, not for its body, which may be white space and fields that nobody
-   * stores. So what records keep from being collected is about what they hold.
+   * Makes room for the whole batch: for its texts, not for its body, which may be white space and fields that are not
+   * stored. So records keep about as many bytes alive as they hold.
    */
   #reserve(): void {
     const { body, count } = this.#batch;

@@ -17,9 +17,8 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { NameTable, UNKNOWN } from './names.ts';
 import { FIELD, ROW_SHIFT, type ScanState } from './ranges.ts';
-import { isVisibleAt } from './text.ts';
+import { isVisibleAt, NameTable, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`, so that a name's place plus `FIELD.library` is its field. */
 const CONTEXT_NAMES = [

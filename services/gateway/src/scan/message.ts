@@ -18,9 +18,8 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { NameTable, UNKNOWN } from './names.ts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
-import { endsVisible, isVisibleAt, readMessageId, timestampOf } from './text.ts';
+import { endsVisible, isVisibleAt, NameTable, readMessageId, timestampOf, UNKNOWN } from './text.ts';
 
 /** Fields of a message in the order of `FIELD`, so that a name's place is its field. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
@@ -144,7 +143,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = next - 1;
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
-    // Escapes in ids, enumerations and times are doubtful: nobody needs them there.
+    // Escapes in ids, enumerations and times are doubtful: no honest client writes them there.
     if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isDoubtful = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);

@@ -73,7 +73,7 @@ const TIME_END_MS = 2 ** 48;
 
 /**
  * Creates the step that reads a record of the link topic, whatever release wrote it. A record that is no link fact is a
- * dead letter; a registry that cannot be asked is a RetryableFault, because then nobody knows.
+ * dead letter. A registry that cannot be asked is a RetryableFault: the record may be a fact.
  */
 function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const read = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });

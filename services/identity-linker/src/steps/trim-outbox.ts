@@ -15,7 +15,7 @@ interface Offsets {
   last: number;
 }
 
-/** Creates the step that lets the graph forget recorded decisions which nobody will ask for again. */
+/** Creates the step that lets the graph forget recorded decisions which are published and committed. */
 export function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
   const noted = new Map<string, Map<string, Offsets>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {

@@ -39,8 +39,8 @@ type Asked = Omit<PageQuestion, 'horizon'>;
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const company = createCompany();
   const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
-    // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
-    // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
+    // A cursor is signed, so the feed was complete up to its place when it was given, and still is. The watermark that this
+    // process knows may be lower, or lost. Going by that alone would silently leave out rows before the cursor.
     const known = await horizonOf(chain.partition, hasCompany);
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
@@ -52,7 +52,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
     const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
-    // A reader takes a page that is not full for the end, so nothing that was published before it asked may be missing.
+    // A reader takes a page that is not full for the end, so it must have all that was published before it was asked for.
     if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
     const latest = await horizonAt(question, chain, false);
     if (latest === horizon) return page;

@@ -48,7 +48,7 @@ export function createMint(parts: MintParts): CollectionOperation {
         const { projectId, environmentId } = record;
         const requireSigner = () => collections.requireSigner(environmentId);
         const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
-        // It goes on behind the deadline: requests that come to stand on the log are to be confirmed too.
+        // The work goes on after the deadline: requests that reach the log later must be confirmed too.
         return settleWithin(deadlineMs, acceptMints(order));
       }).catch((fault: unknown) => {
         showLimited(exchange, policy, fault);
@@ -85,7 +85,7 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
     answer: async ({ exchange, chain, collection, record }) => {
       const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
       const askedAtMs = Date.now();
-      // What was asked for by whoever had the collection before is nobody's business here.
+      // Requests of a project that had the collection before are not shown to this one.
       const question: MintPageQuestion = { ...asked, owner: record, horizon: askedAtMs - settleMs };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
       const scope = { collection, status: question.status };
@@ -145,7 +145,7 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
     answer: async ({ exchange, chain, collection, record, params }) => {
       const referenceId = params.reference_id ?? '';
       const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(collection, referenceId)) : null;
-      // Of another project, which had the collection before: to this one there is none.
+      // One of a project that had the collection before does not exist for this one.
       if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
       const scope = { collection, status: null };

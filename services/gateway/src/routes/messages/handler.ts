@@ -64,7 +64,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
-        // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
+        // After the answer, so that no caller waits for it. A batch that ended in 500 comes again, and is published then.
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
       } catch (error) {
