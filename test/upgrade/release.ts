@@ -41,9 +41,9 @@ export function makeNextRelease(): Release & { remove(): void } {
   );
   const avroText = JSON.stringify([2 * ADDED.value.length, ...Buffer.from(ADDED.value)]);
   replaceIn(
-    'services/gateway/src/routes/messages/outgoing.ts',
-    'export function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {',
-    `export function toOutgoing(read: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+    'services/gateway/src/routes/messages/handler.ts',
+    'function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {',
+    `function toOutgoing(read: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
       const batch = { ...read, records: read.records.map((record) => (
         { ...record, value: Buffer.concat([record.value, Buffer.from(${avroText})]) })) };`,
   );

@@ -23,10 +23,10 @@ import {
   openLogReader,
   openProducer,
 } from '@playline/stream/kafka';
-import { createChainPartitions } from './chain-partitions.ts';
 import { readConfig } from './config.ts';
 import { openMintStates } from './mint-states.ts';
 import { createPipeline } from './pipeline.ts';
+import { createChainPartitions } from './steps/refuse-updates.ts';
 import { createSendTick } from './steps/send-tick.ts';
 import { openTicks } from './ticks.ts';
 

@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 
-/** How often it is asked whether there is anything to bring in: what the minter says is shown so much later at most. */
+/** How often it is checked whether there is anything to bring in: new states are shown later by at most this. */
 const LOOK_MS = 250;
-/** The logs are looked at as often also when nothing says that they have more. */
+/** The logs are looked at this often even when nothing says that they have more. */
 const REST_MS = 5_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
-  /** True while records of these logs wait to be read here: then nobody says that there are more. */
+  /** True while records of these logs wait to be read by this process, which would wake this when it reads them. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -48,7 +48,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const closed = new AbortController();
   let isWoken = false;
-  /** Until there may be something to bring in: a look asks brokers for the ends of every partition, this only Redis. */
+  /** Waits until there may be something to bring in. Cheap: a look asks brokers for the ends of all partitions, this only Redis. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
     do await delay(lookMs, undefined, { signal: closed.signal }).catch(() => {});

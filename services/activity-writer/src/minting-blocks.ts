@@ -7,14 +7,14 @@ import {
   type SchemaSource,
   TOPICS,
 } from '@playline/contracts';
-import type { MetadataRow, MintRow, MintWriter } from '@playline/mints';
+import { METADATA_TABLES, type MetadataRow, type MintRow, type MintTable, type MintWriter } from '@playline/mints';
 import type { BlockBuilder, StoreCalls } from '@playline/stream';
-import { TimedBlock, type TimedBlockOptions } from './blocks/timed-block.ts';
 import { createReadRow } from './steps/read-row.ts';
+import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
 import { toMetadataRow, toRequestRow, toStateRow } from './steps/to-mint-rows.ts';
-import { createWriteMints } from './steps/write-mints.ts';
+import { createWriteFolding } from './steps/write-folding.ts';
 
-/** What such blocks have in common, whatever their rows are. */
+/** What blocks have in common whose times no reader waits for, whatever their rows are. */
 interface PlainBlocks
   extends Pick<
     TimedBlockOptions<unknown>,
@@ -23,7 +23,7 @@ interface PlainBlocks
   readonly refuse: (rows: readonly unknown[]) => Promise<readonly never[]>;
 }
 
-/** What blocks need of which nobody waits for the times: nothing refuses their rows, and no reader is let past them. */
+/** Builds what such blocks need: no row is refused, no watermark is read, and nothing depends on which rows stand. */
 export function createPlainBlocks(publishLetters: PlainBlocks['publishLetters']): PlainBlocks {
   return {
     isTick: () => false,
@@ -47,13 +47,17 @@ export interface OpenBlocks {
   readonly open: (partition: number, transformVersion: number) => BlockBuilder;
 }
 
+type Row = MintRow | MetadataRow;
+
+const tableOf = (row: Row): MintTable => ('kind' in row ? METADATA_TABLES[row.kind] : 'mint_requests');
+
 /** The blocks of mint requests, of their states and of metadata. */
 export function createMintingBlocks(
   { mints, calls, schemaOf }: MintingBlocksParts,
   plain: PlainBlocks,
 ): readonly OpenBlocks[] {
-  const write = createWriteMints({ store: mints, calls });
-  const createOpen = <T, R extends MintRow | MetadataRow>(
+  const write = createWriteFolding<Row, MintTable>({ tableOf, insert: (rows) => mints.insert(rows), calls });
+  const createOpen = <T, R extends Row>(
     codec: RecordCodec<T>,
     toRow: (record: T, version: LoggedVersion) => R,
   ): OpenBlocks['open'] => {

@@ -10,16 +10,15 @@ import { activityCodec, type SchemaSource, TOPICS, tokenCodec } from '@playline/
 import type { MintWriter } from '@playline/mints';
 import type { Metrics } from '@playline/runtime';
 import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
-import { TimedBlock, type TimedBlockOptions } from './blocks/timed-block.ts';
 import { createMintingBlocks, createPlainBlocks } from './minting-blocks.ts';
 import { createPublishLetters } from './steps/publish-letters.ts';
 import { createPublishWatermark, createReadWatermark } from './steps/publish-watermark.ts';
 import { createReadRow } from './steps/read-row.ts';
 import { createRefuseUpdates } from './steps/refuse-updates.ts';
 import { isTick } from './steps/send-tick.ts';
+import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
 import { createWriteActivities } from './steps/write-activities.ts';
-import { createWriteTokens } from './steps/write-tokens.ts';
-import { createWriterMetrics } from './writer-metrics.ts';
+import { createWriteFolding } from './steps/write-folding.ts';
 
 /** Raised when the same record gives other rows; the version before must then stay in `olderVersions` for a release. */
 const TRANSFORM_VERSION = 1;
@@ -56,9 +55,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { store, watermarks, schemaOf, deadLetters, partitionOf, metrics, topicPrefix } = options;
   const calls = createStoreCalls(metrics, 'activity_writer');
   const writerMetrics = createWriterMetrics(metrics);
-  const publishLetters = createPublishLetters(deadLetters, writerMetrics);
+  const publishLetters = createPublishLetters(deadLetters, writerMetrics.countRefused);
   const writeActivities = createWriteActivities({ store, calls });
-  const publishWatermark = createPublishWatermark(watermarks, writerMetrics);
+  const publishWatermark = createPublishWatermark(watermarks, writerMetrics.setWatermark);
   const activities: TimedBlockOptions<ActivityRow> = {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
@@ -75,7 +74,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const tokens: TimedBlockOptions<TokenRow> = {
     ...createPlainBlocks(publishLetters),
     readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
-    write: createWriteTokens({ store, calls }),
+    write: createWriteFolding({ tableOf: () => 'tokens' as const, insert: (rows) => store.insert(rows), calls }),
   };
   const plain = { ...createPlainBlocks(publishLetters), onTaken: options.onMint };
   const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, plain);
@@ -94,5 +93,22 @@ export function createPipeline(options: PipelineOptions): Pipeline {
         return open(partition, transformVersion);
       },
     },
+  };
+}
+
+/** What this service counts itself; records, blocks, lag and calls of the store are counted by the stream. */
+function createWriterMetrics(metrics: Metrics) {
+  const refusedTotal = metrics.counter(
+    'activity_writer_refused_total',
+    'Records that became dead letters when their block was written',
+  );
+  const watermark = metrics.gauge(
+    'activity_writer_watermark_seconds',
+    'Up to where a partition is known, seconds since the epoch',
+    ['partition'],
+  );
+  return {
+    countRefused: (count: number) => refusedTotal.inc({}, count),
+    setWatermark: (partition: number, us: number) => watermark.set({ partition: String(partition) }, us / 1_000_000),
   };
 }

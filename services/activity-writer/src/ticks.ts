@@ -7,7 +7,7 @@ export const IDLE_MS = 1_000;
 export const IDLE_MAX_MS = 16_000;
 /** How often partitions are looked at. */
 const LOOK_MS = 250;
-/** How often it is looked whether what the last tick has said is still known. */
+/** How often it is checked that the watermark of the last tick is still in Redis. */
 const LOST_LOOK_MS = 1_000;
 
 interface Quiet {
@@ -31,7 +31,7 @@ export class IdlePartitions {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
   }
 
-  /** The next tick is due, as for a partition that nothing is known of. */
+  /** The next tick is due at once, as for a new partition. */
   forget(partition: number): void {
     this.#quiet.delete(partition);
   }
@@ -51,13 +51,13 @@ export class IdlePartitions {
   }
 }
 
-/** Creates the question whether a partition's watermark has been lost since it was asked last: it is gone, or lower. */
+/** Creates the check whether a partition's watermark was lost since the last check: it is gone, or lower than before. */
 function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition: number) => Promise<boolean> {
   const known = new Map<number, number>();
   return async (partition) => {
     const before = known.get(partition);
     const now = await readWatermark(partition).catch(() => undefined);
-    // While nobody can say, a tick would not help.
+    // While Redis does not answer, a tick would not help.
     if (now === undefined) return false;
     if (now !== null) known.set(partition, now);
     return before !== undefined && (now === null || now < before);
@@ -69,7 +69,7 @@ export interface TicksOptions {
   /** Records that wait, by `topic/partition`, of the partitions that are ours. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
-  /** The watermark that stands for a partition, null for none. @throws Error while nobody can say */
+  /** The watermark that stands for a partition, null for none. @throws Error while it cannot be read */
   readonly readWatermark: (partition: number) => Promise<number | null>;
   readonly logger?: Logger;
   readonly metrics: Metrics;

@@ -2,8 +2,8 @@ import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
 /**
- * The first time that must not be served yet, of one partition, in epoch microseconds; null while nobody has said.
- * @param hasCompany pages of others are under way: then a reading of a moment ago will do
+ * The first time that must not be served yet, of one partition, in epoch microseconds; null while no watermark was published.
+ * @param hasCompany whether other pages are being read too: then a watermark of a moment ago will do
  */
 export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
 
@@ -23,8 +23,9 @@ export interface Horizons {
 /** A healthy answer takes a millisecond, and whoever waits for it is a request. */
 const READ_MAX_MS = 250;
 /**
- * A page that others are read beside takes a watermark that is up to so old: writers publish a few a second, and to ask
- * Redis was one eighth of what a page costs the process. A lone reader gets what was published before it asked, and so does whoever comes to the end.
+ * While several pages are read at the same time, a watermark may be this old: writers publish a few a second, and asking
+ * Redis was one eighth of what a page costs the process. A lone reader gets the latest one, and so does whoever comes to
+ * the end of the history.
  */
 const COMPANY_AGE_MAX_MS = 50;
 
@@ -64,9 +65,8 @@ interface Reading {
 }
 
 /**
- * Reads a watermark for all who ask for it before the reading begins: while it is read for somebody else theirs is the
- * next one. So their pages know all that was published before they were asked for; those of readers with company what was
- * published a moment before.
+ * Reads a watermark for all who ask for it before the reading begins; whoever asks during a reading gets the next one. So
+ * a page knows all that was published before it was asked for, and one with company all up to a moment before that.
  */
 function createSharedReads(read: Watermarks['read']): ReadShared {
   const lastOf = new Map<number, Reading>();

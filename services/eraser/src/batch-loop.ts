@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
+import { type Leading, openLeading } from './leading.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 import { toId } from './steps/settle.ts';
 
@@ -10,25 +11,21 @@ export interface BatchLoopParts extends BatchParts {
   readonly windowMs: number;
   /** How many requests at most are done together. */
   readonly batchRequestsMax: number;
-  /** Told of every look for requests. */
+  /** Called each time that requests have been looked for. */
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Told when work under way stops because another process leads. */
+  /** Called when work under way stops because another process leads. */
   readonly onHandover: () => void;
 }
 
-/** Does one batch after the other, in the one process that leads. */
-export interface BatchLoop extends Closable {
-  /** This process does the batches from now on, those first that another one left. */
-  lead(): void;
-  /** Another process may lead from now on. Resolves when the batch under way has stopped. */
-  follow(): Promise<void>;
+/** Does one batch after the other, in the one process that leads; first those that another one left. */
+export interface BatchLoop extends Leading {
   /** Requests may stand in the store that did not before. */
   wake(): void;
 }
 
-/** Somebody may put requests there who does not wake this process. */
+/** How often requests are looked for without being woken: another process may have stored some. */
 const LOOK_MS = 10_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
@@ -36,24 +33,8 @@ const RETRY_MAX_MS = 30_000;
 /** Opens the loop; it does nothing before it leads. */
 export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
   const alarm = createAlarm();
-  let stop: AbortController | null = null;
-  let running = Promise.resolve();
-  const follow = async () => {
-    stop?.abort();
-    stop = null;
-    await running;
-  };
-  return {
-    lead() {
-      if (stop !== null) return;
-      const mine = new AbortController();
-      stop = mine;
-      running = running.then(() => runBatches(parts, alarm, mine.signal));
-    },
-    follow,
-    wake: () => alarm.ring(),
-    close: follow,
-  };
+  const leading = openLeading((signal, run) => run(() => runBatches(parts, alarm, signal)));
+  return { ...leading, wake: () => alarm.ring() };
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
@@ -112,7 +93,7 @@ async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortS
   return batch !== null;
 }
 
-/** Requests that are in no batch and name nobody of one. @throws RowsFault */
+/** Requests that are in no batch, and name no person of a batch. @throws RowsFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
@@ -141,15 +122,12 @@ interface Alarm {
 }
 
 function createAlarm(): Alarm {
-  let rung = Promise.withResolvers<void>();
+  let rung = new AbortController();
   return {
-    ring: () => rung.resolve(),
+    ring: () => rung.abort(),
     async wait(ms, signal) {
-      const over = new AbortController();
-      const until = AbortSignal.any([signal, over.signal]);
-      await Promise.race([rung.promise, delay(ms, undefined, { signal: until }).catch(() => {})]);
-      over.abort();
-      rung = Promise.withResolvers();
+      await delay(ms, undefined, { signal: AbortSignal.any([signal, rung.signal]) }).catch(() => {});
+      rung = new AbortController();
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { AssignedPartition, BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
 import { createEraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import type { Leading } from './leading.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createIntake } from './steps/intake.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
@@ -79,7 +80,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
  * Counts assignments of the leading partition. The end of one may be reported after the next has begun, since it waits
  * for the last batch. To lead for too long does no harm; somebody must lead.
  */
-function createLeadership(workers: readonly { lead(): void; follow(): Promise<void> }[]) {
+function createLeadership(workers: readonly Leading[]) {
   let assignments = 0;
   return {
     assigned() {

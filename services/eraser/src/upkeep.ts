@@ -8,8 +8,9 @@ import {
   scrub,
 } from '@playline/erasure';
 import type { People } from '@playline/people';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
+import { type Leading, openLeading } from './leading.ts';
 
 export interface UpkeepParts {
   readonly records: ErasureRecords;
@@ -42,57 +43,37 @@ export interface Schedule {
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
 
-/** What follows an erasure, for as long as its fences and its receipt have something to wait for. */
-export interface Upkeep extends Closable {
-  /** This process does it from now on. */
-  lead(): void;
-  /** Resolves when what was under way has stopped. */
-  follow(): Promise<void>;
-}
+/** Daily and regular work on erasures that are done: see `UPKEEP_WORK`. */
+export type Upkeep = Leading;
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** Whoever starts again and again must not look through all tables again and again. */
+/** A process that keeps restarting must not search all tables each time. */
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
-/** Of work that is daily and has failed. */
+/** When daily work that failed is tried again. */
 const AGAIN_AFTER_MS = 30 * MINUTE_MS;
 
 /** Opens the upkeep; it does nothing before it leads. */
 export function openUpkeep(parts: UpkeepParts): Upkeep {
-  let stop: AbortController | null = null;
-  let running = Promise.resolve();
-  let timer: NodeJS.Timeout | undefined;
-  const follow = async () => {
-    stop?.abort();
-    stop = null;
-    clearInterval(timer);
-    await running;
-  };
-  return {
-    lead() {
-      if (stop !== null) return;
-      const mine = new AbortController();
-      stop = mine;
-      const due = createDue(parts);
-      const look = () => {
-        // One after the other: each may read whole tables.
-        for (const work of UPKEEP_WORK.filter(due.isDue))
-          running = running.then(async () => {
-            if (!(await doWork(parts, work, mine.signal))) due.postpone(work);
-          });
-      };
-      parts.onLead();
-      timer = setInterval(look, MINUTE_MS);
-      running = running.then(async () => void (await doWork(parts, 'tidy', mine.signal)));
-    },
-    follow,
-    close: follow,
-  };
+  return openLeading((signal, run) => {
+    const due = createDue(parts);
+    const look = () => {
+      // One after the other: each may read whole tables.
+      for (const work of UPKEEP_WORK.filter(due.isDue))
+        run(async () => {
+          if (!(await doWork(parts, work, signal))) due.postpone(work);
+        });
+    };
+    parts.onLead();
+    const timer = setInterval(look, MINUTE_MS);
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    run(async () => void (await doWork(parts, 'tidy', signal)));
+  });
 }
 
-/** Once a day each, and once when this process begins to lead: nobody knows when it was done last. */
+/** Once a day each, and once when this process begins to lead, which does not know when it was done last. */
 function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;

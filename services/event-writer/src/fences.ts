@@ -7,10 +7,10 @@ export interface Fences extends Closable {
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** How often the same trouble is told. */
+/** At most one log line in this time says that fences cannot be read. */
 const TELL_AGAIN_MS = 60_000;
 
-/** Opens the fences of erased people, and says what keeps them from being read: without them the writer stands. */
+/** Opens the fences of erased people, and says why they cannot be read: without them nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger): Fences {
   let why = 'they are being read';
   let toldMs = Number.NEGATIVE_INFINITY;
@@ -18,7 +18,10 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
     why = error instanceof Error ? error.message : String(error);
     if (performance.now() - toldMs < TELL_AGAIN_MS) return;
     toldMs = performance.now();
-    logger.warn({ error }, 'the fences of erased people cannot be read: nothing is written five seconds from then on');
+    logger.warn(
+      { error },
+      'the fences of erased people cannot be read: from five seconds after the last reading nothing is written',
+    );
   };
   const set = openFenceSet({ records, onFault });
   return {

@@ -31,17 +31,16 @@ import {
   type BlockBuilder,
   type BlockSink,
   createStoreCalls,
+  type Outcome,
   type Producer,
   type SchemaRegistry,
 } from '@playline/stream';
-import type { BlockParts, BlockStep } from './steps/block-step.ts';
-import { createBufferPool } from './steps/buffer-pool.ts';
+import { type BlockParts, type BlockStep, createBufferPool } from './steps/block-step.ts';
 import { createCheckFences } from './steps/check-fences.ts';
 import { createDeferringBlock } from './steps/defer-records.ts';
 import { createWriteMessages } from './steps/write-messages.ts';
 import { createWriteRecords } from './steps/write-records.ts';
 import { createWriteRows } from './steps/write-rows.ts';
-import { createWriterMetrics } from './writer-metrics.ts';
 
 /** Raised when the same record gives other rows; the version before must then stay in `olderVersions` for a release. */
 const TRANSFORM_VERSION = 1;
@@ -80,7 +79,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const writerMetrics = createWriterMetrics(metrics);
   const parts = {
     schemas,
-    checkFences: createCheckFences(fences, writerMetrics),
+    checkFences: createCheckFences(fences, writerMetrics.countBlanked),
     writeRows: createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') }),
     pool: createBufferPool(blockBytesMax),
   };
@@ -115,7 +114,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** Topics whose records tell who did what. */
+/** Topics whose records say who changed what of the access to the service. */
 const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
   [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
@@ -127,7 +126,24 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
 ];
 
 /**
- * The group that reads the topics of access. Not the group of the events: members of a release that does not know a topic
- * would be given its partitions, and a fault of the one holds up nothing of the other.
+ * The group that reads the topics of access. It is not the group of the events: there, a member of an older release could
+ * be assigned partitions of a topic that it does not know, and a fault of one topic could hold up the others.
  */
 export const auditGroupOf = (group: string): string => `${group}-audit`;
+
+/** What this service counts itself; records, drops, dead letters, blocks, lag and calls of the store are counted by the stream. */
+function createWriterMetrics(metrics: Metrics) {
+  const deferredTotal = metrics.counter(
+    'event_writer_deferred_total',
+    'Records read only when their block was written',
+    ['outcome'],
+  );
+  const blankedTotal = metrics.counter(
+    'event_writer_blanked_total',
+    'Events stored without the anonymous id of somebody erased, which they carried',
+  );
+  return {
+    countBlanked: () => blankedTotal.inc({}),
+    countDeferred: (outcome: Outcome['kind']) => deferredTotal.inc({ outcome }),
+  };
+}

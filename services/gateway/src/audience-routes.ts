@@ -11,7 +11,7 @@ import {
   type IdentityKeyer,
   type People,
 } from '@playline/people';
-import type { Producer } from '@playline/stream';
+import { type Producer, sendAll } from '@playline/stream';
 import { type Authorise, createAuthorise } from './authorise.ts';
 import type { BytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
@@ -85,17 +85,11 @@ function createErasureRoute({ config, audience, limits, ...parts }: AudienceRout
   const authorise = count.authorise(createAuthorise(`${config.HTTP_HEADER_PREFIX}-api-key`, verify));
   const schemaId = schemaIdOf(audience, 'erasures');
   const topic = config.TOPIC_PREFIX + TOPICS.erasures.name;
-  const publish = (request: ErasureRequestToPublish) => publishTo(producer, topic, request);
+  const publish = (request: ErasureRequestToPublish) => sendAll(producer, [{ topic, ...request }]);
   const clockSkewMs = config.ERASURE_CLOCK_SKEW_MS;
   const requestErasure = createRequestErasure({ publish, people: audience.people, schemaId, clockSkewMs, onFault });
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   return limits.failedKeys.show(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
-}
-
-function publishTo(producer: Pick<Producer, 'send'>, topic: string, request: ErasureRequestToPublish): Promise<void> {
-  return new Promise((resolve, reject) => {
-    producer.send([{ topic, ...request }], (fault) => (fault === null ? resolve() : reject(fault)));
-  });
 }
 
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): () => number {

@@ -10,20 +10,20 @@ export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
  * Builds the check of one key header: contract, "Missing key" and "Keys".
  * - Missing: VALIDATION_ERROR.
  * - Malformed, unknown, refreshed away or of the other kind: UNAUTHORISED_REQUEST.
- * - A good key on a page whose origin is not in its list: UNAUTHORISED_REQUEST, after a call of `onStranger`.
+ * - A good key on a page whose origin is not in its list: UNAUTHORISED_REQUEST, after a call of `onOtherOrigin`.
  * - Too many wrong keys from this address: TOO_MANY_REQUESTS_ERROR, thrown by the guard around the verifier.
  * - A store that cannot answer: the store's fault as it is, which becomes a 500. A fault that passes is never a 4xx.
  */
 export function createAuthorise(
   header: string,
   verify: GuardedVerifier,
-  onStranger: (key: KeyRecord, exchange: Exchange) => void = () => {},
+  onOtherOrigin: (key: KeyRecord, exchange: Exchange) => void = () => {},
 ): Authorise {
   const check = (record: KeyRecord | null, exchange: Exchange): KeyRecord => {
     if (record === null) throw new PublicError('UNAUTHORISED_REQUEST', { details: { header } });
     // Nearly all keys have no list, and cost no more than this look.
     if (record.origins.length !== 0 && !isForOrigin(record, exchange)) {
-      onStranger(record, exchange);
+      onOtherOrigin(record, exchange);
       throw new PublicError('UNAUTHORISED_REQUEST', { message: NOT_FOR_ORIGIN, details: { header: 'origin' } });
     }
     return record;

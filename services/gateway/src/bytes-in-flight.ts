@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import type { OutgoingRecord } from '@playline/stream';
 
 /** Bytes that one request holds. */
 export interface Hold {
@@ -54,4 +55,32 @@ export function createBytesInFlight(bytesMax: number): BytesInFlight {
       };
     },
   };
+}
+
+/** Name and value of a header have a length byte each. */
+const HEADER_FRAME_BYTES = 2;
+
+type Headers = OutgoingRecord['headers'];
+
+/** Bytes that the headers take in every record that has them. */
+function headerBytesOf(headers: Headers): number {
+  let bytes = 0;
+  for (const name in headers) bytes += HEADER_FRAME_BYTES + name.length + headers[name]!.length;
+  return bytes;
+}
+
+/** Bytes that the records keep in memory until they are acknowledged: each is written whole into its batch. */
+export function bytesOf(records: readonly OutgoingRecord[]): number {
+  let bytes = 0;
+  let headers: Headers;
+  let headerBytes = 0;
+  for (const record of records) {
+    // Records of one request share their headers.
+    if (record.headers !== headers) {
+      headers = record.headers;
+      headerBytes = headerBytesOf(headers);
+    }
+    bytes += record.value.length + (record.key?.length ?? 0) + headerBytes;
+  }
+  return bytes;
 }

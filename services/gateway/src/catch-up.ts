@@ -5,7 +5,7 @@ import type { Closable, Logger } from '@playline/runtime';
 export interface CatchUpParts {
   /** What the view holds, as log lines call it. */
   name: string;
-  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing or nobody can tell */
+  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing, or it cannot be told whether */
   run(): Promise<number | null>;
   /** True for the fault with which a view says that it may have lost something. */
   isLagging(fault: unknown): boolean;
@@ -61,7 +61,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
         () => null,
         (fault: unknown) => fault,
       );
-      // Told once an outage, not once a second.
+      // One line for each outage, not one a second.
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
       const waitMs = error === null ? untilNextLook(LOOK_EVERY_MS) : RETRY_MS;
@@ -87,6 +87,7 @@ interface AskParts extends Pick<CatchUpParts, 'isLagging'> {
 }
 
 function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): CatchUp['ask'] {
+  /** The last reading of the log changed nothing. Until a question is answered, none waits for another reading. */
   let wasVain = false;
   const answered = async <T>(question: () => Promise<T>): Promise<T> => {
     const answer = await question();

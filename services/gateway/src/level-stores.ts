@@ -6,17 +6,16 @@ import {
   type KeyView,
   type LiveKeys,
 } from '@playline/access-keys';
-import { type SchemaSource, TOPICS } from '@playline/contracts';
+import { TOPICS } from '@playline/contracts';
 import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
-import type { LogReader, StreamRecord } from '@playline/stream';
+import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';
-import type { SchemaIdSource } from './schema-ids.ts';
 
 /** What brings views in Redis up to date with their logs. One reader of the log serves all views. */
 export interface LevelParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
-  registry: SchemaIdSource & { schemaOf: SchemaSource };
+  registry: Pick<SchemaRegistry, 'schemaOf'>;
   /** Put before every topic name. */
   topicPrefix: string;
   logger: Logger;
@@ -41,7 +40,7 @@ export function openLevelKeys(view: OpenKeys, { log, registry, topicPrefix, logg
   const isListed = () => live.refresh().then(() => true, passOver(isLagging));
   const catchUp = openCatchUp({
     name: 'access keys',
-    // Asked of Redis alone first: a turn is taken only when there is something to do.
+    // Redis alone is asked first: the log is read only where something is missing.
     run: async () => {
       if (await isListed()) return null;
       const records = await catchUpKeys(view, reader);

@@ -54,7 +54,7 @@ await runService(logger, async (use) => {
 
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
-  // Closed behind the listener, so that the requests of a drain are told as well.
+  // Opened before the listener and so closed after it: requests that a drain still answers are counted too.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
@@ -81,7 +81,7 @@ async function openViews(use: Use) {
   const log = await use('log reader', () => openLogReader(kafka));
   const level = { log, registry, topicPrefix, logger };
   const store = await use('key store', async () => openLevelKeys(await openRedisKeyStore(redis), level));
-  // Each waits a moment for a Redis that is away: at once, so that all of them wait no longer than one.
+  // Each waits a moment for a Redis that is away. Opened side by side, all of them take no longer than one.
   await Promise.all(
     RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
       use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),

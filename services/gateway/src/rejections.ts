@@ -1,19 +1,20 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec } from '@playline/contracts';
+import { waitAtMost } from '@playline/errors';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
-import type { OutgoingRecord, Producer } from '@playline/stream';
-import { BATCH_HEAD_BYTES, RECORD_FRAME_BYTES } from './log-bytes.ts';
-import { openSchemaIds, type SchemaIdSource, writtenSchemaOf } from './schema-ids.ts';
+import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
+import { bytesOf } from './bytes-in-flight.ts';
+import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
 /** What one batch has to tell about its rejected messages. */
 export interface BatchRejections {
   readonly records: readonly RejectionRecord[];
-  /** How many more errors there were: beyond the bound of a batch, so nobody is told of them. */
+  /** How many more errors there were, beyond what one batch may report: they are only counted. */
   readonly omitted: number;
 }
 
 /**
- * Tells of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
+ * Publishes the rejections of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
  * @param logBytesMax bytes that it may take on the log; errors beyond it are dropped
  */
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
@@ -22,7 +23,7 @@ export interface PublishRejectionsOptions {
   /** Not the producer of accepted messages: a topic of rejections without a leader must not hold those up. */
   producer: Pick<Producer, 'send'>;
   topic: string;
-  /** Null until the registry has told it. */
+  /** Null until the registry has given it. */
   schemaId: () => number | null;
   metrics: Metrics;
   bytesMax?: number;
@@ -34,7 +35,7 @@ const BYTES_MAX = BATCH_BYTES_MAX;
 const RECORD_OVERHEAD_BYTES = 512;
 
 /**
- * Builds the way of rejections to the log, best effort: what finds no room, or is not acknowledged, is dropped and
+ * Builds the publisher of rejections, best effort: what finds no room, or is not acknowledged, is dropped and
  * counted. A record counts against the bound until the producer settles it, so brokers that are away cost `bytesMax`.
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
@@ -113,7 +114,7 @@ function encodeWithin(
   return { records: moveOut(taken), bytes, isLogFull: logBytes > room.log };
 }
 
-/** Moves the bytes into one buffer of their own: slices of the pool that Node shares keep kilobytes alive each. */
+/** Copies the bytes into one buffer of their own: a slice of the pool that Node shares keeps kilobytes alive. */
 function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
@@ -125,18 +126,46 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
 }
 
+/**
+ * A batch may take at most so many bytes on the log for each byte received (head and body, decompressed). Batches of client
+ * libraries take less than one. Without the bound a hundred numbers in 200 bytes would take 41: as errors told to the log.
+ */
+const AMPLIFICATION_MAX = 3;
+/** Framing of a record in Kafka's format 2, rounded up: attributes and the varints of length, times, key and value. */
+const RECORD_FRAME_BYTES = 12;
+/** Head of a record batch in the same format. */
+const BATCH_HEAD_BYTES = 61;
+
+/** Bytes that the rejections of a batch may take on the log, beside its accepted messages. */
+export function roomOnLog(request: IncomingMessage, bodyBytes: number, accepted: readonly OutgoingRecord[]): number {
+  // Each may travel in a record batch of its own.
+  const taken = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
+  return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - taken;
+}
+
+/** Colon, blank and the end of the line. */
+const LINE_FRAME_BYTES = 4;
+/** Two blanks, `HTTP/1.1` and the end of the line. */
+const FIRST_LINE_FRAME_BYTES = 12;
+
+/** Bytes of a request before its body. */
+function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
+  const lines = rawHeaders.reduce((sum, text) => sum + text.length, 0) + (rawHeaders.length / 2) * LINE_FRAME_BYTES;
+  return method.length + url.length + FIRST_LINE_FRAME_BYTES + lines + '\r\n'.length;
+}
+
 /** A healthy flush takes milliseconds; the rest of a drain's time belongs to accepted messages. */
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Opens the way of rejections to the log. Its schema id is asked for apart from the others, and the gateway is ready
- * without it. Closes the producer.
+ * Opens the publisher of rejections. Its schema id is asked for apart from the others, and the gateway is ready without
+ * it. Closes the producer.
  * @param options.producer of rejections alone
  */
 export function openRejections(options: {
   producer: Producer;
   topic: string;
-  registry: SchemaIdSource;
+  registry: Pick<SchemaRegistry, 'idOf'>;
   metrics: Metrics;
   logger: Logger;
 }): Closable & { readonly publish: PublishRejections } {
@@ -147,7 +176,7 @@ export function openRejections(options: {
     publish: createPublishRejections({ producer, topic, schemaId, metrics }),
     close: async () => {
       await schema.close();
-      await Promise.race([producer.close(), delay(CLOSE_MAX_MS, undefined, { ref: false })]);
+      await waitAtMost(CLOSE_MAX_MS, Promise.resolve(producer.close()), () => {});
     },
   };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { consentCodec, erasureRequestCodec, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
+import type { SchemaRegistry } from '@playline/stream';
 
 export interface SchemaIds {
   readonly messages: number;
@@ -40,33 +41,28 @@ export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures
   };
 }
 
-/** The registry as far as the gateway needs it. */
-export interface SchemaIdSource {
-  /** The id under which exactly this text is registered. @throws when it is not, or cannot be asked for */
-  idOf(subject: string, schema: string): Promise<number>;
-}
-
 /** The ids, once the registry has told them; null until then. */
 export interface SchemaIdCache<Name extends string = keyof SchemaIds> extends Closable {
   current(): Readonly<Record<Name, number>> | null;
 }
 
-/** A registry starts within seconds; asking once a second wears nobody out. */
+/** A registry starts within seconds, and one question a second is no load. */
 const RETRY_MS = 1000;
 
 /** Asks for all ids until the registry answers, then never again: a registry that is down later stops nothing. */
 export function openSchemaIds<Name extends string>(
-  source: SchemaIdSource,
+  registry: Pick<SchemaRegistry, 'idOf'>,
   schemas: Readonly<Record<Name, WrittenSchema>>,
   logger: Logger,
 ): SchemaIdCache<Name> {
   const names = Object.keys(schemas) as Name[];
   let ids: Readonly<Record<Name, number>> | null = null;
   const closed = new AbortController();
-  const ask = async () => {
+  const askAll = async () => {
     while (!closed.signal.aborted) {
       try {
-        const found = await Promise.all(names.map(async (name) => [name, await askId(source, schemas[name])]));
+        const ask = async (name: Name) => [name, await registry.idOf(schemas[name].subject, schemas[name].schema)];
+        const found = await Promise.all(names.map(ask));
         ids = Object.fromEntries(found) as Record<Name, number>;
         return;
       } catch (error) {
@@ -75,8 +71,6 @@ export function openSchemaIds<Name extends string>(
       await delay(RETRY_MS, undefined, { signal: closed.signal }).catch(() => {});
     }
   };
-  void ask();
+  void askAll();
   return { current: () => ids, close: () => closed.abort() };
 }
-
-const askId = (source: SchemaIdSource, { subject, schema }: WrittenSchema) => source.idOf(subject, schema);

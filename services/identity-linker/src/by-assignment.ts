@@ -1,13 +1,13 @@
 import type { BatchPosition } from '@playline/stream';
 
-/** What is kept for each assignment of a partition: one that comes back begins with nothing. */
+/** Something kept for each assignment of a partition. A partition that is assigned here again begins anew. */
 export interface ByAssignment<T> {
   of(position: BatchPosition): T;
   /** Of the partitions that are ours. */
   all(): readonly T[];
 }
 
-/** An assignment's signal stands for it. */
+/** Each assignment has a signal of its own, so the signal is the key. */
 export function createByAssignment<T>(open: (position: BatchPosition) => T): ByAssignment<T> {
   const assignments = new Map<AbortSignal, T>();
   return {

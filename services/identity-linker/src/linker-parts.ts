@@ -5,7 +5,7 @@ import type { BatchHandler, Consumer, Producer } from '@playline/stream';
 import type { ParkedPace } from './steps/parked-facts.ts';
 import type { PlacePace } from './steps/parked-place.ts';
 
-/** What a linker is made of. */
+/** The ports and settings that a linker works with. */
 export interface LinkerParts {
   people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
   producer: Producer;

@@ -8,7 +8,8 @@ import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/pa
 import { createPublish } from './steps/publish.ts';
 import { isLeftMark } from './steps/waiting-fact.ts';
 
-const STORY_END_MS = 60_000;
+/** Faults with less than this between them are one outage, which is logged once. */
+const OUTAGE_GAP_MS = 60_000;
 
 /** The handler of the parked place, and how many facts wait there in the partitions that are ours. */
 export interface ParkedFlow {
@@ -17,8 +18,8 @@ export interface ParkedFlow {
 }
 
 /**
- * Facts whose erasure takes long: they stand uncommitted on a topic of their own until nobody holds them any more, and go back
- * to the topic of links then.
+ * Builds the flow of facts whose erasure takes long. They wait on a topic of their own, uncommitted, until no hold concerns
+ * them any more. Then they go back to the topic of links.
  */
 export function createParkedFlow(parts: LinkerParts): ParkedFlow {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');
@@ -47,11 +48,14 @@ function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
     return createParkedPlace({
       ...{ guards: people.guards, publish, linkTopic, signal, pace: placePace },
       onLeft: workEnded,
-      // Looked again every second: what fails again within a minute is the same story.
       onFault: (error) => {
-        const isNew = performance.now() - failedAt > STORY_END_MS;
+        const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
         failedAt = performance.now();
-        if (isNew) parts.logger.warn({ error, topic, partition }, 'facts that wait for erasures are not looked after');
+        if (isNew)
+          parts.logger.warn(
+            { error, topic, partition },
+            'facts that wait for erasures cannot be checked; they are checked again every second',
+          );
       },
     });
   });

@@ -16,6 +16,20 @@ const BATCH_RECORDS_MAX = 1_000;
 /** Fetching pauses when this many batches wait. */
 const BATCHES_WAITING_MAX = 4;
 
+/**
+ * What a partition does with records that come.
+ * - `starting`: the handler has not said yet where to start. None are taken.
+ * - `taking`: they are taken, and fetched.
+ * - `full`: those that were fetched are taken; none are fetched until batches have been handled.
+ * - `standing`: a fault does not pass. None are taken; the same work is tried again, seldom.
+ * - `draining`: none are taken; the batch under way is finished.
+ * - `ended`: the partition is not ours any more, and the handler is told so.
+ *
+ * `taking` and `full` follow each other. A fault turns `starting`, `taking` and `full` into `standing`, which goes on as
+ * `starting` or `full`. From any of these a drain leads to `draining`; `ended` is the last.
+ */
+type Intake = 'starting' | 'taking' | 'full' | 'standing' | 'draining' | 'ended';
+
 export interface RecordPartitionOptions extends Reports {
   log: LogPartition;
   handler: BatchHandler;
@@ -59,12 +73,7 @@ export class RecordPartition implements PartitionWorker {
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
   #working: Promise<void> | null = null;
-  #draining = false;
-  #paused = false;
-  #healthy = true;
-  #revoked = false;
-  /** True until the handler has said where to start. */
-  #starting = false;
+  #intake: Intake = 'taking';
 
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
@@ -84,7 +93,7 @@ export class RecordPartition implements PartitionWorker {
     this.#trail = new MarkTrail(this.#note.mark);
     if (handler.onAssign === undefined) return;
     log.pause();
-    this.#starting = true;
+    this.#intake = 'starting';
     this.#working = this.#start();
   }
 
@@ -102,11 +111,11 @@ export class RecordPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0;
-    return isBusy || this.#ownership.over || !this.#healthy ? this.#done : this.#next;
+    return isBusy || this.#ownership.over || this.#intake === 'standing' ? this.#done : this.#next;
   }
 
   get healthy(): boolean {
-    return this.#healthy;
+    return this.#intake !== 'standing';
   }
 
   get hindrance(): string | null {
@@ -118,27 +127,28 @@ export class RecordPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#starting || this.#ownership.over || this.#draining || !this.#healthy) return;
+    if (this.#ownership.over || (this.#intake !== 'taking' && this.#intake !== 'full')) return;
     this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
     this.#next = Math.max(this.#next, end);
     if (this.#queue.length === 0) return;
     this.#working ??= this.#work();
-    if (this.#paused || this.#queue.length < this.#batchRecordsMax * BATCHES_WAITING_MAX) return;
-    this.#paused = true;
+    if (this.#intake === 'full' || this.#queue.length < this.#batchRecordsMax * BATCHES_WAITING_MAX) return;
+    this.#intake = 'full';
     this.#options.log.pause();
   }
 
   async drain(budgetMs: number): Promise<void> {
-    this.#draining = true;
-    // A partition that stands would do so for the whole budget, and one that has not started has nothing to finish.
-    if (this.#working !== null && this.#healthy && !this.#starting) await waitAtMost(budgetMs, this.#working, () => {});
+    // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
+    const hasWork = this.#working !== null && (this.#intake === 'taking' || this.#intake === 'full');
+    if (this.#intake !== 'ended') this.#intake = 'draining';
+    if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});
     this.end();
   }
 
   end(): void {
-    if (this.#revoked) return;
-    this.#revoked = true;
+    if (this.#intake === 'ended') return;
+    this.#intake = 'ended';
     this.#ownership.end();
     this.#queue = [];
     const { log, handler } = this.#options;
@@ -183,13 +193,13 @@ export class RecordPartition implements PartitionWorker {
       this.#done = start;
       // Reading starts further back, so the mark of the commit comes after what is read first.
       if (start < committed) this.#trail = new MarkTrail(null);
-      this.#paused = false;
+      // It may have been told to drain, or to end, while the handler was asked.
+      if (this.#intake === 'starting') this.#intake = 'taking';
       log.seek(start);
       log.resume();
     } catch (fault) {
       if (!(fault instanceof OwnershipOver)) this.#stop(fault);
     } finally {
-      this.#starting = false;
       this.#working = null;
     }
   }
@@ -197,7 +207,7 @@ export class RecordPartition implements PartitionWorker {
   async #work(): Promise<void> {
     const { log, metrics } = this.#options;
     try {
-      while ((this.#queue.length > 0 || this.#told !== null) && !this.#draining)
+      while ((this.#queue.length > 0 || this.#told !== null) && this.#intake !== 'draining' && !this.#ownership.over)
         if (this.#told !== null) await this.#commit(this.#told);
         else await this.#takeBatch();
     } catch (fault) {
@@ -218,7 +228,8 @@ export class RecordPartition implements PartitionWorker {
       ...{ mark: this.#trail.before(end), committed: this.#committed, signal: this.#ownership.signal },
       workEnded: () => {
         this.#told = position;
-        if (!this.#ownership.over && !this.#draining && this.#healthy) this.#working ??= this.#work();
+        const isAtWork = this.#intake === 'taking' || this.#intake === 'full';
+        if (!this.#ownership.over && isAtWork) this.#working ??= this.#work();
       },
     };
     await this.#insist(() => this.#handle(records, position));
@@ -236,24 +247,26 @@ export class RecordPartition implements PartitionWorker {
    * @throws OwnershipOver
    */
   async #insist<T>(work: () => Promise<T>): Promise<T> {
+    // Fetching stays paused behind a standstill, until the work that comes next resumes it.
+    const goesOnAs = this.#intake === 'starting' ? 'starting' : 'full';
     for (;;) {
       try {
         const result = await work();
         this.#ownership.check();
-        if (!this.#healthy) this.#standUp();
+        if (this.#intake === 'standing') this.#standUp(goesOnAs);
         return result;
       } catch (fault) {
-        if (fault instanceof OwnershipOver || this.#draining) throw fault;
-        this.#healthy = false;
-        this.#paused = true;
+        if (fault instanceof OwnershipOver || this.#intake === 'draining') throw fault;
+        this.#ownership.check();
+        this.#intake = 'standing';
         await this.#standstill.wait(this.#done, fault);
         this.#ownership.check();
       }
     }
   }
 
-  #standUp() {
-    this.#healthy = true;
+  #standUp(goesOnAs: Intake) {
+    this.#intake = goesOnAs;
     this.#standstill.end(this.#done);
     this.#options.log.seek(this.#next);
   }
@@ -285,13 +298,13 @@ export class RecordPartition implements PartitionWorker {
   }
 
   #goOn() {
-    if (!this.#paused || this.#queue.length >= this.#batchRecordsMax) return;
-    this.#paused = false;
+    if (this.#intake !== 'full' || this.#queue.length >= this.#batchRecordsMax) return;
+    this.#intake = 'taking';
     this.#options.log.resume();
   }
 
   #stop(error: unknown) {
-    this.#healthy = false;
+    if (this.#intake !== 'ended') this.#intake = 'standing';
     stopPartition(this.#owned, this.#done, error);
   }
 }

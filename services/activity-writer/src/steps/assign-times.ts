@@ -19,7 +19,7 @@ export interface BlockTimes {
   readonly trace: BlockTrace;
 }
 
-/** What the values of a block are made of besides its records, in epoch microseconds. */
+/** What the values of a block follow from besides its records, in epoch microseconds. */
 interface Basis {
   /** The last value before the block, and the watermark that was published when it was named; 0 for none. */
   readonly last: number;
@@ -37,9 +37,10 @@ const US_PER_MS = 1_000;
  * the watermark. Every record takes a value, whatever becomes of it, so that values depend on the log alone. Records of one
  * log-append batch share a millisecond, and a broker's clock may step back: values then go on by a microsecond.
  *
- * A block that was named is made of its basis, so its records have the values that they had. One that has lost records
- * since (to retention or compaction) cannot have the same: its records have values behind all that it may have given away,
- * by their offsets, so that a third attempt which finds fewer still gives them no others.
+ * A block that was named before is built from the basis that its commit kept, so its records get the same values again.
+ * That fails when it has lost records since, to retention or compaction. Then its records get values above all that the
+ * earlier attempt may have used, computed from their offsets: a third attempt that finds even fewer records computes the
+ * same.
  * @param watermark published for the partition; it is not looked at for a block that was named
  * @throws Error when a commit holds what this release does not understand
  */

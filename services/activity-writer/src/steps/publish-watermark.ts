@@ -1,21 +1,27 @@
 import type { Watermarks } from '@playline/chain';
 import { RetryableFault } from '@playline/stream';
-import type { WriterMetrics } from '../writer-metrics.ts';
 
-/** Creates the step that says up to where a partition is known: every row up to there stands. @throws RetryableFault */
-export function createPublishWatermark(watermarks: Watermarks, metrics: Pick<WriterMetrics, 'setWatermark'>) {
+/**
+ * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
+ * @param onPublished told of each watermark that Redis has taken
+ * @throws RetryableFault
+ */
+export function createPublishWatermark(
+  watermarks: Pick<Watermarks, 'publish'>,
+  onPublished: (partition: number, us: number) => void,
+) {
   return async (partition: number, us: number): Promise<void> => {
     try {
       await watermarks.publish(partition, us);
     } catch (cause) {
       throw new RetryableFault('the watermark is not published', { cause });
     }
-    metrics.setWatermark(partition, us);
+    onPublished(partition, us);
   };
 }
 
-/** Creates the question how far a partition is known, 0 where nobody knows. @throws RetryableFault */
-export function createReadWatermark(watermarks: Watermarks) {
+/** Creates the question for the watermark of a partition; 0 where none was published. @throws RetryableFault */
+export function createReadWatermark(watermarks: Pick<Watermarks, 'read'>) {
   return async (partition: number): Promise<number> => {
     try {
       return (await watermarks.read(partition)) ?? 0;

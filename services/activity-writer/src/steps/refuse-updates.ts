@@ -1,6 +1,6 @@
 import { type ActivityConstants, type ActivityRow, type ActivityStore, findChanged } from '@playline/chain';
-import type { StoreCalls } from '@playline/stream';
-import type { Refusal, TimedRow } from '../blocks/timed-block.ts';
+import { type LogReader, RetryableFault, type StoreCalls, toPartition } from '@playline/stream';
+import type { Refusal, TimedRow } from './timed-block.ts';
 
 export interface RefuseUpdatesOptions {
   readonly store: Pick<ActivityStore, 'standing'>;
@@ -12,7 +12,7 @@ export interface RefuseUpdatesOptions {
 /** Ids in one question: a statement of some 40 KB. */
 const IDS_MAX = 1_000;
 
-/** The names of the wire, as whoever mends the source knows them. */
+/** The members' names in records, as whoever corrects the source knows them. */
 const NAMES: Record<keyof ActivityConstants, string> = {
   chain: 'chain',
   type: 'type',
@@ -21,9 +21,10 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 };
 
 /**
- * Creates the step that refuses activities which readers would lose. How far a chain is known is told by one partition, so
- * a record of it in another is refused. A reader who filters by a member that never changes would see an activity vanish
- * when it did: such an update is refused, be the version before it stored or earlier in the block.
+ * Creates the step that refuses activities which readers would miss.
+ * - A record that is not in the partition of its chain: only that partition's watermark says how far the chain is complete.
+ * - An update that changes a member which must not change, compared with the version that is stored, or earlier in the
+ *   block: for a reader who filters by that member the activity would vanish.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const standing = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
@@ -57,5 +58,30 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
         });
     }
     return refused;
+  };
+}
+
+/**
+ * Creates the question which partition of a topic a chain's key chooses. The brokers are asked once how many partitions
+ * there are: the topic never gets more, since a chain would then stand in two of them.
+ * @throws RetryableFault while brokers do not tell, or have no such topic
+ */
+export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
+  let count: number | null = null;
+  const chosen = new Map<string, number>();
+  const ask = async (): Promise<number> => {
+    const bounds = await log.bounds(topic).catch((cause: unknown) => {
+      throw new RetryableFault(`nobody tells how many partitions ${topic} has`, { cause });
+    });
+    if (bounds.length === 0) throw new RetryableFault(`there is no topic ${topic}`);
+    return bounds.length;
+  };
+  return async (chain: string): Promise<number> => {
+    count ??= await ask();
+    const known = chosen.get(chain);
+    if (known !== undefined) return known;
+    const partition = toPartition(Buffer.from(chain), count);
+    chosen.set(chain, partition);
+    return partition;
   };
 }

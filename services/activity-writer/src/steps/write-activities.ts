@@ -8,17 +8,18 @@ import {
   type Supersession,
 } from '@playline/chain';
 import { type StoreCalls, storeFolding, storeOnce, toBlockToken } from '@playline/stream';
-import type { TimedRows } from '../blocks/timed-block.ts';
+import type { TimedRows } from './timed-block.ts';
 
 /**
- * Creates the step that stores a block's activities once: first the versions, then what says which versions an activity
- * has, then what readers get, with what the block has superseded. All of it stands before the watermark says so, and all
- * of the blocks before stood when this one was begun.
+ * Creates the step that stores a block's activities once. First the versions (`activities`), then which versions an
+ * activity has (`activity_ids`), then what readers get, with the marks of what the block has superseded (`activity_feeds`).
+ * All of it is stored before the watermark covers it, and all of the blocks before were stored when this one was begun.
  */
 export function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
-   * With what an attempt before has written, and this one would not: its records are gone since, or cannot be read, or have
-   * other times. It stands in `activities`, so it is a version; in the other tables it may be missing.
+   * The rows, and those that an earlier attempt has written and this one would not, because their records are gone, cannot
+   * be read any more or have other times now. They stand in `activities`, so they count as versions; in the other tables
+   * they may be missing.
    */
   const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
     const standing = await calls.ask('activities', () => store.standingBetween(block.partition, after, end));

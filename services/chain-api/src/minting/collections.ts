@@ -15,7 +15,7 @@ export interface Collections {
   /**
    * The collection, for a key of its environment.
    * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of somebody else;
-   *   any other fault when nobody can tell
+   *   any other fault when neither the copy nor Redis can tell
    */
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
   /**
@@ -25,9 +25,9 @@ export interface Collections {
   requireSigner(environmentId: string): Promise<string>;
 }
 
-/** Older knowledge is looked at again: what was linked a second ago counts. */
+/** A copy older than this is read anew, so that a link of a second ago counts. */
 const TRUST_MAX_MS = 500;
-/** While Redis cannot say, what was known stays true this long. */
+/** While Redis does not answer, a copy is good for this long. */
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 
 /** Builds the questions. Everything stands in this process; Redis is asked only for what is not found, or is old. */
@@ -55,7 +55,7 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
   };
 }
 
-/** What is there is believed for a moment; what is not there is looked for once more. */
+/** A record that is found in a fresh copy is returned at once; otherwise the copy is read anew first. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
   const isTrusted = () => copy.ageMs <= (copy.isFailing ? OUTAGE_TRUST_MAX_MS : TRUST_MAX_MS);
   const known = find();

@@ -8,11 +8,9 @@ import {
   type Quotas,
 } from '@playline/mints';
 import type { Config } from '../config.ts';
-import { type CollectionRouteParts, createCollectionRoute } from '../routes/collections/collection-route.ts';
-import { createGetMintRequest } from '../routes/collections/get-mint-request.ts';
-import { createListMintRequests } from '../routes/collections/list-mint-requests.ts';
-import { createMint } from '../routes/collections/mint.ts';
-import { createRefreshes } from '../routes/collections/refresh-metadata.ts';
+import { type CollectionRouteParts, createCollectionRoute } from '../routes/collection-route.ts';
+import { createGetMintRequest, createListMintRequests, createMint } from '../routes/mint-requests/handler.ts';
+import { createRefreshes } from '../routes/refresh-metadata/handler.ts';
 import type { Collections } from './collections.ts';
 import type { createIsLogKnown, MintTopics } from './publish.ts';
 import { createWithBody } from './read-request-body.ts';

@@ -20,6 +20,9 @@ export const THEIRS = `0x${'c1'.repeat(20)}`;
 export const ELSEWHERE = `0x${'c2'.repeat(20)}`;
 export const UNLINKED = `0x${'c3'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
+/** Below the collections of the demo chain. */
+export const MINTS = `/${COLLECTION}/nfts/mint-requests`;
+export const OWNER = `0x${'Ab'.repeat(20)}`;
 const OF_DEMO = { projectId: 'demo', environmentId: 'demo-development' };
 
 const change = { revision: 1, createdAt: 1, changedAt: 1, changedBy: 'test', requestId: 'test' };
@@ -33,6 +36,12 @@ export function collectionRecord(contractAddress: string, over: Partial<Collecti
 export function signableKeyRecord(address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord {
   return { address, ...OF_DEMO, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...over };
 }
+
+/** An asset as a body asks for it; `over` goes on top. */
+export const asset = (reference_id: string, over: object = {}) => ({ reference_id, owner_address: OWNER, ...over });
+
+/** The body that asks for assets under these ids. */
+export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 
 /** What the operations on collections work with, in memory; what is published stands in lists. */
 export interface MintingWorld {

@@ -9,8 +9,8 @@ export const placeOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 /**
- * What a sweep found of each person, a row once: one that names a person twice, as a link does, is told once a name. A row
- * of two persons is told to both.
+ * Counts the rows that a sweep found of each person, each row once. A row that names one person twice, as a link does, is
+ * reported once for each name, which is taken back here. A row about two persons counts for both.
  */
 export function countRows(
   persons: readonly ErasedPerson[],
@@ -45,7 +45,7 @@ function indexPersons(
   return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }
 
-/** What was found altogether: of what two looks both saw, an eraser that died in between included, the larger number. */
+/** Merges the counts of two looks at the same rows, as after an eraser that died in between: the larger number of each place. */
 export function mergeCounts(one: Counts, other: Counts): Counts {
   const places = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries([...places].sort().map((place) => [place, Math.max(one[place] ?? 0, other[place] ?? 0)]));

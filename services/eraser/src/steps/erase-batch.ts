@@ -61,14 +61,14 @@ export async function beginBatch(
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
-  // Whom it has found, for as long as anybody asks: who is linked with them by another request, or checks the receipt.
+  // Kept for later: requests about people linked with these need it, and so does whoever checks the receipt.
   await parts.records.putFound(closures.map(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
 }
 
-/** Another process may have noted these erasures while this one was paused, and found more. Of two that see each other both withdraw. */
+/** Another process may have noted these erasures while this one was paused, and found more people. Where two see each other, both withdraw. */
 async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
   const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
@@ -77,7 +77,7 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has noted erasures of this batch');
 }
 
-/** Its links tell who was linked with whom; without any its members do, so nobody may be added whom another erasure joins. */
+/** The links say who was linked with whom. Without any the members say it, so nobody is added whom another erasure joined. */
 function toFound({ keys, links, request }: FoundClosure): ErasureRequest {
   if (links.length === 0) return request;
   const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
@@ -167,7 +167,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   return receipts;
 }
 
-/** Every place that a sweep looks into: one of which nothing is told was looked into and held nothing. */
+/** Every place that a sweep looks into, with 0: a receipt names also those where nothing was found. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [placeOf({ table, column: '', as: 'own' }), 0],
@@ -185,7 +185,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     const noted = await rows.readNoted(batch.batchId);
     await note(parts, batch, countRows(batch.persons, noted));
   };
-  // Of an eraser that died between its sweep and its note.
+  // An eraser before may have died between a sweep and its note: what it swept is counted first.
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
@@ -197,7 +197,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   }
 }
 
-/** Keeps what was found, on the disk too: an eraser that takes over finds less. */
+/** Stores what was found so far: an eraser that takes over would find less, as some of it is deleted by then. */
 async function note({ records }: BatchParts, batch: Batch, found: ReadonlyMap<ErasedPerson, Counts>): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {

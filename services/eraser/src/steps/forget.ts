@@ -19,7 +19,7 @@ export interface Forget {
   verify(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Counts>;
 }
 
-/** What tells a consent that is later than the erasure. */
+/** How to tell a consent that is later than the erasure, and stays. */
 export interface LaterConsents {
   /** Consents of the erased that stand in the column store behind the sweep. */
   readonly kept: readonly KeptConsent[];

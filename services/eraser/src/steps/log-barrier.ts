@@ -30,9 +30,9 @@ export interface LogEnds {
 
 /** Waits until what stands in the log now is stored. Every wait ends with the signal. @throws Error of the brokers */
 export interface LogBarrier {
-  /** Every link that stands in the log is decided, and its decisions are stored. @returns those that wait for erasures */
+  /** Waits until every link in the log is decided and its decisions are stored, but for those that wait for erasures. @returns these */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
-  /** Everything about people that stands in the log is stored. */
+  /** Waits until everything about people that stands in the log is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
   /** The linker's commits by partition: what is decided in front of them is published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
@@ -40,7 +40,7 @@ export interface LogBarrier {
 
 /** A commit comes milliseconds behind a block; a block waits for a second. */
 const POLL_MS = 100;
-/** How many looks see no progress before it is asked whether there is anything in front of the end. */
+/** After so many looks without progress it is checked whether any record stands before the end. */
 const IDLE_LOOKS = 10;
 
 /** Erasures themselves, and what belongs to no player: who may use the service. */
@@ -118,7 +118,7 @@ async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, a
   }
 }
 
-/** A log that ends in front of what was committed has lost records, or was made anew: nobody has read what stands there. */
+/** A log that ends before what was committed has lost records, or was made anew: what stands there now was not read. */
 function assertLogStands(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
   const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
   if (lost !== undefined) throw new Error(`${topic}/${lost.partition} ends in front of what was committed of it`);

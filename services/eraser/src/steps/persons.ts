@@ -42,7 +42,7 @@ export interface StoredDecisions {
 /** Receipts bear the eraser's clock, requests a gateway's. A gateway counts with as much between its clock and others. */
 export const CLOCKS_APART_MS = 2_000;
 
-/** Keys as one-byte characters, by the same text. */
+/** Keys by their own bytes as text. */
 type Keys = Map<string, Buffer>;
 
 const nameOf = (key: Buffer) => key.toString('latin1');
@@ -98,11 +98,11 @@ interface Edge {
   readonly one: Buffer;
   readonly other: Buffer;
   readonly receivedAtMs: number;
-  /** Where the fact stood that said so last; null where nobody knows. */
+  /** The place of the last fact that said so; null where it is not known. */
   readonly last: FactOrder | null;
-  /** From this cut-off on the two are parted. */
+  /** For cut-offs from this time on the two are parted. */
   readonly unlinkedAtMs: number;
-  /** Of an erasure: who asks later finds nobody linked any more. */
+  /** Until when an erasure was under way that took this link: requests after that do not count it. */
   readonly knownUntilMs: number;
 }
 

@@ -43,7 +43,7 @@ export async function settleClosures(
       { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted) },
       requests,
     );
-    // Behind the look for decisions: whoever takes any away has noted before whose they are.
+    // Read again after the decisions: an eraser notes whom it erases before it deletes any decision of theirs.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;

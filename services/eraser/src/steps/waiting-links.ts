@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
-/** A link fact that waits for an erasure: nobody has decided it yet. */
+/** A link fact that waits for an erasure: it is not decided yet. */
 export interface WaitingLink {
   readonly environmentId: string;
   /** Epoch milliseconds: when the gateway accepted it. */
@@ -29,7 +29,7 @@ export interface WaitingLinksOptions {
 
 const KEY_BYTES = 16;
 const OFFSET_BYTES = 8;
-/** The linker commits nothing that waits: neither on its rounds nor in the parked place. */
+/** Where waiting links stand: behind what the linker has committed, on the topic of links or in the parked place. */
 const PLACES = [
   { topic: TOPICS.identityLinks, groupSuffix: '' },
   { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
@@ -79,7 +79,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   };
 }
 
-/** @throws Error while a transaction is open: a record behind its first one is told to nobody, and may wait */
+/** @throws Error while a transaction is open: what stands behind its first record cannot be read, and may be a waiting link */
 async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
   const all = await reader.bounds(topic, { undecided: true });
   const decided = await reader.bounds(topic);

@@ -2,7 +2,6 @@ import type { FenceQuestion } from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
 import type { RowHead } from '@playline/events';
 import { RetryableFault } from '@playline/stream';
-import type { WriterMetrics } from '../writer-metrics.ts';
 
 /** What becomes of a row of `events`: as it is; not stored; or stored without the anonymous id that it merely carries. */
 export type FenceVerdict = 'keep' | 'drop' | 'blank';
@@ -14,10 +13,12 @@ export interface CheckFences {
 }
 
 /**
- * Creates the step that says what of a record must not be stored.
- * The one step that is not pure: it only takes rows and ids away, and a block is written again under the same token.
+ * Creates the step that says what of a record must not be stored. The only step whose answer may differ when a block is
+ * written again, since fences are added meanwhile. That does no harm: it only ever takes rows and ids away, and the block
+ * keeps its token.
+ * @param onBlanked told of each event that is stored without the anonymous id of somebody erased, which it carried
  */
-export function createCheckFences(fences: FenceSet, metrics: Pick<WriterMetrics, 'countBlanked'>): CheckFences {
+export function createCheckFences(fences: FenceSet, onBlanked: () => void): CheckFences {
   const needLoaded = () => {
     if (!fences.loaded) throw new RetryableFault('the fences of erased people are not loaded');
   };
@@ -29,7 +30,7 @@ export function createCheckFences(fences: FenceSet, metrics: Pick<WriterMetrics,
       const isErased = (key: Buffer) => fences.isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
       if (head.someOwnKey(isErased)) return 'drop';
       if (!isErased(head.anonymousKey)) return 'keep';
-      metrics.countBlanked();
+      onBlanked();
       return 'blank';
     },
     isFenced(question) {

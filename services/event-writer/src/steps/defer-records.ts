@@ -15,13 +15,13 @@ export interface DeferringOptions {
   countDeferred(kind: Outcome['kind']): void;
 }
 
-/** Names these dead letters apart from the stream's own, whose step is `transform`. */
+/** The step that these dead letters name; the stream's own name `transform`. */
 const STEP = 'write';
 
 /**
- * Creates a block that also takes records it cannot read yet. `add` may not wait, and a slow registry or fences that are
- * still loading make no record a dead letter. Such a record is put off and read when the block is written: there the block
- * may wait. Its offset is committed after that, so no record is passed over.
+ * Creates a block that also takes records which cannot be read yet, because the registry is slow or the fences are still
+ * loading. `add` may not wait for either, and neither makes a record a dead letter. So such a record is kept, and read when
+ * the block is written, where waiting is allowed. Its offset is committed after that: no record is passed over.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];

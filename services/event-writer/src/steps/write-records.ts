@@ -1,8 +1,15 @@
 import { FRAME_BYTES, type RecordCodec } from '@playline/contracts';
 import type { RecordRows, RowBuffer } from '@playline/events';
 import { type BlockBuilder, type BlockName, createNameNotes, type Outcome, type StreamRecord } from '@playline/stream';
-import { type BlockReaders, createBlockReaders } from '../schema-readers.ts';
-import { type BlockParts, type BlockStep, type FramedRecord, framedSchemaIdOf, UNFRAMED } from './block-step.ts';
+import {
+  type BlockParts,
+  type BlockReaders,
+  type BlockStep,
+  createBlockReaders,
+  type FramedRecord,
+  framedSchemaIdOf,
+  UNFRAMED,
+} from './block-step.ts';
 
 interface RecordBlockOptions<R> extends BlockParts {
   decoders: BlockReaders<(bytes: Buffer) => R>;

@@ -54,7 +54,7 @@ ORDER BY received_at DESC LIMIT 5</pre></div>`,
   };
 }
 
-/** Whose event an example is. */
+/** The player whose event an example is. */
 function anonymousIdOf(body: string): string {
   return /"anonymousId": "([^"]*)"/.exec(body)?.[1] ?? '';
 }

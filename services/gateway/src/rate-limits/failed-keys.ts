@@ -9,7 +9,7 @@ export type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<Ke
 export interface FailedKeyLimit {
   /** Puts the limit behind a verifier. */
   guard(verify: KeyVerifier): GuardedVerifier;
-  /** Lets every answer of a route say where its caller stands, until a limit that is nearer says more. */
+  /** Puts the caller's standing under this limit into every answer of a route, unless a more specific limit replaces it. */
   show(route: Route): Route;
 }
 

@@ -27,7 +27,7 @@ export function unitsOf(messages: number, bytes: number): number {
   return Math.max(1, messages, Math.ceil(bytes / UNIT_BYTES));
 }
 
-/** A request's account with the limit of its key. */
+/** What a request that was let in is charged with. */
 export interface Allowance {
   /** Takes units of what the request turned out to be, accepted or not (`unitsOf`); a negative number gives some back. */
   charge(units: number): void;

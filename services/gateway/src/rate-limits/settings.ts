@@ -5,7 +5,7 @@ import { z } from 'zod';
 const MESSAGES_PER_S = 5000;
 /** Two seconds' worth: a client that was offline sends what it kept. */
 const MESSAGES_BURST = 10_000;
-/** Ten times what one gateway process can take; a unit still lasts several microseconds, the clock's own. */
+/** Ten times what one gateway process can take. A message then stands for 5 µs, which clocks can still tell apart. */
 const PER_SECOND_MAX = 200_000;
 const BURST_MAX = 10_000_000;
 /** A person who tries keys needs a handful; a machine that guesses would need 2^178. */

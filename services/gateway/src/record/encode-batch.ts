@@ -8,8 +8,16 @@ import {
   textOf,
   UUID_BYTES,
 } from '../scan/ranges.ts';
-import { putAll, putLong, putText } from './avro.ts';
-import { EncodedEnvelope, type EncodedRecord, KEY_BYTES, type KeyOfBytes, type RecordEnvelope } from './envelope.ts';
+import {
+  EncodedEnvelope,
+  type EncodedRecord,
+  KEY_BYTES,
+  type KeyOfBytes,
+  putAll,
+  putLong,
+  putText,
+  type RecordEnvelope,
+} from './envelope.ts';
 import { IDENTITY_FIELDS, IdentityKeys } from './identity-keys.ts';
 
 /** First byte of `true`. */
@@ -21,7 +29,7 @@ const LOOP_COPY_BYTES_MAX = 40;
  * Smaller than what is in flight on a busy gateway, so that little is held beside what is waited for.
  */
 const SLAB_BYTES = 512 * 1024;
-/** Room for as much may be left at the end of a slab: an eighth of it. */
+/** Up to this size a body gets room for all of its bytes, unlooked at. At most so much of a slab is wasted: an eighth. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
 /** Lengths below this take one byte. */
 const SHORT_TEXT_BYTES = 64;
@@ -96,8 +104,8 @@ class BatchEncoder {
   }
 
   /**
-   * Makes room for the whole batch: for its texts, not for its body, which may be white space and fields that nobody
-   * stores. So what records keep from being collected is about what they hold.
+   * Makes room for the whole batch: for its texts, not for its body, which may be white space and fields that are not
+   * stored. So records keep about as many bytes alive as they hold.
    */
   #reserve(): void {
     const { body, count } = this.#batch;
@@ -187,7 +195,7 @@ class BatchEncoder {
   }
 }
 
-/** Where encoded records stand until nobody refers to them: one behind the other. */
+/** The memory of encoded records, one behind the other. It is collected when nobody refers to any of them. */
 class RecordMemory {
   bytes = Buffer.alloc(0);
   /** The next free byte of `bytes`. */

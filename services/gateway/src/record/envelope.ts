@@ -1,5 +1,4 @@
 import { FRAME_BYTES, frameRecord, type IdentityKind } from '@playline/contracts';
-import { putText } from './avro.ts';
 
 /** What the gateway adds to every message of a request. */
 export interface RecordEnvelope {
@@ -57,6 +56,7 @@ export class EncodedEnvelope {
   #environmentId: string | null = null;
   #traceBytes = -1;
 
+  /** Takes over what the records of the next request share; encodes again only what has changed. */
   turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
     this.receivedAt = receivedAt;
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
@@ -81,4 +81,35 @@ export class EncodedEnvelope {
 function toAvro(text: string): Buffer {
   const bytes = Buffer.alloc(LENGTH_BYTES_MAX + Buffer.byteLength(text));
   return bytes.subarray(0, putText(bytes, 0, text));
+}
+
+// Avro's binary encoding, written into a buffer that has room for it. Each call returns the place behind what it wrote.
+
+/** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */
+export function putLong(target: Buffer, place: number, value: number): number {
+  let at = place;
+  let rest = value >= 0 ? value * 2 : -value * 2 - 1;
+  while (rest > 0xffffffff) {
+    target[at++] = (rest % 128) | 128;
+    rest = Math.floor(rest / 128);
+  }
+  while (rest > 127) {
+    target[at++] = (rest & 127) | 128;
+    rest >>>= 7;
+  }
+  target[at++] = rest;
+  return at;
+}
+
+/** Avro string of a JavaScript string. */
+export function putText(target: Buffer, place: number, text: string): number {
+  const at = putLong(target, place, Buffer.byteLength(text));
+  return at + target.write(text, at);
+}
+
+/** Bytes as they are, few of them: a loop beats the call into Buffer.copy. */
+export function putAll(target: Buffer, at: number, source: Buffer): number {
+  const { length } = source;
+  for (let i = 0; i < length; i++) target[at + i] = source[i]!;
+  return at + length;
 }

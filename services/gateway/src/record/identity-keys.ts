@@ -42,8 +42,8 @@ function isVisibleAscii(byte: number): boolean {
 const NO_BATCH = createScannedBatch();
 
 /**
- * Keys of one of the four places over the messages of one batch. A batch mostly comes from one client, so the key of
- * the message before is taken again when the bytes are the same.
+ * The keys of the identities that the messages of a batch name in one of the four places. A batch mostly comes from one
+ * client, so the key of the message before is used again when the bytes are the same.
  */
 export class IdentityKeys {
   #batch: ScannedBatch = NO_BATCH;

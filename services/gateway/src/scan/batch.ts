@@ -16,9 +16,8 @@ import {
   skipSpace,
 } from './json.ts';
 import { clearRow, scanMessage } from './message.ts';
-import { NameTable, UNKNOWN } from './names.ts';
-import { createScannedBatch } from './ranges.ts';
-import { DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './state.ts';
+import { createScannedBatch, DOUBTFUL, NO_OBJECT, type ScanState, SOUND } from './ranges.ts';
+import { NameTable, UNKNOWN } from './text.ts';
 
 /** What is wrong with a body as a whole. */
 export const BODY_FAULT = {
@@ -60,7 +59,7 @@ export function createScanner(): Scanner {
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);
       batch.count = 0;
-      // RFC 8259: JSON is UTF-8. Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+      // RFC 8259: JSON is UTF-8. Decoding would replace broken bytes by U+FFFD, and store what was not sent.
       return isUtf8(body) ? scanBody(state, body.length) : BODY_FAULT.notJson;
     },
   };

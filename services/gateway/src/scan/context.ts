@@ -17,10 +17,8 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { NameTable, UNKNOWN } from './names.ts';
-import { FIELD, ROW_SHIFT } from './ranges.ts';
-import type { ScanState } from './state.ts';
-import { isVisibleAt } from './text.ts';
+import { FIELD, ROW_SHIFT, type ScanState } from './ranges.ts';
+import { isVisibleAt, NameTable, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`, so that a name's place plus `FIELD.library` is its field. */
 const CONTEXT_NAMES = [
@@ -42,14 +40,14 @@ const SCREEN_DENSITY = CONTEXT_NAMES.indexOf('screenDensity');
 /** library and libraryVersion. */
 const REQUIRED_BITS = 0b11;
 
-/** Below any length. */
+/** In the place of a longest length, for a field that is no string: every string is too long for it. */
 const NOT_TEXT = -1;
 /** Longest string of each name in bytes as escaped: never longer in code points. */
 const BYTES_MAX = Int32Array.from(CONTEXT_NAMES, (name) =>
   name === 'screenDensity' ? NOT_TEXT : CONTEXT_CODE_POINTS_MAX[name],
 );
 
-/** Digits a plain number may have and certainly be finite. */
+/** A number of at most so many digits and no exponent is certainly finite. */
 const NUMBER_BYTES_MAX = 32;
 /** An object within a message within the array within the body. */
 const VALUE_DEPTH = 4;
@@ -60,7 +58,7 @@ const VALUE_DEPTH = 4;
  */
 export function scanContext(state: ScanState, at: number): number {
   const { bytes, batch, message } = state;
-  // There may have been a context before.
+  // Of two contexts in one message the first has left its fields: they are forgotten.
   if (state.isDoubtful) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
@@ -97,7 +95,7 @@ export function scanContext(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Forgets the fields of a context that another value takes the place of. */
+/** Forgets the fields of a context that a later value replaces. */
 export function clearContext({ batch, message }: ScanState): void {
   for (let name = 0; name < CONTEXT_NAMES.length; name++) {
     const field = FIELD.library + name;

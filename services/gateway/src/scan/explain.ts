@@ -13,14 +13,20 @@ import {
   parseTimestamp,
   SURFACES,
 } from '@playline/contracts';
-import { FAULT, type Fault, faultsOf, faultsOfStranger, KIND, type Kind } from './faults.ts';
+import { FAULT, type Fault, faultsOf, faultsOfElement, KIND, type Kind } from './faults.ts';
 import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
-import { readMessageId } from './message-id.ts';
-import { FIELD, type Field, type FieldName, isEscaped, ROW_SHIFT, textOf } from './ranges.ts';
+import {
+  FIELD,
+  type Field,
+  type FieldName,
+  isEscaped,
+  NO_OBJECT,
+  ROW_SHIFT,
+  type ScanState,
+  textOf,
+} from './ranges.ts';
 import { makeReadable } from './readable.ts';
-import { NO_OBJECT, type ScanState } from './state.ts';
-import { isVisibleAt } from './text.ts';
-import { timestampOf } from './timestamp.ts';
+import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
 
 /** Fields in the order in which the contract names their errors. */
 const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [
@@ -57,9 +63,9 @@ const TEXT_MAX = new Map<number, number>(
   Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
 );
 
-/** A field keeps its rules. */
+/** The value keeps the rules of its field. */
 const FINE = -1;
-/** Forms that are no fault by themselves. */
+/** The form of a string: whether it is a fault depends on its text. */
 const STRING = -2;
 type Form = Kind | typeof STRING;
 
@@ -74,7 +80,7 @@ export function explain(state: ScanState, message: number): readonly Fault[] {
   if (state.verdicts[message] === NO_OBJECT) {
     const { bytes, starts, ends } = state;
     const textTo = (end: number) => bytes.toString('latin1', starts[message]!, end);
-    const faults = faultsOfStranger(textTo(starts[message]! + 1), () => Number(textTo(ends[message]!)));
+    const faults = faultsOfElement(textTo(starts[message]! + 1), () => Number(textTo(ends[message]!)));
     return isTooLarge(state, message) ? [...faults, FAULT.tooLarge] : faults;
   }
   const faults = new Explanation(state, message).faults();
@@ -271,7 +277,7 @@ class Explanation {
   }
 }
 
-/** A string of the wrong field is one among others. */
+/** `FINE` for a value of the kind that its field wants, else the kind that it is. */
 function wanted(form: Form, kind: Kind): Kind | typeof FINE {
   if (form === kind) return FINE;
   return form === STRING ? KIND.string : form;

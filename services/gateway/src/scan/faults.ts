@@ -58,7 +58,7 @@ const SOUND_CONTEXT = { library: 'l', libraryVersion: '1' };
 const EVENT_TIME = Date.parse(SOUND_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
-/** What the contract itself says of a message, as far as it is about one field. */
+/** What the contract itself says of one field of a message. */
 function askContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
   const parsed = parseMessage(message, window);
   return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
@@ -122,26 +122,26 @@ export const FAULT = {
   duplicateId: toFault(DUPLICATE_ID),
 } as const;
 
-const ofStranger = (value: unknown) => askContract(value, 'message');
-const STRANGERS: Readonly<Record<string, readonly Fault[]>> = {
-  '"': ofStranger('x'),
-  '[': ofStranger([]),
-  n: ofStranger(null),
-  t: ofStranger(true),
-  f: ofStranger(true),
+const ofElement = (value: unknown) => askContract(value, 'message');
+const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
+  '"': ofElement('x'),
+  '[': ofElement([]),
+  n: ofElement(null),
+  t: ofElement(true),
+  f: ofElement(true),
 };
-const NUMBER = ofStranger(1);
+const NUMBER = ofElement(1);
 /** Numbers that JSON can write and none can hold, such as 1e999. */
-const INFINITE = ofStranger(Number.POSITIVE_INFINITY);
-const MINUS_INFINITE = ofStranger(Number.NEGATIVE_INFINITY);
+const INFINITE = ofElement(Number.POSITIVE_INFINITY);
+const MINUS_INFINITE = ofElement(Number.NEGATIVE_INFINITY);
 
 /**
  * What is wrong with an element that is no object.
  * @param first the first character of its JSON text
  * @param toNumber its value, asked of a number only
  */
-export function faultsOfStranger(first: string, toNumber: () => number): readonly Fault[] {
-  const known = STRANGERS[first];
+export function faultsOfElement(first: string, toNumber: () => number): readonly Fault[] {
+  const known = ELEMENTS[first];
   if (known !== undefined) return known;
   const value = toNumber();
   if (Number.isFinite(value)) return NUMBER;

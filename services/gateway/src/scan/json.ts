@@ -5,7 +5,7 @@
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** No place: a value never ends at the first byte. */
+/** In the place of an end, for what is no JSON: no value ends at the first byte. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -20,8 +20,8 @@ export const SPACE = 0x20;
 export const DIGIT_0 = 0x30;
 export const DIGIT_9 = 0x39;
 export const MINUS = 0x2d;
-const PLUS = 0x2b;
-const POINT = 0x2e;
+export const PLUS = 0x2b;
+export const POINT = 0x2e;
 const LETTER_UPPER_E = 0x45;
 export const LETTER_E = 0x65;
 export const LETTER_F = 0x66;
@@ -33,7 +33,7 @@ export const LETTER_U = 0x75;
 export const LOWER_CASE = 0x20;
 
 /**
- * Nesting that functions follow by calling each other; what is deeper is read without, so that no input can exhaust the
+ * Nesting up to which functions call each other. What is deeper is read by a loop, so that no input can exhaust the
  * stack. Free-form objects of a message stand at depth 3: one that is nested as deep as it may be ends here.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;

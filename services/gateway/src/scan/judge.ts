@@ -2,9 +2,7 @@ import { isBlank } from '@playline/contracts';
 import { explain } from './explain.ts';
 import { FAULT, type Fault } from './faults.ts';
 import { QUOTE } from './json.ts';
-import { findTwins } from './message-id.ts';
-import { FIELD, ROW_SHIFT, textOf } from './ranges.ts';
-import { NO_OBJECT, type ScanState, SOUND } from './state.ts';
+import { FIELD, NO_OBJECT, ROW_SHIFT, type ScanState, SOUND, textOf, UUID_BYTES } from './ranges.ts';
 
 /** A message that is not accepted, by its place. */
 export interface Rejected {
@@ -27,8 +25,9 @@ export interface Judgement {
 const ALL_ACCEPTED: Judgement = { rejected: [], entries: [] };
 
 /**
- * Judges a scanned batch: each message by itself, twins together. Only what the scan doubts is explained. Marks in
- * `batch.accepted` what is to be encoded. Says the same as `judgeBatch` of the contract.
+ * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only messages that the
+ * scan doubts are looked at again (`explain`). Marks in `batch.accepted` what is to be encoded. Says the same as
+ * `judgeBatch` of the contract.
  */
 export function judgeScanned(state: ScanState): Judgement {
   const { batch, verdicts } = state;
@@ -142,5 +141,42 @@ class Spellings {
       if (first === undefined) firsts.set(name, message);
       else onTwins(message, first);
     }
+  }
+}
+
+/** Places of the hash table below: more than twice the messages of a batch, and a power of two. */
+const PLACES = 256;
+const places = new Int16Array(PLACES);
+
+function isSameId(ids: Uint8Array, message: number, other: number): boolean {
+  const start = message * UUID_BYTES;
+  const otherStart = other * UUID_BYTES;
+  for (let i = 0; i < UUID_BYTES; i++) if (ids[start + i] !== ids[otherStart + i]) return false;
+  return true;
+}
+
+/**
+ * Finds messages that carry one UUID; case is gone once the ids are bytes.
+ * @param onTwins told of both, once for each message after the first
+ */
+export function findTwins(
+  { batch, hasUuid }: Pick<ScanState, 'batch' | 'hasUuid'>,
+  onTwins: (message: number, first: number) => void,
+): void {
+  if (batch.count < 2) return;
+  const ids = batch.messageIds;
+  places.fill(-1);
+  for (let message = 0; message < batch.count; message++) {
+    if (hasUuid[message] === 0) continue;
+    const id = message * UUID_BYTES;
+    // First, middle and last bytes: ids made from a counter differ at one of the ends.
+    let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (PLACES - 1);
+    let other = places[place]!;
+    while (other >= 0 && !isSameId(ids, message, other)) {
+      place = (place + 1) & (PLACES - 1);
+      other = places[place]!;
+    }
+    if (other >= 0) onTwins(message, other);
+    else places[place] = message;
   }
 }

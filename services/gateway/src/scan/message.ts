@@ -18,12 +18,8 @@ import {
   skipColon,
   skipSpace,
 } from './json.ts';
-import { readMessageId } from './message-id.ts';
-import { NameTable, UNKNOWN } from './names.ts';
-import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH } from './ranges.ts';
-import type { ScanState } from './state.ts';
-import { endsVisible, isVisibleAt } from './text.ts';
-import { timestampOf } from './timestamp.ts';
+import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
+import { endsVisible, isVisibleAt, NameTable, readMessageId, timestampOf, UNKNOWN } from './text.ts';
 
 /** Fields of a message in the order of `FIELD`, so that a name's place is its field. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
@@ -66,7 +62,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // Of equal keys the last wins; what the first has left behind is looked at again.
+        // Of equal keys the last wins. The message becomes doubtful: what the first left in the row is looked at again.
         if ((seen & (1 << field)) !== 0) state.isDoubtful = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);
@@ -147,7 +143,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = next - 1;
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
-    // Escapes in ids, enumerations and times are doubtful: nobody needs them there.
+    // Escapes in ids, enumerations and times are doubtful: no honest client writes them there.
     if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isDoubtful = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);

@@ -46,8 +46,8 @@ export const UUID_BYTES = 16;
 
 /**
  * Where the fields of a batch's messages stand in its body: no strings, no objects.
- * A range of no bytes is an absent field (or null, or an empty string, which are stored alike). The range of a string lies between its quotes;
- * of an object, a number or a boolean it is the whole value.
+ * A range of no bytes is an absent field, null or an empty string, which are stored alike. The range of a string lies
+ * between its quotes; that of an object, a number or a boolean is the whole value.
  */
 export interface ScannedBatch {
   body: Buffer;
@@ -89,4 +89,34 @@ export function textOf(batch: ScannedBatch, message: number, field: Field): stri
 
 export function isEscaped(batch: ScannedBatch, message: number, field: Field): boolean {
   return (batch.escaped[message]! & (1 << field)) !== 0;
+}
+
+/** What the scan says of a message: it keeps every rule; it may break one; it is no object. */
+export const SOUND = 0;
+export const DOUBTFUL = 1;
+export const NO_OBJECT = 2;
+
+/** What the parts of one scan share. */
+export interface ScanState {
+  bytes: Buffer;
+  /** Filled as the scan goes. */
+  readonly batch: ScannedBatch;
+  /** Number of the message being scanned. */
+  message: number;
+  /** Time window, both bounds inclusive, epoch milliseconds. */
+  fromMs: number;
+  toMs: number;
+  /** True when the message being scanned may break a rule. */
+  isDoubtful: boolean;
+  /** Per message: `SOUND`, `DOUBTFUL` or `NO_OBJECT`. */
+  readonly verdicts: Uint8Array;
+  /** Per message: its first byte, and the byte after its last. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** Per message: 1 when its id is a UUID, which then stands in `batch.messageIds`. */
+  readonly hasUuid: Uint8Array;
+  /** Per message: bit f is set when field f is nested deeper than it may be. */
+  readonly tooDeep: Int32Array;
+  /** Per message: bit f is set when the free-form field f may hold what the column store cannot read. */
+  readonly odd: Int32Array;
 }

@@ -1,19 +1,28 @@
-import { BACKSLASH, DIGIT_0, DIGIT_9, HEX_VALUES, LETTER_E, LETTER_U, LOWER_CASE, MINUS, QUOTE } from './json.ts';
-import { FIELD, type Field, ROW_SHIFT } from './ranges.ts';
-import type { ScanState } from './state.ts';
+import {
+  BACKSLASH,
+  DIGIT_0,
+  DIGIT_9,
+  HEX_VALUES,
+  LETTER_E,
+  LETTER_U,
+  LOWER_CASE,
+  MINUS,
+  PLUS,
+  POINT,
+  QUOTE,
+} from './json.ts';
+import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
 /** What ClickHouse holds an integer in: signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
 /** Below ten to this power every number is one that a double holds; from the next on none is. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double: with less a number of that power is below it, with more beyond. */
+/** The first digits of the largest double. A number of its power with smaller first digits is below it, with larger ones beyond. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
 /** Beyond the digits that a message can hold: no mantissa makes up for such an exponent. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
-const POINT = 0x2e;
-const PLUS = 0x2b;
 /** A loop copies fewer bytes than this sooner than a call does. */
 const LOOP_BYTES_MAX = 64;
 /** Bytes of `\uXXXX`. */
@@ -56,7 +65,7 @@ function makeRoom(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Copies JSON text within one buffer, from where it is to where there is room, as soon as something has to change. */
+/** Copies JSON text to the end of its buffer with what has to change; copies nothing while nothing has to. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */

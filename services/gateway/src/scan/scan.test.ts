@@ -3,12 +3,11 @@ import { validMessages } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BODY_FAULT, createScanner } from './batch.ts';
-import { FIELD, textOf } from './ranges.ts';
-import { SOUND } from './state.ts';
+import { FIELD, SOUND, textOf } from './ranges.ts';
 import { compare, runFuzz } from './test/fuzz.ts';
 import { ODD_PLACES, ODD_VALUES, oddMessage } from './test/odd-values.ts';
 import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
-import { timestampOf } from './timestamp.ts';
+import { timestampOf } from './text.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };

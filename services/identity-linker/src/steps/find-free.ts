@@ -11,7 +11,7 @@ export interface HeldFact {
   heldBy: string | null;
 }
 
-/** From when on links of identities wait, by key, as far as was asked. */
+/** The time after which links of an identity wait, by its key; null where nobody holds it. Only keys that were asked for. */
 type Answers = Map<string, number | null>;
 
 /**

@@ -2,7 +2,7 @@ import type { LinkSourcePartition } from '@playline/people';
 import type { AssignedPartition } from '@playline/stream';
 import type { ApplyFacts } from './apply-facts.ts';
 
-/** The graph and the log do not go together: going on would leave facts out, or answer new ones by the old. */
+/** Graph and log contradict each other. Going on would skip facts, or give new facts the decisions of old ones. */
 export class LogAndGraphDiffer extends Error {
   override readonly name = 'LogAndGraphDiffer';
 }

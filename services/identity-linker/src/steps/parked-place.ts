@@ -156,7 +156,7 @@ class Place implements ParkedPlace {
     } catch (fault) {
       onFault(fault);
     }
-    // Also while nobody can be asked: retention does not wait.
+    // Also while Redis cannot be asked: retention does not wait.
     await this.#writeAnew().catch(onFault);
     this.#isLooking = false;
     this.#looked.resolve();

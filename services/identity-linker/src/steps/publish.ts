@@ -6,7 +6,7 @@ export type Publish = (records: readonly OutgoingRecord[]) => Promise<void>;
 export function createPublish(producer: Producer): Publish {
   return (records) =>
     sendAll(producer, records).catch((cause: Error) => {
-      throw new RetryableFault(`decisions were not acknowledged: ${cause.message}`, { cause });
+      throw new RetryableFault(`records were not acknowledged: ${cause.message}`, { cause });
     });
 }
 

@@ -9,13 +9,13 @@ export interface TrimOutbox {
   trim(source: LinkSourcePartition, through: number): Promise<void>;
 }
 
-/** Of an environment's decisions that may still stand in the outbox. */
+/** Offsets of an environment's facts whose decisions may still stand in the outbox. */
 interface Offsets {
   first: number;
   last: number;
 }
 
-/** Creates the step that lets the graph forget recorded decisions which nobody will ask for again. */
+/** Creates the step that lets the graph forget recorded decisions which are published and committed. */
 export function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
   const noted = new Map<string, Map<string, Offsets>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {

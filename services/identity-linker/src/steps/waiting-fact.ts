@@ -1,7 +1,7 @@
 import { WAITING_HEADERS } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
-/** A fact that waits for an erasure, apart from the fetch that brought it. */
+/** A fact that waits for an erasure: a copy, independent of the fetch that brought it. */
 export interface WaitingFact {
   /** Where it stands now. */
   readonly offset: number;
@@ -16,7 +16,7 @@ export interface WaitingFact {
 }
 
 const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
-/** Header of a fact on its rounds: how often it has gone back to the end of its topic. It outlives whoever counts. */
+/** Header of a fact on its rounds: how often it has gone back to the end of its topic. A header, so that the count survives this process. */
 const ROUNDS = 'rounds';
 const KEY_BYTES = 16;
 /** Objects around a fact's bytes. */

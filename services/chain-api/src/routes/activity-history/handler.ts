@@ -1,17 +1,30 @@
 import {
+  type ActivityFilters,
   type ActivityPage,
   type ChainStore,
+  type CursorPlace,
   type CursorScope,
   type Cursors,
+  MICROSECONDS_MAX,
   type PageQuestion,
+  START_GAP,
   toHorizon,
   toPageBody,
 } from '@playline/chain';
-import { settleWithin } from '@playline/http';
+import { ACTIVITY_TYPES, type ActivityType, parseTimestampMicros } from '@playline/contracts';
+import { parseQuery, settleWithin } from '@playline/http';
 import type { Chain } from '../../chains.ts';
 import type { HorizonOf } from '../../horizons.ts';
+import {
+  ADDRESS,
+  createParameters,
+  invalidParameters,
+  type Kind,
+  PAGE_SIZE,
+  PAGE_SIZE_KIND,
+  type Parameters,
+} from '../../parameters.ts';
 import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
-import { parseHistoryQuery } from './history-query.ts';
 
 export interface HistoryParts {
   store: Pick<ChainStore, 'readPage'>;
@@ -26,8 +39,8 @@ type Asked = Omit<PageQuestion, 'horizon'>;
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const company = createCompany();
   const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
-    // A cursor is signed, so the feed was known as far as its place when it was given, and still is. This process may know
-    // less: it has read no watermark since they were lost, or an old one. Rows before the cursor would be left out in silence.
+    // A cursor is signed, so the feed was complete up to its place when it was given, and still is. The watermark that this
+    // process knows may be lower, or lost. Going by that alone would silently leave out rows before the cursor.
     const known = await horizonOf(chain.partition, hasCompany);
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
@@ -39,7 +52,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
     const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
-    // A reader takes a page that is not full for the end, so nothing that was published before it asked may be missing.
+    // A reader takes a page that is not full for the end, so it must have all that was published before it was asked for.
     if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
     const latest = await horizonAt(question, chain, false);
     if (latest === horizon) return page;
@@ -71,10 +84,10 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   };
 }
 
-/** Readers whom one statement has answered together are all gone for a moment, and then all back. */
+/** Readers who share a statement are answered at once and ask again a moment later: in between nobody else seems to read. */
 const COMPANY_LASTS_MS = 50;
 
-/** Knows whether pages are read beside each other now, or were a moment ago. */
+/** Knows whether several pages are being read at the same time, or were a moment ago. */
 function createCompany() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
@@ -98,4 +111,74 @@ function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): 
     throw new Error(
       `activities of ${name} stand in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
     );
+}
+
+/** Which page of the history of a chain is asked for. */
+export interface HistoryQuery extends CursorPlace {
+  readonly filters: ActivityFilters;
+  readonly limit: number;
+}
+
+/** The place that a cursor of these filters stands for; null when it is none of ours, or one of other filters. */
+export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace | null;
+
+const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
+
+/** Under both names the bounds are of `indexed_at`: contract, "Parameters of a history". */
+const FROM = ['from_updated_at', 'from_indexed_at'] as const;
+const TO = ['to_updated_at', 'to_indexed_at'] as const;
+
+/** Digits finer than a microsecond that are not all zero. */
+const FINER = /\.\d{6}0*[1-9]/;
+const TIME_EXPECTED =
+  'an ISO 8601 time in UTC with at most nine fractional digits, such as 2026-01-31T12:00:00.000000Z';
+
+/** The first whole microsecond that is not before the time. */
+const LOWER_BOUND: Kind<number> = {
+  expected: TIME_EXPECTED,
+  parse: (text) => toMicros(text, FINER.test(text) ? 1 : 0),
+};
+/** The last whole microsecond that is not behind the time. */
+const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
+
+const TYPE: Kind<ActivityType> = {
+  expected: `one of ${ACTIVITY_TYPES.join(', ')}`,
+  parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
+};
+
+/**
+ * Reads the query of a request target. Parameters that are not known are ignored, as everywhere.
+ * @throws PublicError VALIDATION_ERROR with everything that is wrong
+ */
+export function parseHistoryQuery(target: string, findPlace: FindPlace): HistoryQuery {
+  const parameters = createParameters(parseQuery(target));
+  const filters = readFilters(parameters);
+  const areFiltersRight = parameters.faults.length === 0;
+  const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
+  // A cursor belongs to filters, so without knowing those nothing can be said of it.
+  const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
+  if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
+  return { filters, limit, ...(place ?? FIRST_PAGE) };
+}
+
+function readFilters({ read, readEither }: Parameters): ActivityFilters {
+  return {
+    fromIndexedAt: readEither(FROM, LOWER_BOUND),
+    toIndexedAt: readEither(TO, UPPER_BOUND),
+    contractAddress: read('contract_address', ADDRESS),
+    type: read('activity_type', TYPE),
+  };
+}
+
+function cursorOf(filters: ActivityFilters, findPlace: FindPlace): Kind<CursorPlace> {
+  return {
+    expected: 'a cursor of a page of this chain with the same filters, as it was returned',
+    parse: (text) => findPlace(text, filters),
+  };
+}
+
+/** Stored times lie from 1970 to `MICROSECONDS_MAX`; what lies outside is brought to just outside. */
+function toMicros(text: string, add: number): number | null {
+  const micros = parseTimestampMicros(text) + add;
+  return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);
 }

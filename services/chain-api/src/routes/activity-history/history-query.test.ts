@@ -2,7 +2,7 @@ import { MICROSECONDS_MAX, NO_FILTERS, START_GAP } from '@playline/chain';
 import { toTimestamp } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FindPlace, parseHistoryQuery } from './history-query.ts';
+import { type FindPlace, parseHistoryQuery } from './handler.ts';
 
 const ADDRESS = '0xABCDEFabcdef0123456789abcdef0123456789ab';
 const NOON = '2026-11-22T12:00:00.000000Z';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { etagOf, isFresh } from './etag.ts';
+import { etagOf, isFresh } from './handler.ts';
 
 const etag = etagOf('{"result":{}}');
 

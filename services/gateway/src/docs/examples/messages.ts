@@ -3,7 +3,7 @@ import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
 const TARGET = '/v1/audience/messages';
-/** Messages that are taken have ids of their own: with one id, the second would count as the first come again. */
+/** Each accepted message has an id of its own: a second one with the same id would count as a copy of the first. */
 const IDS = {
   track: '6f1c1f0e-8c2a-4e0b-9d5e-0c6a7b1d2e3f',
   identify: '0192f3a4-5b6c-7d8e-9f00-112233445566',
@@ -13,7 +13,7 @@ const IDS = {
 } as const;
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';
 
-/** Where a message of the batch goes wrong, and the one thing that is different there. */
+/** What is wrong with one message of an otherwise good batch, and which message it is. */
 interface Refusal {
   readonly name: string;
   readonly title: string;

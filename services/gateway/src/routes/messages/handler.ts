@@ -1,19 +1,18 @@
 import type { KeyRecord } from '@playline/access-keys';
-import { BATCH_BYTES_MAX, type RejectionCode, TOPICS } from '@playline/contracts';
+import { BATCH_BYTES_MAX, frameRecord, identityLinkCodec, type RejectionCode, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
+import type { OutgoingRecord } from '@playline/stream';
 import type { Authorise } from '../../authorise.ts';
-import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
+import { type BytesInFlight, bytesOf, type Hold } from '../../bytes-in-flight.ts';
 import { ALL_REJECTED, type CountUse, countFault } from '../../count-use.ts';
-import { bytesOf, roomOnLog } from '../../log-bytes.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
 import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/message-limit.ts';
-import type { PublishRejections } from '../../rejections.ts';
+import { type PublishRejections, roomOnLog } from '../../rejections.ts';
 import type { RejectionEntry } from '../../scan/judge.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
-import { toOutgoing } from './outgoing.ts';
 import { createBatchReader, type ReadBatch } from './read-batch.ts';
 
 export interface MessagesRouteParts {
@@ -28,20 +27,20 @@ export interface MessagesRouteParts {
   /** How old and how far ahead of this clock an event may be, both inclusive. */
   eventAgeMaxMs: number;
   eventAheadMaxMs: number;
-  /** Names of client libraries that rejections tell of. */
+  /** Names of client libraries that rejections may name. */
   libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
   usage: CountUse;
 }
 
-/** Typical batches in JSON compress six- to tenfold. What is held is what comes, not what was guessed. */
+/** Typical batches in JSON compress six- to tenfold. The guess decides on admission only; then the bytes that come count. */
 const COMPRESSION_GUESS = 8;
-/** A body without a length is guessed at a few dozen messages, and counted as it comes. */
+/** The guess for a body that does not say its length: a few dozen messages. */
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: contract, "Ingest". In this order: key, limit of the key, headers of
- * the body, room for its bytes, body, messages, brokers, answer.
+ * POST /v1/audience/messages: contract, "Ingest". In this order: key, limit of the key, header fields that describe the
+ * body, room for its bytes, body, messages, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -65,7 +64,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
-        // Behind the answer: nobody waits for it, and a batch that ended in 500 comes again and tells it then.
+        // After the answer, so that no caller waits for it. A batch that ended in 500 comes again, and is published then.
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
       } catch (error) {
@@ -90,8 +89,8 @@ interface Reception {
 }
 
 /**
- * The least that a body costs. It is charged before the body is read: of many requests that arrive together each must count
- * when the next is let in.
+ * The least that a body costs. It is charged before the body is read, so that each of many requests that arrive together
+ * counts when the next is let in.
  */
 const LET_IN_UNITS = 1;
 
@@ -159,6 +158,38 @@ function createMessagesReader(parts: MessagesRouteParts) {
   };
 }
 
+interface OutgoingContext {
+  readonly topics: { readonly messages: string; readonly links: string };
+  readonly environmentId: string;
+  readonly traceparent: string;
+  readonly linkSchemaId: number;
+}
+
+/**
+ * Records with a value of at least this size carry `traceparent` as a header: its 69 bytes are then at most a quarter of
+ * the value. On shorter ones it would make a batch of the shortest identifies more than three times as large on the log as
+ * it was received (`AMPLIFICATION_MAX`). Every value has the trace id anyway.
+ */
+const TRACED_VALUE_BYTES_MIN = 276;
+const NO_HEADERS = {};
+
+/**
+ * Everything one batch puts on the log: its messages, and a link fact for each identify and alias that links. A link
+ * fact has its trace id in the value, and its message beside it.
+ */
+function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+  const headers = { traceparent: context.traceparent };
+  const topic = context.topics.messages;
+  const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
+    return { topic, key, value, headers: value.length < TRACED_VALUE_BYTES_MIN ? NO_HEADERS : headers };
+  });
+  for (const link of batch.links) {
+    const value = frameRecord(context.linkSchemaId, identityLinkCodec.encode(link));
+    outgoing.push({ topic: context.topics.links, key: Buffer.from(context.environmentId), value, headers: NO_HEADERS });
+  }
+  return outgoing;
+}
+
 function guessBytes({ declaredBytes, coding }: BodyPlan): number {
   if (declaredBytes === null) return CHUNKED_GUESS_BYTES;
   return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_GUESS, BATCH_BYTES_MAX);
@@ -174,8 +205,8 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
 }
 
 /**
- * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". Errors are
- * put together from texts that were made once: a batch may have thousands.
+ * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". The text of each error was made once, when
+ * the process first met it: a batch may have thousands.
  */
 export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';

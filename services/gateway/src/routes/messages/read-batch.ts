@@ -1,13 +1,18 @@
-import { type IdentityLinkRecord, judgeBatch, type TimeWindow } from '@playline/contracts';
+import {
+  type IdentityLinkRecord,
+  judgeBatch,
+  type RejectionRecord,
+  SURFACES,
+  type TimeWindow,
+} from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { toLinkFact } from '@playline/people';
 import { createBatchEncoder } from '../../record/encode-batch.ts';
 import type { EncodedRecord, KeyOfBytes, RecordEnvelope } from '../../record/envelope.ts';
 import type { BatchRejections } from '../../rejections.ts';
 import { BODY_FAULT, createScanner } from '../../scan/batch.ts';
-import { judgeScanned, type RejectionEntry } from '../../scan/judge.ts';
-import { FIELD, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
-import { NO_REJECTIONS, toBatchRejections } from './rejected.ts';
+import { judgeScanned, type Rejected, type RejectionEntry } from '../../scan/judge.ts';
+import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
 
 /** A body turned into records and the answer to give once they are stored. */
 export interface ReadBatch {
@@ -34,7 +39,7 @@ export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 /**
  * Builds a reader: one scan of the bytes finds every field of every message, and what it doubts is explained message by
  * message. No body is ever parsed into objects, so that none costs more than its bytes.
- * @param libraries names of client libraries that rejections tell of
+ * @param libraries names of client libraries that rejections may name
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
@@ -89,6 +94,70 @@ function linkOf(
     toId: textOf(batch, message, FIELD.toId),
     toType: textOf(batch, message, FIELD.toType),
   });
+}
+
+const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
+
+/** One for each message of a full batch: more errors than that would tell the sender nothing new. */
+const BATCH_ERRORS_MAX = 100;
+/**
+ * Fewer of a small body: a record of an error costs more than finding it, and a hundred empty messages take 300 bytes.
+ * An honest message has some hundred bytes, so all errors of one that is wrong in several fields are recorded.
+ */
+const ERRORS_ALWAYS = 10;
+const BYTES_PER_ERROR = 256;
+/** Recorded in the place of a library that the settings do not name. */
+const OTHER_LIBRARY = 'other';
+/** Numbers and dots: anything else may be content. */
+const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
+const QUOTE = 0x22;
+
+/** What each record says besides the error. */
+interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
+  /** Names of client libraries that are recorded; any other is recorded as `other`. */
+  readonly libraries: ReadonlySet<string>;
+}
+
+/**
+ * The records of rejected messages: what was wrong and which client sent it, nothing of the content. Rejections have no
+ * owner, so no erasure finds them: no text that a client wrote may stand there.
+ */
+function toBatchRejections(
+  rejected: readonly Rejected[],
+  batch: ScannedBatch,
+  { environmentId, receivedAt, traceId, libraries }: Told,
+): BatchRejections {
+  const records: RejectionRecord[] = [];
+  const recordsMax = Math.min(BATCH_ERRORS_MAX, ERRORS_ALWAYS + Math.floor(batch.body.length / BYTES_PER_ERROR));
+  let omitted = 0;
+  for (const { message, faults } of rejected) {
+    const taken = faults.slice(0, recordsMax - records.length);
+    omitted += faults.length - taken.length;
+    if (taken.length === 0) continue;
+    const origin = originOf(batch, message, libraries);
+    for (const { error } of taken)
+      records.push({ environmentId, code: error.code, field: error.field, ...origin, receivedAt, traceId });
+  }
+  return { records, omitted };
+}
+
+type Origin = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
+
+function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): Origin {
+  const [surface, library, version] = [FIELD.surface, FIELD.library, FIELD.libraryVersion].map((field) =>
+    stringOf(batch, message, field),
+  ) as [string, string, string];
+  return {
+    surface: SURFACES.find((name) => name === surface) ?? '',
+    library: library === '' || libraries.has(library) ? library : OTHER_LIBRARY,
+    libraryVersion: VERSION.test(version) ? version : '',
+  };
+}
+
+/** Text of a string field; '' where the value is no string. */
+function stringOf(batch: ScannedBatch, message: number, field: Field): string {
+  const start = batch.starts[(message << ROW_SHIFT) + field]!;
+  return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
 }
 
 /** A document with each fault that a batch as a whole may have: the contract has the words for it. */

@@ -174,7 +174,7 @@ export function parseWantedConsent(body: Buffer): WantedConsent {
 function parseObject(body: Buffer): Record<string, unknown> {
   let document: unknown;
   try {
-    // Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+    // Decoding would replace broken bytes by U+FFFD, and store what was not sent.
     document = isUtf8(body) ? JSON.parse(body.toString('utf8')) : undefined;
   } catch {
     document = undefined;

@@ -11,7 +11,7 @@ import {
   skipColon,
   skipSpace,
 } from '../json.ts';
-import { NameTable } from '../names.ts';
+import { NameTable } from '../text.ts';
 
 /** How one element of `messages` stands in the body. */
 export interface BodySource extends MessageSource {

@@ -7,7 +7,7 @@ import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
 import { BODY_FAULT, createScanner } from '../batch.ts';
 import type { Fault } from '../faults.ts';
 import { judgeScanned } from '../judge.ts';
-import { SOUND } from '../state.ts';
+import { SOUND } from '../ranges.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
 

@@ -10,8 +10,8 @@ import {
   type Outcome,
   type StreamRecord,
 } from '@playline/stream';
-import { assignTimes, type BlockTimes, type LoggedRecord } from '../steps/assign-times.ts';
-import type { ReadRow } from '../steps/read-row.ts';
+import { assignTimes, type BlockTimes, type LoggedRecord } from './assign-times.ts';
+import type { ReadRow } from './read-row.ts';
 
 /** A row with its time, and the record it came from. */
 export interface TimedRow<R> {
@@ -67,8 +67,8 @@ interface Held<R> {
 }
 
 /**
- * A block whose rows get their times when it is cut. Every record takes a time, also one that is no row: which of them
- * become rows is then nothing that times depend on.
+ * A block whose rows get their times when it is cut. Every record takes a time, also one that becomes no row, so times do
+ * not depend on which records become rows.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
@@ -80,7 +80,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
-  /** An owner before named it, and may have said that it stands. */
+  /** An owner before named it, and may have published that it is stored. */
   #isRecovered = false;
   /** What is written, once that is known. */
   #kept: readonly R[] | null = null;
@@ -92,8 +92,8 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * A tick is no row, but a block of ticks alone is written all the same: it says what time it is. So is one that was named
-   * before and has lost all of its records: what an attempt before has left is finished.
+   * A tick is no row, but a block of ticks alone is written all the same, since its time moves the watermark. So is a
+   * block that an owner before named and that has lost all of its records since: what that owner began is finished.
    */
   get rows(): number {
     return this.#held.length + this.#ticks + (this.#isRecovered ? 1 : 0);
@@ -156,8 +156,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * Rows that the owner before did not write, and that readers have been let past: what is taken may differ from attempt
-   * to attempt, as when the registry knew a schema less well then. Below a watermark nothing may appear any more.
+   * Rows that the owner before did not write although its watermark, which readers go by, is above them. So it is where
+   * that owner could not read a record which can be read now, because the registry did not know its schema then. Below a
+   * watermark nothing may be added any more.
    */
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];

@@ -1,7 +1,7 @@
 import { RetryableFault } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { createBlockReaders, UnreadableSchemaError } from './schema-readers.ts';
+import { createBlockReaders, UnreadableSchemaError } from './block-step.ts';
 
 function createSource(answers: (() => string | null)[]) {
   const asked: number[] = [];

@@ -2,12 +2,12 @@ import type { CollectionRecord, KeyRecord, UsageCounter } from '@playline/access
 import { PublicError } from '@playline/errors';
 import { ClientGone, type Exchange, type Route } from '@playline/http';
 import type { MintCollection, QuotaPolicy } from '@playline/mints';
-import type { AdmitCall } from '../../admit-call.ts';
-import type { Chain, RequireChain } from '../../chains.ts';
-import type { Authorise } from '../../minting/authorise.ts';
-import type { Collections } from '../../minting/collections.ts';
-import { showLimited } from '../../minting/quota-headers.ts';
-import { ADDRESS, invalidParameters } from '../../parameters.ts';
+import type { AdmitCall } from '../admit-call.ts';
+import type { Chain, RequireChain } from '../chains.ts';
+import type { Authorise } from '../minting/authorise.ts';
+import type { Collections } from '../minting/collections.ts';
+import { showLimited } from '../minting/quota-headers.ts';
+import { ADDRESS, invalidParameters } from '../parameters.ts';
 
 /** A call about a collection, by whoever may make it. */
 export interface CollectionCall {

@@ -15,7 +15,7 @@ import {
 import type { MintTopics } from '../../minting/publish.ts';
 import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
-import type { CollectionCall, CollectionOperation } from './collection-route.ts';
+import type { CollectionCall, CollectionOperation } from '../collection-route.ts';
 
 export interface RefreshParts {
   readonly quotas: Quotas;

@@ -1,0 +1,32 @@
+import { type StoreCalls, storeFolding, toBlockToken } from '@playline/stream';
+import type { TimedRows } from './timed-block.ts';
+
+/** Rows of one table, under the token that names exactly this set of them. */
+interface Insert<R, T extends string> {
+  readonly table: T;
+  readonly rows: readonly R[];
+  readonly token: string;
+  readonly signal: AbortSignal;
+}
+
+export interface WriteFoldingParts<R, T extends string> {
+  readonly tableOf: (row: R) => T;
+  readonly insert: (rows: Insert<R, T>) => Promise<void>;
+  readonly calls: StoreCalls;
+}
+
+/**
+ * Creates the step that stores a block's rows in tables which fold copies into one: of all rows about one thing the row
+ * with the greatest revision is true, or with the greatest time.
+ */
+export function createWriteFolding<R, T extends string>({ tableOf, insert, calls }: WriteFoldingParts<R, T>) {
+  return async ({ rows, block, transformVersion, notes, signal }: TimedRows<R>): Promise<void> => {
+    for (const [table, own] of Map.groupBy(rows, tableOf)) {
+      const insertAsked = (asked: readonly number[], token: string) =>
+        calls.insert(table, asked.length, () => insert({ table, rows: asked.map((row) => own[row]!), token, signal }));
+      const token = toBlockToken({ block, table, transformVersion }, block.start, block.end);
+      const triedBefore = block.triedBefore ?? false;
+      await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertAsked });
+    }
+  };
+}

@@ -1,0 +1,16 @@
+import { describe, expect, it } from 'vitest';
+import { ELSEWHERE, order, THEIRS } from '../../test/minting-world.ts';
+import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
+
+describe('403', () => {
+  it.each([
+    ['another project', THEIRS],
+    ['another environment of the project', ELSEWHERE],
+  ])('answers for a collection of %s, and takes nothing', async (_whose, contract) => {
+    const api = await openChainApi();
+    const answer = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
+    expect(answer.status).toBe(403);
+    await expectEnvelope(answer, 'AUTHENTICATION_ERROR');
+    expect(api.minting.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { asset, MINTS, order, signableKeyRecord } from '../../test/minting-world.ts';
+import { openChainApi } from '../../test/open-chain-api.ts';
+
+describe('500', () => {
+  it('answers while the fate of a request is not known; the same assets again take it over: one attempt on the log, however often', async () => {
+    const api = await openChainApi();
+    const { minting } = api;
+    minting.broker = 'lost';
+    expect((await api.call(MINTS, { body: order('a', 'b') })).status).toBe(500);
+    minting.signableKeys.splice(0, 1, signableKeyRecord(`0x${'77'.repeat(20)}`));
+    minting.broker = 'well';
+    const again = await api.call(MINTS, { body: order('a', 'b') });
+    expect(again.status).toBe(202);
+    expect(again.headers.get('imx-remaining-mint-requests')).toBe('1998');
+    const [first, , second] = minting.requests;
+    expect(second).toEqual({ ...first, traceId: second!.traceId });
+    expect((await api.call(MINTS, { body: order('a') })).status).toBe(409);
+  });
+
+  it('answers another asset under an id whose fate is not known, never 409, which would say that it is minted', async () => {
+    const api = await openChainApi();
+    api.minting.broker = 'away';
+    await api.call(MINTS, { body: order('a') });
+    api.minting.broker = 'well';
+    const other = { body: { assets: [asset('a', { token_id: '9' })] } };
+    expect((await api.call(MINTS, other)).status).toBe(500);
+    api.minting.isLogKnown = true;
+    expect((await api.call(MINTS, other)).status).toBe(500);
+    expect(api.minting.requests).toEqual([]);
+  });
+
+  it('answers while claims may be missing, and so does a look at one that is not found', async () => {
+    const api = await openChainApi();
+    await api.call(MINTS, { body: order('a') });
+    api.minting.mints.restart({ isEmptied: true });
+    expect((await api.call(MINTS, { body: order('a') })).status).toBe(500);
+    expect((await api.call(`${MINTS}/a`)).status).toBe(500);
+  });
+});

@@ -1,0 +1,160 @@
+import { PublicError } from '@playline/errors';
+import { parseQuery, settleWithin } from '@playline/http';
+import {
+  type AcceptMints,
+  isOwnedBy,
+  isReferenceId,
+  MINT_BODY_BYTES_MAX,
+  type MintClaims,
+  type MintCollection,
+  type MintCursors,
+  type MintPageQuestion,
+  type MintReader,
+  type MintState,
+  parseMintBody,
+  type QuotaPolicy,
+  START_GAP,
+  toMintGap,
+  toMintRequestJson,
+  toQuotaTexts,
+} from '@playline/mints';
+import type { Collections } from '../../minting/collections.ts';
+import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import type { WithBody } from '../../minting/read-request-body.ts';
+import { createParameters, invalidParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
+import { CACHE_HEADERS } from '../chain-route.ts';
+import type { CollectionOperation } from '../collection-route.ts';
+
+const PATH = '/nfts/mint-requests';
+
+export interface MintParts {
+  readonly collections: Pick<Collections, 'requireSigner'>;
+  readonly acceptMints: AcceptMints;
+  readonly policy: QuotaPolicy;
+  readonly withBody: WithBody;
+  readonly deadlineMs: number;
+}
+
+/** Builds POST mint-requests: accepts every asset of the body, or none. */
+export function createMint(parts: MintParts): CollectionOperation {
+  const { collections, acceptMints, policy, withBody, deadlineMs } = parts;
+  return {
+    method: 'POST',
+    path: PATH,
+    policy,
+    answer: async ({ exchange, collection, record }) => {
+      const standing = await withBody(exchange, MINT_BODY_BYTES_MAX, async (body) => {
+        const assets = parseMintBody(body);
+        const { projectId, environmentId } = record;
+        const requireSigner = () => collections.requireSigner(environmentId);
+        const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
+        // The work goes on after the deadline: requests that reach the log later must be confirmed too.
+        return settleWithin(deadlineMs, acceptMints(order));
+      }).catch((fault: unknown) => {
+        showLimited(exchange, policy, fault);
+        throw fault;
+      });
+      const texts = toQuotaTexts(policy, standing, Date.now());
+      exchange.answer(202, JSON.stringify(toQuotaBody('mint', texts)), toQuotaHeaders('mint', texts, false));
+    },
+  };
+}
+
+export interface ListMintRequestsParts {
+  readonly reader: Pick<MintReader, 'readPage'>;
+  readonly cursors: MintCursors;
+  readonly deadlineMs: number;
+  /** Milliseconds after which a request stands in the tables. */
+  readonly settleMs: number;
+}
+
+type Status = NonNullable<MintPageQuestion['status']>;
+const STATUSES: readonly Status[] = ['pending', 'succeeded', 'failed'];
+
+const STATUS: Kind<Status> = {
+  expected: `one of ${STATUSES.join(', ')}`,
+  parse: (text) => STATUSES.find((status) => status === text) ?? null,
+};
+
+/** Builds GET mint-requests: what was asked for, in that order, as the tables have it. */
+export function createListMintRequests(parts: ListMintRequestsParts): CollectionOperation {
+  const { reader, cursors, deadlineMs, settleMs } = parts;
+  return {
+    method: 'GET',
+    path: PATH,
+    answer: async ({ exchange, chain, collection, record }) => {
+      const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      const askedAtMs = Date.now();
+      // Requests of a project that had the collection before are not shown to this one.
+      const question: MintPageQuestion = { ...asked, owner: record, horizon: askedAtMs - settleMs };
+      const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
+      const scope = { collection, status: question.status };
+      const page = {
+        previous_cursor: cursors.encode({ direction: 'previous', gap: previous }, scope),
+        next_cursor: cursors.encode({ direction: 'next', gap: next }, scope),
+      };
+      const result = states.map((state) => toMintRequestJson(state, chain));
+      exchange.answer(200, JSON.stringify({ result, page }), CACHE_HEADERS);
+    },
+  };
+}
+
+/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+function parseListQuery(
+  target: string,
+  collection: MintCollection,
+  cursors: MintCursors,
+): Omit<MintPageQuestion, 'owner' | 'horizon'> {
+  const parameters = createParameters(parseQuery(target));
+  const status = parameters.read('status', STATUS);
+  const isScopeRight = parameters.faults.length === 0;
+  const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
+  const cursor = {
+    expected: 'a cursor of a page of this collection with the same status, as it was returned',
+    parse: (text: string) => cursors.decode(text, { collection, status }),
+  };
+  // A cursor belongs to a status, so without knowing that nothing can be said of it.
+  const place = isScopeRight ? parameters.read('page_cursor', cursor) : null;
+  if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
+  return { collection, status, limit, ...(place ?? { gap: START_GAP, direction: 'next' }) };
+}
+
+export interface GetMintRequestParts {
+  readonly claims: Pick<MintClaims, 'read'>;
+  readonly reader: Pick<MintReader, 'readOne'>;
+  readonly cursors: MintCursors;
+  readonly deadlineMs: number;
+}
+
+/**
+ * Builds GET mint-requests/{reference_id}: a list of one. What was answered with 202 is found at once; whatever was settled
+ * long ago stands in the tables.
+ */
+export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
+  const { claims, reader, cursors, deadlineMs } = parts;
+  const find = async (collection: MintCollection, referenceId: string): Promise<MintState | null> => {
+    const found = await claims.read(collection, referenceId);
+    if (found.state !== null) return found.state;
+    const stored = await reader.readOne(collection, referenceId);
+    if (stored === null && !found.isComplete) throw new Error('states may be missing, and come back from the log');
+    return stored;
+  };
+  return {
+    method: 'GET',
+    path: `${PATH}/:reference_id`,
+    answer: async ({ exchange, chain, collection, record, params }) => {
+      const referenceId = params.reference_id ?? '';
+      const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(collection, referenceId)) : null;
+      // One of a project that had the collection before does not exist for this one.
+      if (state === null || !isOwnedBy(state, record))
+        throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
+      const scope = { collection, status: null };
+      const page = {
+        previous_cursor: cursors.encode({ direction: 'previous', gap: toMintGap(state, 'before') }, scope),
+        next_cursor: cursors.encode({ direction: 'next', gap: toMintGap(state, 'after') }, scope),
+      };
+      const body = JSON.stringify({ result: [toMintRequestJson(state, chain)], page });
+      exchange.answer(200, body, CACHE_HEADERS);
+    },
+  };
+}
