@@ -8,12 +8,12 @@ const MAKER = /^(open|create|[A-Z])/;
 
 /**
  * A main calls the constructors of adapters itself and gives on what they made. One that is given on uncalled is an adapter
- * named outside of main in all but the import. Left out are services of commands (they run no `runService`): a command
- * opens only what its words need, so it is given what opens it.
+ * named outside of main in all but the import. Where a command opens only what its words need, it is given functions that
+ * call them here, and that know addresses and options by themselves.
  */
 export const checkComposition: Rule = ({ files }) =>
   files
-    .filter(({ path, text }) => MAIN.test(path) && text.includes('runService('))
+    .filter(({ path }) => MAIN.test(path))
     .flatMap((file) =>
       handedOn(file).map(
         (name): Breach => ({
