@@ -52,9 +52,10 @@ function calleeStart({ type, callee }: Node): number[] {
   return [callee.start];
 }
 
-/** In a type, the name of a member, or that of a property which has a value of its own. */
+/** In a type, the name of a member (`a.b`, but not `...b`), or that of a property which has a value of its own. */
 function isNameAlone({ text }: SourceFile, { start, end }: Node): boolean {
   return (
-    /(typeof\s+|\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) || /^\s*:/.test(text.slice(end, end + 12))
+    /(typeof\s+|(?<!\.)\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) ||
+    /^\s*:/.test(text.slice(end, end + 12))
   );
 }

@@ -60,7 +60,10 @@ const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash',
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
 describe('commands about accounts on Kafka and Redis', () => {
-  const context = createContext();
+  let context: ReturnType<typeof createContext>;
+  beforeAll(() => {
+    context = createContext();
+  });
 
   it('mint a link while nobody is administrator, and none from an emptied Redis afterwards', async () => {
     expect((await run(context, 'link')).code).toBe(EXIT.ok);

@@ -1,11 +1,4 @@
-import {
-  ACCOUNTS,
-  COLLECTIONS,
-  PROJECTS,
-  RATE_LIMIT_KEYS,
-  RECORD_KINDS,
-  SIGNABLE_KEYS,
-} from '@playline/access-keys';
+import { ACCOUNTS, COLLECTIONS, PROJECTS, RATE_LIMIT_KEYS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import type { Addresses } from '../addresses.ts';
 import type { Command } from '../command.ts';

@@ -1,10 +1,4 @@
-import {
-  type Author,
-  type Change,
-  createRecordLog,
-  type RecordKind,
-  type RecordLog,
-} from '@playline/access-keys';
+import { type Author, type Change, createRecordLog, type RecordKind, type RecordLog } from '@playline/access-keys';
 import type { LogReader, Producer } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
