@@ -42,7 +42,7 @@ export async function withRecords(
   }
 }
 
-/** Likewise the rows, in the store that the records have found to answer. */
+/** Opens the rows and closes them again. They are in the same store as the records, which answers already. */
 export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
   const rows = openRows();
   try {

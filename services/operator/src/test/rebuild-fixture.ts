@@ -72,12 +72,12 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** What happens before each call that a command makes to Redis, named `port.call`; a fault is the end of the command. */
+/** Called before each call of a command to Redis, with its name (`port.call`). What it throws ends the command. */
 export interface Fate {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** People whose calls meet their fate; the store is closed whatever happens. */
+/** A store of people in which a test may let any call fail; closing it always works. */
 function withFate(people: People, fate: Fate): People {
   const wrap = <S extends object>(of: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
@@ -167,7 +167,7 @@ function toParts(value: Buffer): string[] {
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** What a rebuild must bring back, byte for byte but for the order of members: graph, fences, holds, consents. */
+/** What a rebuild must bring back: graph, fences, holds, consents, the same bytes except for the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhec]:{*', count: 1_000 }))
