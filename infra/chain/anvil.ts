@@ -31,7 +31,7 @@ export function anvilProgram(): string {
 export interface AnvilMistake {
   /** A sentence without its full stop. */
   readonly what: string;
-  /** What mends it, likewise. */
+  /** What mends it, as a sentence of the same form. */
   readonly mend: string;
 }
 
@@ -106,7 +106,8 @@ export function anvilArguments({ port, statePath, epochBlocks, mining }: AnvilOp
     ...(existsSync(statePath) ? { 'load-state': statePath } : {}),
   };
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-  // Its accounts sign for whoever asks: a page in a browser of this machine shall not. And it would print their keys.
+  // The node signs for everybody who asks, so no page in a browser may reach it. It would also print the keys of its
+  // accounts.
   return [...words, '--no-cors', '--quiet', ...(mining === 'asked' ? ['--no-mining'] : [])];
 }
 

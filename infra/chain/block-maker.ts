@@ -27,7 +27,7 @@ interface Standing {
   readonly number: number;
   readonly hash: string;
   readonly waiting: number;
-  /** A transaction has fewer blocks behind it than it takes to be final. */
+  /** A transaction is not final yet: too few blocks have followed it. */
   readonly isOpen: boolean;
 }
 

@@ -4,7 +4,9 @@ import { callRpc, callRpcs } from './rpc.ts';
 
 export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
 
-/** `keccak256` of their names, and the first bytes of that of the functions: written out, so that no library is loaded. */
+/**
+ * `keccak256` of the names of roles, and its first four bytes for functions. Written out, so that no library is loaded.
+ */
 export const ROLES = {
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',

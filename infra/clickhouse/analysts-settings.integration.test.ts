@@ -21,7 +21,10 @@ interface Setting {
   readonly value: string;
 }
 
-/** An expression that gives itself away when it is reckoned where raw ids are, and not by being repeated in an error. */
+/**
+ * An expression that fails with a known text when it is evaluated over raw ids. The text stands in it backwards, so an error
+ * that merely repeats the expression does not look like a leak.
+ */
 const PROBE = `throwIf(user_id LIKE ''${RAW}%'', reverse(''nar eborp eht''))`;
 
 /** Another value than the one that stands. */
@@ -31,7 +34,9 @@ function otherOf({ type, value }: Setting): string {
   return type === 'String' ? `'${PROBE}'` : value === '0' ? '1' : '0';
 }
 
-/** Answers, refusals as well, that tell of the other environment, or raw ids to whom may not read them. */
+/**
+ * Answers and refusals that show something of the other environment, or raw ids to an account that may not see them.
+ */
 async function tellingOf(account: string, questions: readonly string[]): Promise<string[]> {
   const telling: string[] = [];
   const left = [...questions];

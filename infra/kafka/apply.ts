@@ -24,7 +24,10 @@ export interface TopicsTarget {
   prefix: string;
   /** Instead of each topic's own number; a topic never gets fewer than it has. */
   partitions?: number;
-  /** Instead of three from three brokers on, else as many as there are. Of topics that stand already it is not changed. */
+  /**
+   * How many replicas a new topic gets. Absent: three, or one for each broker where there are fewer. Existing topics
+   * keep theirs.
+   */
   replicationFactor?: number;
   /** Instead of two, or one where there is one replica. Never lowers what a topic has. */
   minInsyncReplicas?: number;

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { CHAIN_ID } from '../chain/demo.ts';
 import { admitSigner, type DemoAddresses } from '../chain/deploy-demo.ts';
 import { callRpc } from '../chain/rpc.ts';
@@ -7,6 +6,7 @@ import { DEMO_CHAINS } from './chain-settings.ts';
 import { runOperator } from './deployment.ts';
 import type { Places } from './places.ts';
 import { readDispensableFile, writePrivateFile } from './private-file.ts';
+import { askRedisOnce } from './redis.ts';
 import type { DemoChain } from './stack-file.ts';
 
 /** What is remembered of the chain: `chain.json`, beside the data that it is about. */
@@ -97,18 +97,13 @@ async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): 
 
 /** Whether the records of the demo are where services look for them: then nothing need be asked of the operator. */
 async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 });
-  client.on('error', () => {}); // the command's own failure says it
-  try {
-    await client.connect();
-    const found = await Promise.all([
+  const found = await askRedisOnce({ url }, (client) =>
+    Promise.all([
       client.hexists('access:signable-keys', signer),
       ...collectionsOf(contracts).map(({ address }) => client.hexists('access:collections', `${CHAIN}:${address}`)),
-    ]);
-    return found.every((count) => count === 1);
-  } finally {
-    client.disconnect();
-  }
+    ]),
+  );
+  return found.every((count) => count === 1);
 }
 
 /**

@@ -35,7 +35,7 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
   };
 }
 
-/** Processes that a dead owner left and that live on, in the order of their start; none while the owner lives. */
+/** Processes that still run although the supervisor which started them is dead, oldest first; none while it lives. */
 export function findOrphans(places: Places): ProcessRecord[] {
   return orphansIn(peekAt(places));
 }

@@ -87,7 +87,8 @@ function runEngine(library: string, flags: string[]): void {
 }
 
 const [library = '', dataFolder = '', statement = '', ...flags] = process.argv.slice(2);
-// The system database forgets its tables with the process but not their folders, and then fails to make them anew.
+// The engine forgets the tables of `system` when it ends but leaves their folders, and then it cannot create them
+// again.
 rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
 const workerData = lendTerminal();
 const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });

@@ -9,9 +9,9 @@ const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
-/** The commands that `npm run` knows, by what they hand to the bootstrap; a tool of the developers is none. */
+/** The commands of `npm run`, by the word that they give the bootstrap. Tools for developers are left out. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
-/** They have words of their own: their mains judge them. */
+/** Their own mains check what is said behind the name. */
 const passedOn = new Set([
   'simulate',
   'keys',

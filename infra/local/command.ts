@@ -10,7 +10,7 @@ export interface CommandOptions {
   logFile: string;
 }
 
-/** Registries and mirrors belong to the machine: nothing of ours shows their addresses. */
+/** Addresses of registries and mirrors are the machine's own business: they are taken out of what we print. */
 export function withoutAddresses(text: string): string {
   return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 }

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { CommandError, runCommand } from './command.ts';
 import { EXIT } from './command-table.mjs';
 import { logFileOf, type Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
+import { askRedisOnce } from './redis.ts';
 import { environmentWithoutStores } from './services.ts';
 import type { KeyPair } from './stack-file.ts';
 
@@ -108,16 +108,8 @@ export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> 
 /** Nothing is applied, and no consent is read, without it: infra/redis/README.md. */
 const EPOCH = 'identity:epoch';
 
-async function hasEpoch(url: string): Promise<boolean> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 });
-  client.on('error', () => {}); // the command's own failure says it
-  try {
-    await client.connect();
-    return (await client.exists(EPOCH)) === 1;
-  } finally {
-    client.disconnect();
-  }
-}
+const hasEpoch = (url: string): Promise<boolean> =>
+  askRedisOnce({ url }, async (client) => (await client.exists(EPOCH)) === 1);
 
 /**
  * Sees to it that the identity graph has begun, where none ever did. Needs Redis, the topics and the tables.

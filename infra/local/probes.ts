@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createStoreFetch } from '@playline/runtime';
+import { askClickHouse, createStoreFetch } from '@playline/runtime';
 import { Kafka, logLevel } from 'kafkajs';
 import { mendKafkaTimer } from '../kafka/timer.ts';
 import { assertChain } from './chain.ts';
@@ -22,27 +22,26 @@ export interface Found {
 
 const SERVES: Found = { fault: null, degraded: null };
 
-async function askHttp(url: string, { caFile, headers = {} }: { caFile?: string; headers?: Record<string, string> }) {
-  const ask = createStoreFetch(caFile === undefined ? {} : { tls: { ca: readFileSync(caFile, 'utf8') } });
-  const answer = await ask(url, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
+async function askRegistry(url: string): Promise<void> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`it answers with status ${answer.status}: ${text.slice(0, 200).trimEnd()}`);
 }
 
+async function askEngine({ clickhouse }: StackFile, ca: string | null): Promise<void> {
+  const ask = createStoreFetch(ca === null ? {} : { tls: { ca } });
+  // Whether it answers at all: its tables may be missing.
+  const account = { ...clickhouse, database: 'default', fetch: ask };
+  await (await askClickHouse(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
+}
+
 /** Asks a store for what its clients ask of it, with their login: an open port says little. */
 async function askStore(name: string, file: StackFile): Promise<Found> {
-  const { clickhouse, security } = file;
-  const caFile = security?.caFile;
-  if (name === 'redis') {
-    const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
-    return { fault: null, degraded: await askRedis(file.redis, ca) };
-  }
-  if (name === 'clickhouse')
-    await askHttp(`${clickhouse.url}/?query=SELECT%201`, {
-      ...(caFile === undefined ? {} : { caFile }),
-      headers: { 'x-clickhouse-user': clickhouse.user, 'x-clickhouse-key': clickhouse.password },
-    });
-  else if (name === 'registry') await askHttp(`${file.registry}/subjects`, {});
+  const caFile = file.security?.caFile;
+  const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
+  if (name === 'redis') return { fault: null, degraded: await askRedis(file.redis, ca) };
+  if (name === 'clickhouse') await askEngine(file, ca);
+  else if (name === 'registry') await askRegistry(`${file.registry}/subjects`);
   else if (name === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
   else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
   return SERVES;

@@ -18,7 +18,7 @@ const START_TICKS_FIELD = 19;
 function linuxMark(pid: number): string | null {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A zombie has ended; only its parent has not heard of it yet.
+  // State Z: the process has ended, and its parent has not collected it yet.
   if (fields[STATE_FIELD] === 'Z' || fields[STATE_FIELD] === 'X') return null;
   return `${readFileSync(LINUX_BOOT_ID, 'utf8').trim()}/${fields[START_TICKS_FIELD]}`;
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { askClickHouse } from '@playline/runtime';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Time for one message to cross Kafka into ClickHouse, the joining of all consumer groups included. */
@@ -31,17 +32,12 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
 
 /** The message's row, counted through the view that analysts use; an error of ClickHouse is thrown with its words. */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
-  const { url, user, password, database } = file.clickhouse;
-  const parameters = new URLSearchParams({ database, param_id: messageId, max_execution_time: '10' });
-  const response = await fetch(`${url}/?${parameters}`, {
-    method: 'POST',
-    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password, connection: 'close' },
+  const answer = await askClickHouse(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
-    signal: AbortSignal.timeout(15_000),
+    settings: { param_id: messageId, max_execution_time: '10' },
+    deadlineMs: 15_000,
   });
-  const body = await response.text();
-  if (!response.ok) throw new Error(`ClickHouse answered with ${response.status}: ${body.slice(0, 500)}`);
-  return Number(body);
+  return Number(await answer.text());
 }
 
 /**

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 
 /** How a watched process was found. */
 export interface WatchedReadiness {
@@ -28,9 +29,8 @@ const ANSWER_MAX_MS = 15_000;
 const SILENCE_MAX_MS = 60_000;
 
 async function faultOf(isReady: () => Promise<boolean>): Promise<string | null> {
-  const bound = delay(ANSWER_MAX_MS, 'silent' as const, { ref: false });
   try {
-    const answer = await Promise.race([isReady(), bound]);
+    const answer = await waitAtMost(ANSWER_MAX_MS, isReady(), () => 'silent' as const);
     if (answer === 'silent') return `it has not answered for ${ANSWER_MAX_MS / 1000} s`;
     return answer ? null : 'it does not do its work yet';
   } catch (error) {

@@ -23,10 +23,17 @@ export function redisAddress(
 /** A Redis that is stopped accepts connections, and says nothing. */
 const ANSWER_MS = 2_000;
 
+/** A question of somebody who asks again at once. */
+const impatient = (url: string, ca: string | null): RedisQuestion => ({
+  ...{ url, ca },
+  connectMaxMs: 1000,
+  answerMaxMs: ANSWER_MS,
+});
+
 /** @throws Error in Redis' own words when it does not let the login in, or is loading */
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
   // While it loads its file it answers, but with an error.
-  return ask(url, ca, async (client) => (await client.ping()) === 'PONG');
+  return askRedisOnce(impatient(url, ca), async (client) => (await client.ping()) === 'PONG');
 }
 
 /** A script that may write, and writes nothing: refused just when writes are, whatever they are refused for. */
@@ -34,7 +41,7 @@ const MAY_WRITE = '#!lua\nreturn 1';
 
 /** What a Redis that answers cannot do, in its own words; null when it takes writes. @throws Error when it does not answer */
 export async function askRedis(url: string, ca: string | null): Promise<string | null> {
-  return ask(url, ca, async (client) => {
+  return askRedisOnce(impatient(url, ca), async (client) => {
     await client.ping();
     try {
       await client.eval(MAY_WRITE, 0);
@@ -45,13 +52,26 @@ export async function askRedis(url: string, ca: string | null): Promise<string |
   });
 }
 
-async function ask<T>(url: string, ca: string | null, question: (client: Redis) => Promise<T>): Promise<T> {
+/** Where a Redis is, and how long a question to it may take; absent bounds are those of the client. */
+export interface RedisQuestion {
+  readonly url: string;
+  /** The authority that is trusted, for `rediss://`. */
+  readonly ca?: string | null;
+  readonly connectMaxMs?: number;
+  readonly answerMaxMs?: number;
+}
+
+/** Connects, asks, and leaves again: it does not wait for a Redis that is away. @throws Error with why it did not answer */
+export async function askRedisOnce<T>(
+  { url, ca = null, connectMaxMs, answerMaxMs }: RedisQuestion,
+  question: (client: Redis) => Promise<T>,
+): Promise<T> {
   const client = new Redis(url, {
     ...(ca === null ? {} : { tls: { ca } }),
     lazyConnect: true,
     retryStrategy: () => null,
-    connectTimeout: 1000,
-    commandTimeout: ANSWER_MS,
+    ...(connectMaxMs === undefined ? {} : { connectTimeout: connectMaxMs }),
+    ...(answerMaxMs === undefined ? {} : { commandTimeout: answerMaxMs }),
     maxRetriesPerRequest: 0,
   });
   // A client whose connection broke says of a command only that it is closed.

@@ -193,7 +193,10 @@ const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
 /** Whether a setting is about a store. */
 export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
 
-/** This process's environment without what it says of stores: a stack has its own, and a half of another's breaks it. */
+/**
+ * This process's environment without addresses and logins of stores: a stack has its own, and a mixture of two would
+ * not work.
+ */
 export function environmentWithoutStores(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 }
@@ -249,7 +252,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, setting: Serv
       ...service.environment,
       // One name in the environment would put services that read different topics into one group.
       CONSUMER_GROUP: service.name,
-      // Whose commits the eraser waits for: the groups bear the names of their services.
+      // The eraser waits for the commits of these consumer groups. A group is named like its service.
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),

@@ -42,7 +42,9 @@ const STAND_INS: Record<string, string> = {
 
 const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(STAND_INS, name);
 
-/** The settings of every service. By their path, as their processes are started. */
+/**
+ * The settings of every service. They are read by path, as the processes are started by path: infra imports no service.
+ */
 async function schemasOf(places: Places): Promise<z.ZodObject[]> {
   const modules = SERVICES.map(({ name }) => import(join(places.checkout, 'services', name, 'src', 'config.ts')));
   return (await Promise.all(modules)).map(({ configSchema }) => configSchema);

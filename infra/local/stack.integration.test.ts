@@ -13,7 +13,7 @@ import { startStack } from './stack.ts';
 import { readStackFile, stackFilePath } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 
-/** Four stores on a busy machine, the first time without archives of their classes. */
+/** Four stores on a busy machine. Java starts slower the first time, before it has archived its classes. */
 const START_MS = 180_000;
 const directory = mkdtempSync(join(tmpdir(), 'playline-stack-'));
 const DATABASE = 'playline_test_stack';

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { waitAtMost } from '@playline/errors';
 import { type Condition, readConditions } from './condition.ts';
 import { lastErrorOf } from './logs.ts';
 import { logFileOf, type Places } from './places.ts';
@@ -29,10 +29,10 @@ export interface ProcessStatus {
 }
 
 async function askWithin(name: string, file: StackFile): Promise<Found> {
-  const silence = new Error(`it has not answered for ${PROBE_MAX_MS / 1000} s`);
-  const bound = delay(PROBE_MAX_MS, undefined, { ref: false }).then(() => Promise.reject(silence));
   try {
-    return await Promise.race([probe(name, file), bound]);
+    return await waitAtMost(PROBE_MAX_MS, probe(name, file), () => {
+      throw new Error(`it has not answered for ${PROBE_MAX_MS / 1000} s`);
+    });
   } catch (error) {
     return { fault: sentenceOf(error), degraded: null };
   }
@@ -79,8 +79,8 @@ export async function readStatus(places: Places): Promise<ProcessStatus[] | null
 
 async function askLagWithin(file: StackFile): Promise<Map<string, number>> {
   const none = new Map<string, number>();
-  const bound = delay(PROBE_MAX_MS, none, { ref: false });
-  return Promise.race([askLag(file).catch(() => none), bound]);
+  const asked = askLag(file).catch(() => none);
+  return waitAtMost(PROBE_MAX_MS, asked, () => none);
 }
 
 type Told = ProcessStatus['lastError'];

@@ -8,12 +8,12 @@ const MAKER = /^(open|create|[A-Z])/;
 
 /**
  * A main calls the constructors of adapters itself and gives on what they made. One that is given on uncalled is an adapter
- * named outside of main in all but the import. Left out are services of commands (they run no `runService`): a command
- * opens only what its words need, so it is given what opens it.
+ * named outside of main in all but the import. Where a command opens only what its words need, it is given functions that
+ * call them here, and that know addresses and options by themselves.
  */
 export const checkComposition: Rule = ({ files }) =>
   files
-    .filter(({ path, text }) => MAIN.test(path) && text.includes('runService('))
+    .filter(({ path }) => MAIN.test(path))
     .flatMap((file) =>
       handedOn(file).map(
         (name): Breach => ({
@@ -52,9 +52,10 @@ function calleeStart({ type, callee }: Node): number[] {
   return [callee.start];
 }
 
-/** In a type, the name of a member, or that of a property which has a value of its own. */
+/** In a type, the name of a member (`a.b`, but not `...b`), or that of a property which has a value of its own. */
 function isNameAlone({ text }: SourceFile, { start, end }: Node): boolean {
   return (
-    /(typeof\s+|\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) || /^\s*:/.test(text.slice(end, end + 12))
+    /(typeof\s+|(?<!\.)\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) ||
+    /^\s*:/.test(text.slice(end, end + 12))
   );
 }

@@ -7,6 +7,12 @@ export const SEAM_LINES: { because: string; path: string; lines: string; rule: s
     rule: 'composition',
   },
   {
+    because: 'a main of commands gives all adapters of a kind on at once',
+    path: 'services/gateway/src/main.ts',
+    lines: "import * as log from '@playline/stream/kafka';\nprocess.exitCode = await runCommand({ ...log });",
+    rule: 'composition',
+  },
+  {
     because: 'infra reads a file of a package by its path',
     path: 'infra/local/index.ts',
     lines: "export const schemas = new URL('../../packages/contracts/schemas/', import.meta.url);",

@@ -212,6 +212,18 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   // Words. They are put together here, so that this file does not say them.
   { because: 'text leaves work behind', path: 'README.md', lines: `TO${'DO'}: later`, rule: 'words' },
   { because: 'text names a page that is not here', path: 'README.md', lines: `deci${'ded'} points A`, rule: 'words' },
+  {
+    because: 'text names a row of a page that is not here',
+    path: 'README.md',
+    lines: `part ${'B, row'} 3`,
+    rule: 'words',
+  },
+  {
+    because: 'a comment names a page that is not here',
+    path: 'services/gateway/src/app.ts',
+    lines: `// See the design ${'page'} Identity.`,
+    rule: 'words',
+  },
   { because: 'text names a folder of one machine', path: 'README.md', lines: `run /ro${'ot'}/play`, rule: 'words' },
   {
     because: 'text names a registry host',

@@ -39,7 +39,7 @@ export interface Bench {
   readonly secretKey: string;
   /** Share of its rows and requests with which a figure that fills a table is taken, to try it; 1 for a figure that counts. */
   readonly scale: number;
-  /** Rows of `queries` where they are not as many as usual. */
+  /** Rows that `queries` fills in, where the number differs from the usual one. */
   readonly rows?: number;
   /** Settings that every service takes from its environment. */
   readonly environment: Readonly<Record<string, string>>;

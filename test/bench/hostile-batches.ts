@@ -42,7 +42,7 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
   }),
 };
 
-/** What clients send, with the trace of their own. */
+/** What clients send, with a trace id of their own. */
 export function createHonestBatches(now: Date): BatchCase[] {
   return [1, 20, 100].map((size) => ({
     name: `${size} as clients send them`,

@@ -10,7 +10,7 @@ export interface LoadFigure extends LoadResult {
 
 /**
  * Puts a load on a server, from a process of its own, and reads the server's CPU seconds at both ends of the window.
- * @param work begins with the window, whose end is its own
+ * @param work is begun with the window, which then ends with it
  * @throws Error when the load's process fails, or when not every answer within the window was 200; what `work` throws
  */
 export function measureUnderLoad(serverPid: number, load: Load, work?: () => Promise<void>): Promise<LoadFigure> {

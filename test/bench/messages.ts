@@ -117,7 +117,7 @@ const FIELDS: readonly [string, unknown][] = [
   ['build', '2026.11.3-rc1'],
 ];
 
-/** Puts fields in the place of the run of one letter, as many as have room; the message keeps its size. */
+/** Replaces the run of `x` by fields of a game, as many as fit. The message keeps its size. */
 export function fillWithFields(message: Message): void {
   const details = (message.properties ?? message.traits) as Record<string, unknown>;
   delete details.note;

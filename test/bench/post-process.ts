@@ -44,7 +44,7 @@ function prepare(posting: Posting): () => Due {
   return () => ({ request: requests[next++] as Buffer, atMs: 0 });
 }
 
-/** Batches made when they are due, with that moment as the time of their messages. */
+/** Batches that are made at the moment they are due; it is also the time of their messages. */
 function schedule(posting: Posting, startMs: number): () => Due {
   const { messagesPerSecond = 1, batchSize } = posting;
   let next = 0;

@@ -25,7 +25,10 @@ export interface Victims {
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/** A writer dies at a point of a block; what it held arrives before its heir comes, or behind everything. */
+/**
+ * A writer dies in the middle of a block. What it had sent arrives before its successor comes, or after everything
+ * else.
+ */
 const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(crew.writers);
@@ -93,7 +96,7 @@ const killApi: Fault = async ({ crew, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Nobody knows any more how far the feed is: readers walk back from their cursors, and who follows waits. */
+/** Redis has lost how far the feed is: readers can still page back from their cursors, and followers wait. */
 const restartAll: Fault = async ({ rig, crew, served }) => {
   const [writers, apis] = [crew.writers, crew.apis];
   for (const writer of writers) crew.dismiss(writer);

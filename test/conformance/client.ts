@@ -1,18 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { smallMessage } from '@playline/testkit';
 import { expect } from 'vitest';
 
 /** A message as a client sends it: any JSON, right or wrong. */
 export type Sent = Record<string, unknown>;
 
 /** What every type needs and nothing more; `extra` adds, replaces or (with undefined) removes fields. */
-export function message(type: string, extra: Sent = {}): Sent {
-  const needed: Record<string, Sent> = {
-    track: { eventName: 'level_started' },
-    identify: { userId: `user-${randomUUID()}` },
-    alias: { fromId: `from-${randomUUID()}`, toId: `to-${randomUUID()}` },
-  };
-  return { type, messageId: randomUUID(), eventTimestamp: new Date().toISOString(), ...needed[type], ...extra };
-}
+export const message = (type: string, extra: Sent = {}): Sent => smallMessage(type, extra);
 
 export const track = (extra: Sent = {}): Sent => message('track', extra);
 

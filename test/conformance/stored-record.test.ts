@@ -70,7 +70,7 @@ describe('a blank optional id', () => {
   });
 });
 
-/** A track with texts in their places that no object of JavaScript gives as it stands. */
+/** JSON text of a track with spellings that `JSON.stringify` never gives, such as escapes and long numbers. */
 async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });

@@ -7,7 +7,7 @@ export interface OwnDatabase {
   readonly target: { url: string; user: string; password: string; database: string };
   /** Runs a statement. @throws Error with the words of ClickHouse */
   readonly command: (sql: string) => Promise<void>;
-  /** Asks over HTTP as an analyst does, within their bounds. @throws Error with the words of ClickHouse */
+  /** Asks over HTTP with the limits that analysts have. @throws Error with the words of ClickHouse */
   readonly ask: (sql: string | FormData, search?: Readonly<Record<string, string>>) => Promise<Response>;
   close(): Promise<void>;
 }

@@ -21,7 +21,7 @@ const TO_MS = Date.parse('2026-07-20T00:00:00Z');
 const [PLAYERS, BATCHES, BROKEN_SHARE] = [70, 420, 0.05];
 /** A client that lost the answer sends the same batch again after this time. */
 const AGAIN_MS = 5_000;
-/** Every so manieth message has its id used again, for another message. */
+/** One message in this many has its id used again, by another message. */
 const CONFLICT_EVERY = 150;
 const SESSION_ENDS_SHARE = 0.5;
 

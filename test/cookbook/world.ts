@@ -22,7 +22,7 @@ export type Consent = Pick<ConsentRecord, 'status' | 'source' | 'receivedAt'> & 
 export interface World extends Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   readonly facts: readonly Fact[];
   readonly consents: readonly Consent[];
-  /** Identities that are not alone, with their person. */
+  /** Identities that share a person with others, each with that person. */
   readonly linked: readonly { readonly key: Buffer; readonly kind: IdentityKind; readonly person: string }[];
 }
 
@@ -68,7 +68,7 @@ function toFacts(copies: readonly AcceptedCopy[], personOf: ReadonlyMap<string, 
   return [...alike.values()].map((group) => group.reduce((a, b) => (b.receivedAt < a.receivedAt ? b : a)));
 }
 
-/** Some say nothing, some change their mind. */
+/** Some never give a consent, some change it. */
 function createConsents(identities: readonly Identity[]): Consent[] {
   const random = createRandom(29);
   return identities

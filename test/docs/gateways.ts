@@ -1,4 +1,5 @@
 import { EXAMPLE_TRACE_ID } from '@playline/api-docs';
+import { smallMessage } from '@playline/testkit';
 import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples/context.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
@@ -37,12 +38,7 @@ export async function openGatewayIn(situation: string | undefined): Promise<Test
 
 /** One batch that the brokers never acknowledge takes all the room, also after it was answered with a 500. */
 async function fillUp({ post }: TestGateway): Promise<void> {
-  const message = {
-    type: 'page',
-    messageId: 'a0000000-0000-4000-8000-000000000000',
-    eventTimestamp: new Date().toISOString(),
-  };
-  await post({ messages: [message] }).catch(() => {});
+  await post({ messages: [smallMessage('page')] }).catch(() => {});
 }
 
 /** Sends a shown request to a gateway, with real keys in place of the placeholders. */

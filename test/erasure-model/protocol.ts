@@ -15,13 +15,13 @@ import { scrub, takeOver, write } from './writer.ts';
  * - the writer writes rows of events, decisions and consents;
  * - erasers, one or two, follow a program (`program.ts`) and may end at any moment; what they have stored stays.
  *
- * A world (`worlds.ts`) says what is sent, in the order of the log, which is not that of time, and what goes wrong. Worlds
- * are many and small instead of one that has everything: each has the actors that its question needs.
+ * A world (`worlds.ts`) says what is sent, in the order of the log, which is not that of time, and what goes wrong. There
+ * are many small worlds instead of one that has everything: each has the actors that its question needs.
  *
  * What must hold in each of them:
  * - from its receipt on nothing is left of what an erasure is about: of all who are one person with its subject by links
- *   that were accepted by its T, what was accepted by T (but what a zombie writer has brought back since it was last
- *   deleted, and that is gone in the end);
+ *   that were accepted by its T, what was accepted by T (except rows that a writer which was believed
+ *   dead has brought back since they were last deleted: those are gone in the end);
  * - whatever came later than T, and whatever is a stranger's, is there in the end.
  *
  * Simpler than what it stands for: everybody knows fences at once; one environment, one partition a topic; a link that is

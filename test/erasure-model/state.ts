@@ -11,7 +11,7 @@ export type Mishap =
   | 'replay'
   /** A hold is gone: it lapsed, or Redis lost its last second. */
   | 'hold is lost'
-  /** The request never comes to stand, and its gateway cannot tell. */
+  /** The request is never written to its topic, and the gateway cannot know that. */
   | 'request is lost'
   /** Another eraser starts from what is stored; the first one may go on at any moment, or never again. */
   | 'second eraser';

@@ -1,5 +1,5 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { until } from '@playline/testkit';
+import { randomBytes } from 'node:crypto';
+import { smallMessage, until } from '@playline/testkit';
 import { ENVIRONMENT_ID, type ErasureRig } from './rig.ts';
 
 export type Message = Readonly<Record<string, unknown>> & { readonly messageId: string };
@@ -31,15 +31,9 @@ export function createPerson({ keyer }: Pick<ErasureRig, 'keyer'>): Person {
   return { token, anonymousId, userId, steamId, keys, anonymousKey, userKey, steamKey };
 }
 
-const messageOf = (type: string, fields: object): Message => ({
-  type,
-  messageId: randomUUID(),
-  eventTimestamp: new Date().toISOString(),
-  surface: 'web',
-  ...fields,
-});
+const messageOf = (type: string, fields: object): Message => smallMessage(type, { surface: 'web', ...fields });
 
-export const track = (fields: object): Message => messageOf('track', { eventName: 'level_started', ...fields });
+export const track = (fields: object): Message => messageOf('track', fields);
 export const asVisitor = ({ anonymousId }: Person) => ({ anonymousId });
 export const asPlayer = ({ userId }: Person) => ({ userId, identityType: 'passport' });
 /** Says that the visitor is the player. */

@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
 import type { ErasureReceipt, ErasureRecords, ErasureRows } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
-import { CHECKOUT } from '@playline/infra/local';
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
-import { bareEnvironment, until } from '@playline/testkit';
+import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { rowsOf } from '../faults/world/clickhouse.ts';
-import type { Operated } from '../faults/world/operate.ts';
+import { type Operated, operate } from '../faults/world/operate.ts';
 import type { ServiceName, ServiceProcess } from '../faults/world/service-process.ts';
 import { openWorld, type World } from '../faults/world/world.ts';
 
@@ -68,9 +65,9 @@ export async function openErasureRig(): Promise<ErasureRig> {
 
 async function openOn(world: World): Promise<ErasureRig> {
   const { engine, topicPrefix } = world.deployment;
-  const operate = createOperate(world);
+  const runCommand = createOperate(world);
   const operateWell = async (...args: string[]) => {
-    const { code, stdout, stderr } = await operate(...args);
+    const { code, stdout, stderr } = await runCommand(...args);
     if (code !== 0) throw new Error(`${args[0]} ${args[1]} ended with ${code}:\n${stdout}${stderr}`);
     return stdout;
   };
@@ -96,7 +93,20 @@ async function openOn(world: World): Promise<ErasureRig> {
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
   const ask = createAsk(() => running.gateway, keys);
   return {
-    ...{ world, log, redis, people, rows, records, running, settingsWith, start, ask, operate, operateWell },
+    ...{
+      world,
+      log,
+      redis,
+      people,
+      rows,
+      records,
+      running,
+      settingsWith,
+      start,
+      ask,
+      operate: runCommand,
+      operateWell,
+    },
     keyer: createIdentityKeyer(PEPPER),
     topic: (name) => topicPrefix + name,
     send: (messages) => send(ask, messages),
@@ -130,29 +140,9 @@ async function makeKey(operateWell: ErasureRig['operateWell'], kind: string): Pr
   return (JSON.parse(await operateWell('keys', 'create', ...words)) as { key: string }).key;
 }
 
-/** Commands find the stores themselves, not the wires before them. */
 function createOperate(world: World): ErasureRig['operate'] {
-  const { file } = world.stack;
-  const { engine, topicPrefix } = world.deployment;
-  const env = {
-    ...bareEnvironment(),
-    KAFKA_BROKERS: file.kafka.join(','),
-    SCHEMA_REGISTRY_URL: file.registry,
-    REDIS_URL: file.redis,
-    CLICKHOUSE_URL: engine.url,
-    CLICKHOUSE_USER: engine.user,
-    CLICKHOUSE_PASSWORD: engine.password,
-    CLICKHOUSE_DATABASE: engine.database,
-    TOPIC_PREFIX: topicPrefix,
-    IDENTITY_PEPPER: PEPPER.toString('hex'),
-  };
-  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
-  return (...args) =>
-    new Promise((resolve) => {
-      execFile(process.execPath, [main, ...args], { env, cwd: world.folder }, (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? 1), stdout, stderr }),
-      );
-    });
+  const settings = { REDIS_URL: world.stack.file.redis, IDENTITY_PEPPER: PEPPER.toString('hex') };
+  return (...args) => operate(world, args, { settings, maxMs: 0 });
 }
 
 function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; secret: string }): ErasureRig['ask'] {

@@ -12,7 +12,7 @@ const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'dat
 /** The broker looks for what has expired half a minute after its start, and then every five minutes. */
 const EXPIRED_WITHIN_MS = 110_000;
 
-/** Files of the column store by the table they belong to, as bytes and with their compression undone. */
+/** Files of ClickHouse by table, as they are on disk and uncompressed. */
 export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needle[]): Promise<Trace[]> {
   const tables = await rig.query(
     `SELECT database, name, toString(uuid) FROM system.tables

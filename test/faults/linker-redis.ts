@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import { CHECKOUT } from '@playline/infra/local';
-import { bareEnvironment } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { createPersons, type Persons } from './linker-persons.ts';
 import { endsOf, settle } from './world/end-check.ts';
 import { metricsOf, sumOf } from './world/metrics.ts';
+import { operate } from './world/operate.ts';
 import { toSeconds } from './world/reached.ts';
 import type { ServiceProcess } from './world/service-process.ts';
 import type { Scenario, Trial } from './world/trial.ts';
@@ -71,27 +68,10 @@ export const redisAwayFromLinker: Scenario = {
 };
 
 /** Runs a command of the operator as a process. @throws Error with what it said unless it ends with 0 */
-function operate(world: World, args: readonly string[]): Promise<void> {
-  const { file } = world.stack;
-  const { engine, topicPrefix } = world.deployment;
-  const env = {
-    ...bareEnvironment(),
-    KAFKA_BROKERS: file.kafka.join(','),
-    SCHEMA_REGISTRY_URL: file.registry,
-    REDIS_URL: file.redis,
-    CLICKHOUSE_URL: engine.url,
-    CLICKHOUSE_USER: engine.user,
-    CLICKHOUSE_PASSWORD: engine.password,
-    CLICKHOUSE_DATABASE: engine.database,
-    TOPIC_PREFIX: topicPrefix,
-  };
-  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
-  return new Promise((resolve, reject) => {
-    execFile(process.execPath, [main, ...args], { env, cwd: world.folder }, (error, stdout, stderr) => {
-      if (error === null) resolve();
-      else reject(new Error(`${args.join(' ')} ended with ${error.code ?? error.signal}:\n${stdout}${stderr}`));
-    });
-  });
+async function operateWell(world: World, args: readonly string[]): Promise<void> {
+  const settings = { REDIS_URL: world.stack.file.redis };
+  const { code, stdout, stderr } = await operate(world, args, { settings, maxMs: 0 });
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);
 }
 
 async function wipeRedis(world: World): Promise<void> {
@@ -101,7 +81,7 @@ async function wipeRedis(world: World): Promise<void> {
 }
 
 const rebuild = (world: World) =>
-  operate(world, [
+  operateWell(world, [
     ...['identity', 'rebuild', '--linker-group', world.groupOf('identity-linker')],
     ...['--writer-group', world.groupOf('event-writer')],
   ]);

@@ -22,7 +22,8 @@ describe('a writer that is killed', () => {
   it.each(KILL_POINTS.map((point, seed) => [point, seed] as const))(
     '%s leaves every record in the table once (seed %i)',
     async (point, seed) => {
-      // An heir that stands by may take the partitions before the writer comes to the point: it then dies elsewhere.
+      // A successor that waits may get the partitions before the writer comes to this point; the writer then dies
+      // elsewhere.
       const plan = { ...planKill(seed), passages: 0, standsBy: point === 'at any moment' };
       expect(await run.run(plan)).toEqual({ differences: [], reached: true });
     },

@@ -11,14 +11,19 @@ export interface KillPlan {
   readonly point: KillPoint;
   /** So many passages of the point go by before the one that kills. */
   readonly passages: number;
-  /** What a gate holds reaches its store only when the heir has finished, as a packet that was long on its way. */
+  /**
+   * What the killed writer had sent reaches its store only after the successor has finished, like a packet that was
+   * delayed.
+   */
   readonly arrivesLate: boolean;
   /** The connection to the engine breaks off with the writer; otherwise the engine goes on reading the insert. */
   readonly breaksOff: boolean;
-  /** An heir is a member of the group already; otherwise one is started after the kill. */
+  /** The successor is a member of the group already; otherwise it is started after the kill. */
   readonly standsBy: boolean;
   readonly messages: number;
-  /** Of the writer and its heir: with blocks cut alike even a writer without intents would look exact. */
+  /**
+   * Block sizes of the writer and of its successor. With equal blocks even a writer without intents would look exact.
+   */
   readonly blockRowsMax: readonly [number, number];
   /** When the writer is killed at any moment: so long after the first message. Messages come until then. */
   readonly momentMs: number;
@@ -55,7 +60,7 @@ export interface KillResult {
   readonly reached: boolean;
 }
 
-/** Kills writers of one rig, each by a plan; the heir of one is the victim of the next. */
+/** Kills the writers of one rig one after the other, each by a plan: the successor of one is killed next. */
 export interface KillRun {
   run(plan: KillPlan): Promise<KillResult>;
 }
@@ -98,7 +103,8 @@ interface Killing {
 
 /** Messages come until the kill, so that the writer is in the midst of some block. @returns whether work was left */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing & { momentMs: number }) {
-  // Looked at twice: at once there may be nothing new yet, and later an heir that stands by may have done it all.
+  // Looked at twice: at first there may be nothing new yet, and later a successor that was waiting may have done it
+  // all.
   const leftAtOnce = delay(momentMs)
     .then(() => victim.kill())
     .then(() => rig.lag());
@@ -109,7 +115,7 @@ async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killi
 }
 
 /**
- * @returns false when the writers have finished first: an heir that waits may have taken the partition where the point
+ * @returns false when the writers have finished first: a successor that waits may have taken the partition where the point
  * was
  */
 async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing & { trap: Trap }) {

@@ -8,7 +8,7 @@ import type { Scenario } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** As old as the contract lets an event be, but for a day; the log keeps records a tenth of it. */
+/** A day less than the oldest event that the contract allows. The log keeps records for a tenth of that time. */
 const AGE_MS = 29 * DAY_MS;
 
 export const oldEventKept: Scenario = {

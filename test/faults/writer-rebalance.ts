@@ -11,7 +11,7 @@ const MESSAGES = 120;
 /** An insert is on its way for so long, so that members come and go while it is. */
 const INSERT_MAX_MS = 250;
 
-/** Writers join, leave in peace and are killed while inserts of others and their own are on their way. */
+/** Writers join, leave in order, and are killed, while inserts are on their way. */
 export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const members: GatedProcess[] = [];

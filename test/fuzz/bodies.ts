@@ -26,7 +26,7 @@ function withField(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A message that is good but for one to three fields. */
+/** A valid message in which one to three fields were changed. */
 const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
   fc.tuple(validMessages(nowMs), fc.array(change, { minLength: 1, maxLength: 3 })).map(([message, changes]) => {
     const copy = structuredClone(message);

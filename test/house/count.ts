@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { handedOn } from '../architecture/composition.ts';
 import type { SourceFile } from '../architecture/tree.ts';
+import { ABSENT_PAGES } from '../architecture/words.ts';
 import { closureOf, type House, readHouse } from './sources.ts';
 
 /**
@@ -81,12 +82,6 @@ const ENTRANCES = [
   ['the event writer', ['services/event-writer/src/pipeline.ts']],
 ] as const;
 
-/** Pages that a reader of the repository does not have; split so that this file names none. */
-const ABSENT = new RegExp(
-  String.raw`\b(deci${'ded'} points?|design ${'page'}|${'specification'}[,:] ?(part|parts|table|row|query|")|part [A-H],? (row|"))|\bparts? [A-H]\b( and [A-H]\b)?`,
-  'i',
-);
-
 function main(root: string): void {
   const house = readHouse(root);
   const { files } = house;
@@ -105,7 +100,7 @@ function main(root: string): void {
     const found = [...entered].map(({ path }) => path).toSorted();
     tell(`files of ${where} that a reader enters who follows a POST by every name but types`, found);
   }
-  tell('references to pages that are not in the repository', placesOf(files, ABSENT));
+  tell('references to pages that are not in the repository', placesOf(files, ABSENT_PAGES));
   tell('option blocks of the Redis client', placesOf(files, /new Redis\(/));
   tell('deadline races', placesOf(files, /Promise\.race\(/));
   const ofClickHouse = files.filter(({ path, text }) => /clickhouse/i.test(path + text));

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -9,7 +8,7 @@ import {
   type StackOptions,
   startStack,
 } from '@playline/infra/local';
-import { testStackFolder, until } from '@playline/testkit';
+import { smallMessage, testStackFolder, until } from '@playline/testkit';
 
 /** A whole pipeline of its own: every store and every service as a process, in a folder that goes with the test. */
 export interface JourneyStack {
@@ -103,12 +102,4 @@ export async function stored(
   return { raw: await count('events'), exact: await count('events_exact') };
 }
 
-export function trackMessage(extra: Record<string, unknown> = {}): Record<string, unknown> & { messageId: string } {
-  return {
-    type: 'track',
-    messageId: randomUUID(),
-    eventTimestamp: new Date().toISOString(),
-    eventName: 'level_started',
-    ...extra,
-  };
-}
+export const trackMessage = (extra: Record<string, unknown> = {}) => smallMessage('track', extra);

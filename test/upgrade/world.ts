@@ -38,7 +38,7 @@ export interface UpgradeWorld {
 export async function openWorld(): Promise<UpgradeWorld> {
   const own = await openOwnStores();
   const project = `test-${randomBytes(4).toString('hex')}`;
-  // Commands look for a stack in the folder they run in: here is none.
+  // Commands look for a stack in their working folder. This folder has none.
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {
@@ -48,7 +48,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
     BLOCK_AGE_MAX_MS: '250',
-    // As many as there are: the next release changes nothing but schemas.
+    // As many as the topics have already, so that deploying the next release changes schemas alone.
     TOPIC_PARTITIONS: '2',
   };
   const run = async (file: string, args: string[] = []) =>

@@ -20,7 +20,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** An engine of one test with production's accounts and the database that their grants and policies are of. */
+/** An engine for one test, with the accounts of production and the database that their grants and row policies name. */
 export interface AnalystsEngine {
   readonly url: string;
   /** Everything that somebody logs in with, in the clear. */

@@ -7,6 +7,7 @@ export * from './own-database.ts';
 export * from './own-stores.ts';
 export * from './redis-database.ts';
 export * from './service-processes.ts';
+export * from './small-message.ts';
 export * from './stores.ts';
 export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';

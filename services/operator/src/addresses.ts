@@ -157,7 +157,10 @@ function findIndexedChains(config: OperatorConfig, folder: string): readonly Ind
   return chainNodes().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, urls: [chain.rpc] }))));
 }
 
-/** Of the deployment that the addresses name: another one's would make the key of nobody out of every id. */
+/**
+ * The pepper of the deployment that the addresses name: with another one every id would give a key that belongs to
+ * nobody.
+ */
 function findPepper(config: OperatorConfig, folder: string): Buffer {
   const pepper = isDeploymentGiven(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
   if (pepper instanceof Buffer) return pepper;
@@ -168,7 +171,10 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   );
 }
 
-/** Of the deployment that the addresses name: what is sealed to another one's signer can never be used. */
+/**
+ * The signer's key of the deployment that the addresses name: what is sealed to another signer can never be opened
+ * there.
+ */
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
   if (isDeploymentGiven(config)) {
     if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;

@@ -65,6 +65,17 @@ export function numberOf(values: Values, name: string, rule: { min: number; max:
   return value;
 }
 
+/**
+ * What does the work of a command's first word.
+ * @param words all that the command knows
+ * @throws UsageError that names them; what was said is not repeated, since an id may stand there by mistake
+ */
+export function wordOf<W>(words: Readonly<Record<string, W>>, name: string): W {
+  const word = Object.hasOwn(words, name) ? words[name] : undefined;
+  if (word !== undefined) return word;
+  throw new UsageError(`expected one of these words first: ${Object.keys(words).join(', ')}`);
+}
+
 /** @throws UsageError unless the option is one of `choices`; `fallback` when it was not given, if there is one */
 export function choiceOf<T extends string>(
   values: Values,

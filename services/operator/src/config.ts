@@ -19,11 +19,11 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   /** As the linkers have it: offsets of another generation mean other facts. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
-  /** As the gateways and linkers have it: with another one an id becomes the key of nobody. */
+  /** The same as gateways and linkers have: with another one an id gives a key that belongs to nobody. */
   IDENTITY_PEPPER: settings.secretHex(32).optional(),
   /** What private keys of signable keys are sealed to: the public half of whatever signs, JWK or base64url of it. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
-  /** As the chain indexer has it: its chains, and where their nodes are. */
+  /** The same as the chain indexer has: which chains there are, and the addresses of their nodes. */
   CHAIN_NODES: chainNodes().optional(),
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   HTTP_HEADER_PREFIX: settings.text().default('x-service'),

@@ -52,7 +52,7 @@ export async function measureLag(bench: Bench, api: Server): Promise<Row[]> {
   }
 }
 
-/** Lets blocks become final at their pace. @returns when each did */
+/** Makes blocks final at a steady rate. @returns the moment of each */
 async function finish(node: Replayer, from: number, to: number): Promise<ReadonlyMap<number, number>> {
   const finalAtMs = new Map<number, number>();
   const startMs = performance.now();

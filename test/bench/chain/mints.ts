@@ -16,7 +16,7 @@ const SINGLES_MIN = 2;
 const SINGLE_SHIFT_MS = 230;
 /** A fifth of what one look of the minter takes. */
 const SINGLE_LOOK_MS = 25;
-/** Open nonces: as the minter has them unless it is told, and as many as it may be told. */
+/** Open nonces of the minter: its default, and the most that its setting allows. */
 const USUAL_OPEN = 8;
 const MOST_OPEN = 64;
 const TOKENS_MAX_MS = 60_000;

@@ -51,7 +51,7 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   return `[${logs.join(',')}]`;
 }
 
-/** Every contract answers the same to whatever it is called with: a word that early contracts would give as their name. */
+/** Every contract gives the same answer to every call: 32 bytes of text, as early contracts give their name. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
 function answer({ method, params }: RpcQuestion): string {

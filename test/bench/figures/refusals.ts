@@ -9,7 +9,7 @@ import { createBody } from '../messages.ts';
 import { quantileOf } from '../quantile.ts';
 
 const BATCH = 20;
-/** What the key may send, and ten times as much, which is what it does send. */
+/** How many messages a second the key may send, and how many it does send: ten times as many. */
 const ALLOWED_PER_S = 1_000;
 const OFFERED_PER_S = 10 * ALLOWED_PER_S;
 /** Requests with a key that nobody made, beside the flood. */

@@ -42,7 +42,7 @@ export function came(world: World, { since, until }: Asked): Fact[] {
   return eventsOf(world).filter(({ receivedAt }) => receivedAt >= from && receivedAt < to);
 }
 
-/** How many people are behind events; nobody is none. */
+/** How many people sent the events. Events without an owner count for none. */
 export function peopleOf(facts: readonly Fact[]): number {
   return new Set(facts.flatMap(({ person }) => person ?? [])).size;
 }

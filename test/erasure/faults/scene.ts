@@ -72,7 +72,7 @@ export async function isLinked({ people }: ErasureRig, person: Person): Promise<
 
 const listOf = (keys: readonly Buffer[]) => keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
 
-/** Seconds since the fences of these identities were written, by the engine's clock; null while there are none. */
+/** Seconds since the fences of these identities were written, by the clock of ClickHouse; null before that. */
 export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[]): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(fenced_at), now64(3)) / 1000 FROM erasure_fences

@@ -12,7 +12,7 @@ import { waitFor } from '../world/wait.ts';
 /** Three brokers, so that one may be away while two hold what is acknowledged. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
-/** So many elections a cut, each a moment behind the one before: requests are on their way in some of them. */
+/** Elections of one attempt, shortly one after the other, so that some of them meet requests on their way. */
 const ELECTIONS = { min: 4, max: 10 };
 const BETWEEN_MAX_MS = 300;
 /** Behind the moment from which nothing may be acknowledged. */

@@ -80,7 +80,7 @@ async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
   };
 }
 
-/** Traffic, all of it stored; then the logs lose their ends, and other traffic comes from a gateway that starts anew. */
+/** All traffic is stored; then the logs lose their ends, and a gateway that was started again sends other traffic. */
 async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');

@@ -90,7 +90,7 @@ export async function checkEnd(world: World, { ledger, environmentId, from, scen
   return { sent: ledger.sent.size, acknowledged: ledger.acknowledged.size, published, rows };
 }
 
-/** Raw rows by their place in the log: none twice, none behind the end, and as many as records that were no copies. */
+/** Checks rows by their place in the log: none twice, none behind the end, and one for each record that is no copy. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));

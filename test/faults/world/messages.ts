@@ -6,12 +6,12 @@ export interface Message {
   readonly [field: string]: unknown;
 }
 
-/** Few enough that identities meet again and again, on all partitions. */
+/** Few, so that the same identities come again and again, on all partitions. */
 const PERSONS = 40;
 const IDENTIFY_SHARE = 0.1;
 const ALIAS_SHARE = 0.05;
 const NOBODY_SHARE = 0.1;
-/** At most; half of it is about what clients send on average. */
+/** Most characters of filling. Half of it is about what clients send on average. */
 const FILL_CHARACTERS = 1_000;
 
 export function uuidOf(random: Random): string {
@@ -20,7 +20,7 @@ export function uuidOf(random: Random): string {
 }
 
 /**
- * A message of somebody, or of nobody: mostly events, now and then a fact that links two identities.
+ * A message with an owner or without one: mostly events, now and then one that links two identities.
  * @param fillMax characters with which an event is filled at most
  */
 export function createMessage(random: Random, fillMax = FILL_CHARACTERS): Message {

@@ -12,7 +12,7 @@ const BLOCK_AGE_MAX_MS = 100;
 /** The same in every process of a world: keys of identities must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** What a service is told: every store through its wire, but for several brokers, which have none. */
+/** Settings of a service: it reaches every store through a wire of the test, except where there are several brokers. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },

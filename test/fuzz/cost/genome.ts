@@ -185,7 +185,7 @@ function fillMember({ filler, key, place }: Genome, bytes: number): string | nul
   return null;
 }
 
-/** Elements with members of their own. */
+/** JSON values that hold others: arrays and objects. */
 function elementOf(members: readonly string[], n: number, nowText: string): string {
   const text = `{${members.join()}}`;
   return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   createKey,
   createKeyVerifier,
@@ -14,6 +14,7 @@ import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
 import type { OutgoingRecord, RecordPlace } from '@playline/stream';
+import { smallMessage } from '@playline/testkit';
 import { afterEach, expect } from 'vitest';
 import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
@@ -161,16 +162,8 @@ export function createTestProducer(): TestProducer {
 }
 
 /** A track message that is acceptable; `fields` go on top. */
-export function message(fields: Record<string, unknown> = {}): Record<string, unknown> {
-  return {
-    type: 'track',
-    messageId: randomUUID(),
-    eventTimestamp: new Date().toISOString(),
-    anonymousId: 'visitor-1',
-    eventName: 'level_complete',
-    ...fields,
-  };
-}
+export const message = (fields: Record<string, unknown> = {}): Record<string, unknown> =>
+  smallMessage('track', { anonymousId: 'visitor-1', eventName: 'level_complete', ...fields });
 
 /** The message records that were sent, decoded. */
 export function sentMessages({ sent }: TestProducer): MessageRecord[] {

@@ -2,14 +2,13 @@ import {
   type AccountContext,
   type AccountRecord,
   findByLogin,
-  findProject,
   isRemoved,
   type OneTimeTexts,
   type Sessions,
 } from '@playline/access-keys';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError, UsageError } from '../command.ts';
-import { type ProjectSources, withProjects } from '../projects/environments.ts';
+import type { ProjectSources } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 /** Where sessions and one-time texts are. */
@@ -48,13 +47,6 @@ export async function requireAccount({ store }: AccountContext, wanted: string):
   if (found === null || isRemoved(found))
     throw new Error(`there is no account ${wanted}: npm run accounts -- list shows those that there are`);
   return found;
-}
-
-/** @param wanted id or name. @throws Error with what to do when there is no such project */
-export async function requireProjectId(context: ProjectSources, wanted: string): Promise<string> {
-  const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
-  if (found !== null) return found.id;
-  throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
 }
 
 /**

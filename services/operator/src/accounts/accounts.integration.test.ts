@@ -2,24 +2,22 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { ACCOUNTS, acceptInvitation, createFirstAdministrator, isSessionOf, PROJECTS } from '@playline/access-keys';
-import { openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import { openRedisSessions } from '@playline/access-keys/redis';
 import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import * as log from '@playline/stream/kafka';
 import { bareEnvironment, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createAccountsCommand } from '../commands/accounts.ts';
-import { openKeyLog } from '../keys/key-log.ts';
 import { createRecordSources } from '../records/record-sources.ts';
+import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
 import { withAccounts } from './account-access.ts';
 
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const [topic, keyTopic] = [topicPrefix + TOPICS.accounts.name, topicPrefix + TOPICS.accessKeys.name];
 const { kafka: brokers, registry } = testStores();
 const target = { brokers, registry, prefix: topicPrefix };
-const onFault = () => {};
 let redis: RedisDatabase;
 
 beforeAll(async () => {
@@ -31,20 +29,12 @@ afterAll(async () => {
   await dropTopics(target);
 });
 
-async function openLog() {
-  const producer = await log.openProducer({ brokers, clientId: 'test', topics: [keyTopic] });
-  const schemas = log.createSchemaRegistry({ url: registry });
-  return openKeyLog({ producer, topic: keyTopic, schemas, read: () => log.readTopic({ brokers, topic: keyTopic }) });
-}
+const storesOn = (kafka: readonly string[]) => createTestStores({ redis: redis.url, kafka, registry });
+const openLog = () => openTestKeyLog(storesOn(brokers), keyTopic);
 
 function createContext(kafka: readonly string[] = brokers) {
-  const addresses = {
-    redis: () => ({ url: redis.url, onFault }),
-    kafka: () => ({ brokers: kafka, onFault }),
-    registry: () => ({ url: registry, onFault }),
-  };
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+  const sourcesOf = createRecordSources(storesOn(kafka), { topicPrefix, author });
   return {
     ...{ openLog, accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
     openSessions: () => openRedisSessions({ url: redis.url }),
@@ -62,7 +52,7 @@ async function run(context: ReturnType<typeof createContext>, ...words: string[]
 }
 
 async function logged() {
-  const records = await log.readTopic({ brokers, topic });
+  const records = await storesOn(brokers).readTopic(topic);
   return records.map(({ value }) => accountCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
@@ -70,7 +60,10 @@ const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash',
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
 describe('commands about accounts on Kafka and Redis', () => {
-  const context = createContext();
+  let context: ReturnType<typeof createContext>;
+  beforeAll(() => {
+    context = createContext();
+  });
 
   it('mint a link while nobody is administrator, and none from an emptied Redis afterwards', async () => {
     expect((await run(context, 'link')).code).toBe(EXIT.ok);

@@ -98,7 +98,7 @@ export async function isGivenOut(ask: Ask, { account, password }: Revealed): Pro
   return (await claimsOf(ask, account, markOf(password))).length > 0;
 }
 
-/** Takes an account. @returns false when another command took it at the same time: then it is nobody's */
+/** Takes a free account. @returns false when another command tried at the same time: then neither has it */
 export async function claim(ask: Ask, { account, password }: Revealed): Promise<boolean> {
   const [mark, id] = [markOf(password), randomUUID()];
   await putClaim(ask, { account, mark, id }, false);

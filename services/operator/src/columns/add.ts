@@ -39,7 +39,7 @@ async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, asked: As
   }
 }
 
-/** @throws Error when one of the name stands that is another, or there are as many as may be */
+/** @throws Error when another column has the name already, or there are as many columns as are allowed */
 async function isStanding(engine: Engine, asked: Asked): Promise<boolean> {
   const standing = await readStanding(engine);
   const found = standing.find(({ name }) => name === asked.name);

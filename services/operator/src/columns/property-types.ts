@@ -11,7 +11,7 @@ interface PropertyType {
   readonly nullable: string;
   /** @param raw expression of the value's JSON text, empty when absent @returns one that is NULL for any other kind of value */
   readonly read: (raw: string) => string;
-  /** The one way to write a default. @throws UsageError for what is none of the type */
+  /** A default in the form in which it is stored. @throws UsageError when the text is no value of the type */
   readonly parseDefault: (text: string) => string;
   /** A default that `parseDefault` has judged, as a literal. */
   readonly toLiteral: (text: string) => string;

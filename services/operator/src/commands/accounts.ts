@@ -16,14 +16,7 @@ import {
   setRole,
   unlinkOpenId,
 } from '@playline/access-keys';
-import {
-  type AccountsContext,
-  linkTo,
-  originOf,
-  requireAccount,
-  requireProjectId,
-  withAccounts,
-} from '../accounts/account-access.ts';
+import { type AccountsContext, linkTo, originOf, requireAccount, withAccounts } from '../accounts/account-access.ts';
 import { listAccounts, showAccount } from '../accounts/account-lines.ts';
 import {
   type Command,
@@ -35,7 +28,9 @@ import {
   type Terminal,
   textOf,
   UsageError,
+  wordOf,
 } from '../command.ts';
+import { requireProjectId } from '../projects/environments.ts';
 import { withPair } from '../records/record-access.ts';
 
 const HELP = `usage: operator accounts link [--origin O] [--json]
@@ -135,8 +130,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createAccountsCommand(context: AccountsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     const { values } = parseOptions(rest, word.options);
     return word.prepare(values, context)({ context, values, terminal });
   };

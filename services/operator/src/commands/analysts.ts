@@ -12,7 +12,7 @@ import {
   type Values,
 } from '../analysts/words.ts';
 import { awaitStore } from '../await-store.ts';
-import { type Command, type ExitCode, parseOptions, type Terminal, UsageError } from '../command.ts';
+import { type Command, type ExitCode, parseOptions, type Terminal, UsageError, wordOf } from '../command.ts';
 
 const HELP = `usage: operator analysts create --environment E [--raw-ids] [--json]
        operator analysts grant  --account A --environment E [--json]
@@ -73,8 +73,7 @@ export interface AnalystsContext extends Omit<PoolPlace, 'url'> {
 export function createAnalystsCommand({ clickhouse: addressOf, folder, environment }: AnalystsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     const { values } = parseOptions(rest, word.options);
     word.check(values);
     const clickhouse = addressOf();

@@ -2,18 +2,25 @@ import {
   type CollectionName,
   type CollectionRecord,
   collectionsOf,
-  findProject,
   linkCollection,
-  parseContract,
   type RecordStore,
   relinkCollection,
   renameCollection,
   unlinkCollection,
 } from '@playline/access-keys';
-import { PublicError } from '@playline/errors';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UsageError,
+  wordOf,
+} from '../command.ts';
+import { contractOf } from '../contract-option.ts';
 import { environmentOf, projectOf } from '../keys/words.ts';
-import { type ProjectSources, requireEnvironment, withProjects } from '../projects/environments.ts';
+import { type ProjectSources, requireEnvironment, requireProjectId } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface CollectionsContext extends ProjectSources {
@@ -76,8 +83,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createCollectionsCommand(context: CollectionsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     await word.prepare(parseOptions(rest, word.options).values)(context, terminal);
     return EXIT.ok;
   };
@@ -110,7 +116,7 @@ function prepareRelink(values: Values): ReturnType<Word['prepare']> {
 function prepareList(values: Values): ReturnType<Word['prepare']> {
   const wanted = projectOf(values);
   return async (context, terminal) => {
-    const projectId = await projectIdOf(context, wanted);
+    const projectId = await requireProjectId(context, wanted);
     const records = await withRecords(context.collections, (store) => store.readAll());
     for (const record of collectionsOf(records, projectId)) terminal.result(toLine(record, values));
   };
@@ -120,25 +126,9 @@ function prepareList(values: Values): ReturnType<Word['prepare']> {
 function changing(values: Values, change: (own: CollectionName) => Change): ReturnType<Word['prepare']> {
   const [wanted, contract] = [projectOf(values), contractOf(values)];
   return async (context, terminal) => {
-    const own = { ...contract, projectId: await projectIdOf(context, wanted) };
+    const own = { ...contract, projectId: await requireProjectId(context, wanted) };
     terminal.result(toLine(await withRecords(context.collections, change(own)), values));
   };
-}
-
-async function projectIdOf(context: CollectionsContext, wanted: string): Promise<string> {
-  const project = findProject(await withProjects(context, (store) => store.readAll()), wanted);
-  if (project !== null) return project.id;
-  throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
-}
-
-/** @throws UsageError */
-function contractOf(values: Values) {
-  try {
-    return parseContract({ chain: textOf(values, 'chain') ?? '', contractAddress: textOf(values, 'contract') ?? '' });
-  } catch (fault) {
-    if (fault instanceof PublicError) throw new UsageError(`--chain and --contract: ${fault.message}`);
-    throw fault;
-  }
 }
 
 function nameOf(values: Values): string {

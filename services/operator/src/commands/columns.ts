@@ -6,7 +6,7 @@ import { createEngine } from '../columns/engine.ts';
 import { list } from '../columns/list.ts';
 import { parseColumn, parseName } from '../columns/property-column.ts';
 import type { ColumnsWork } from '../columns/work.ts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, UsageError } from '../command.ts';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, wordOf } from '../command.ts';
 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
@@ -59,8 +59,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createColumnsCommand({ clickhouse, wallClockMs, stop }: ColumnsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     const { values } = parseOptions(rest, word.options);
     word.check(values);
     const engine = createEngine(clickhouse());

@@ -1,4 +1,4 @@
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, UsageError } from '../command.ts';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, UsageError, wordOf } from '../command.ts';
 import { checkList, list } from '../erasures/list.ts';
 import { show } from '../erasures/show.ts';
 import { type ErasuresContext, type ErasuresWork, parseErasureId, withRecords } from '../erasures/stores.ts';
@@ -65,8 +65,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createErasuresCommand(context: ErasuresContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     const { values, words } = parseOptions(rest, word.options, rest.length);
     // It is not said again: it may be the id of a person.
     if (words.length > Number(word.isOfOne)) throw new UsageError('a word too many');

@@ -1,59 +1,51 @@
 import type { Readable } from 'node:stream';
-import type { ChainNode, ChainStore } from '@playline/chain';
-import type { ClickHouseAccount } from '@playline/runtime';
-import type { Producer } from '@playline/stream';
-import type { KafkaAddress } from '../addresses.ts';
+import type { Addresses } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
+import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
 import { createChainCommand } from './chain.ts';
 import { createImportCommand } from './import.ts';
-import { createLogSources, type LogAdapters, type LogCommandsContext } from './log-commands.ts';
+import { createLogSources } from './log-commands.ts';
 import { createReplicateCommand } from './replicate.ts';
 
-/** Opens what the commands work with; `@playline/stream/kafka` and `@playline/chain/clickhouse` have them. */
-export interface FeedAdapters
-  extends Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry' | 'openAtomicPublisher'> {
-  readonly openProducer: (options: KafkaAddress & { clientId: string; topics: string[] }) => Promise<Producer>;
-  readonly openChainStore: (account: ClickHouseAccount) => ChainStore;
-  readonly createRpcNode: (node: { name: string; url: string }) => ChainNode;
-}
+/** What imports work with. */
+type ImportOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openChainStore'>;
 
-export interface FeedCommandsContext extends Pick<LogCommandsContext, 'addresses' | 'topicPrefix' | 'stop'> {
+export interface FeedCommandsContext {
+  readonly addresses: Pick<Addresses, 'clickhouse' | 'chainApi' | 'indexedChains'>;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  readonly stop: AbortSignal;
   readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream;
   /** Where paths begin that are not whole. */
   readonly folder: string;
 }
 
-/** What imports work with, of the deployment that the addresses name. */
-export function createImportSources(
-  adapters: FeedAdapters,
-  { addresses, topicPrefix }: Pick<FeedCommandsContext, 'addresses' | 'topicPrefix'>,
-): ImportSources {
-  return {
-    ...createLogSources(adapters, addresses),
-    openProducer: (topic) => adapters.openProducer({ ...addresses.kafka(), clientId: 'operator', topics: [topic] }),
-    openStore: () => adapters.openChainStore(addresses.clickhouse()),
-    topicPrefix,
-  };
+/** What an import reads and writes, of one deployment. */
+export function createImportSources(stores: ImportOpeners, topicPrefix: string): ImportSources {
+  const { openProducer, openChainStore: openStore } = stores;
+  return { ...createLogSources(stores), openProducer, openStore, topicPrefix };
 }
 
 /**
  * The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served, `chain` looks
  * at the chains themselves.
  */
-export function createFeedCommands(adapters: FeedAdapters, context: FeedCommandsContext): Command[] {
-  const { addresses, stop, folder, stdin, stdout } = context;
+export function createFeedCommands(
+  stores: ImportOpeners & Pick<StoreOpeners, 'openPublisher' | 'createNode'>,
+  { addresses, topicPrefix, stop, folder, stdin, stdout }: FeedCommandsContext,
+): Command[] {
+  const { openPublisher, createNode } = stores;
   const writeOut = (text: string) =>
     new Promise<void>((resolve, reject) => {
       stdout.write(text, (fault) => (fault == null ? resolve() : reject(toOutputFault(fault))));
     });
-  const sources = createImportSources(adapters, context);
-  const { createRpcNode: createNode } = adapters;
+  const sources = createImportSources(stores, topicPrefix);
   return [
     createChainCommand({
-      ...{ ...sources, chains: addresses.indexedChains, createNode, stop, wallClockMs: Date.now },
-      openPublisher: (name) => adapters.openAtomicPublisher({ ...addresses.kafka(), name }),
+      ...sources,
+      ...{ chains: addresses.indexedChains, createNode, openPublisher, stop, wallClockMs: Date.now },
     }),
     createImportCommand({ ...sources, stdin, folder, stop }),
     createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),

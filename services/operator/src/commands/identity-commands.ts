@@ -1,46 +1,22 @@
 import { TOPICS } from '@playline/contracts';
-import type { ErasureRecords } from '@playline/erasure';
-import type { People } from '@playline/people';
 import { createQueryRows } from '@playline/runtime';
-import type { Producer } from '@playline/stream';
-import type { Addresses, KafkaAddress, RedisAddress } from '../addresses.ts';
+import type { Addresses } from '../addresses.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createIdentityTables } from '../identity/tables.ts';
 import { openUnlinkLog } from '../identity/unlink-log.ts';
+import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
 import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, REBUILD_OPTIONS } from './identity.ts';
-import { createLogSources, type LogAdapters } from './log-commands.ts';
-
-/** Opens what Redis holds of people; the `./redis` adapter has it. */
-export interface RedisAdapters {
-  readonly openRedisPeople: (options: RedisAddress & { linkTopic: string; consentTopic: string }) => Promise<People>;
-}
-
-/** Opens what publishes; `@playline/stream/kafka` has it. */
-export interface ProducerAdapters {
-  readonly openProducer: (options: KafkaAddress & { clientId: string; topics: readonly string[] }) => Promise<Producer>;
-}
+import { createLogSources } from './log-commands.ts';
 
 export interface IdentityCommandsContext {
-  readonly addresses: Addresses;
-  readonly openRecords: () => ErasureRecords;
+  readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
   /** The command of the access keys. */
   readonly keys: Command;
   /** The command of assets to be minted. */
   readonly mints: Command;
-}
-
-/** Opens the store of people of a deployment, whose keys bear the names of its topics. */
-export function createOpenPeople(
-  { openRedisPeople }: RedisAdapters,
-  { redis }: Pick<Addresses, 'redis'>,
-  topicPrefix: string,
-): () => Promise<People> {
-  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
-  const consentTopic = topicPrefix + TOPICS.consents.name;
-  return async () => openRedisPeople({ ...redis(), linkTopic, consentTopic });
 }
 
 const HELP = `usage: operator rebuild [options]          (npm run rebuild)
@@ -50,26 +26,22 @@ consents along, then mints rebuild. Killed half-way it is simply run again. Opti
 
 /** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
 export function createIdentityCommands(
-  adapters: RedisAdapters & ProducerAdapters & Pick<LogAdapters, 'openLogReader' | 'createSchemaRegistry'>,
-  { addresses, openRecords, config, keys, mints }: IdentityCommandsContext,
+  stores: LogOpeners & Pick<StoreOpeners, 'openPeople' | 'openProducer' | 'openErasureRecords'>,
+  { addresses, config, keys, mints }: IdentityCommandsContext,
 ): Command[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
-  const topics = {
-    linkTopic: topicPrefix + TOPICS.identityLinks.name,
-    consentTopic: topicPrefix + TOPICS.consents.name,
-  };
-  const sources = createLogSources(adapters, addresses);
+  const sources = createLogSources(stores);
   const context = {
     ...sources,
     openUnlinkLog: async () => {
-      // Asked for before anything is opened.
-      const [kafka] = [addresses.kafka(), addresses.registry()];
-      const producer = await adapters.openProducer({ ...kafka, clientId: 'operator', topics: [topics.linkTopic] });
+      // Asked for before anything is opened: it throws when nobody has told it.
+      addresses.registry();
+      const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
       return openUnlinkLog({ producer, log: sources.openLog(), schemas: sources.schemas, topicPrefix });
     },
     clickhouse: addresses.clickhouse,
-    openRecords,
-    openPeople: createOpenPeople(adapters, addresses, topicPrefix),
+    openRecords: stores.openErasureRecords,
+    openPeople: stores.openPeople,
     openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
     pepper: addresses.pepper,
     ...{ topicPrefix, generation },

@@ -1,6 +1,6 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
 import { awaitStore } from '../await-store.ts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, wordOf } from '../command.ts';
 import { members } from '../identity/members.ts';
 import { resolve } from '../identity/resolve.ts';
 import { type UnlinkContext, unlink } from '../identity/unlink.ts';
@@ -109,9 +109,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createIdentityCommand(context: IdentityContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = ''] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    // It is not said again: it may be an id that stands in the wrong place.
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     return word(context, args, terminal);
   };
   return {

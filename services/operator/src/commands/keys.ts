@@ -159,7 +159,7 @@ const OTHER_KINDS: Readonly<Record<string, KindOfKeys>> = {
   },
 };
 
-/** @throws UsageError for a word that is none, and for options of keys of another kind */
+/** @throws UsageError for an unknown word, and for options that belong to keys of another kind */
 function actionOf(word: string | undefined, values: Values): Action {
   const kind = textOf(values, 'kind');
   const isOther = kind !== undefined && Object.hasOwn(OTHER_KINDS, kind);

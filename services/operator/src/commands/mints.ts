@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { type Author, type CollectionRecord, parseContract, type SignableKeyRecord } from '@playline/access-keys';
+import type { Author, CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
 import { frameRecord, type MintRequestRecord, mintRequestCodec, TOPICS, toSignerKey } from '@playline/contracts';
-import { PublicError } from '@playline/errors';
 import {
   createMintLogs,
   type MintClaims,
@@ -25,7 +24,9 @@ import {
   textOf,
   UnreachableError,
   UsageError,
+  wordOf,
 } from '../command.ts';
+import { contractOf } from '../contract-option.ts';
 import { type GiveUpContext, type GiveUpTarget, giveUp, reasonOf, signerOf } from '../mints/give-up-word.ts';
 import { PIECE, rebuildMints } from '../mints/rebuild.ts';
 import { retryMint } from '../mints/retry.ts';
@@ -103,8 +104,7 @@ const WORDS: Readonly<Record<string, MintWord>> = {
 export function createMintsCommand(context: MintsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     return (await word.prepare(parseOptions(rest, word.options).values)(context, terminal)) ?? EXIT.ok;
   };
   return {
@@ -116,7 +116,7 @@ export function createMintsCommand(context: MintsContext): Command {
 }
 
 function prepareList(values: Values): Work {
-  const collection = collectionOf(values);
+  const collection = contractOf(values);
   const statuses = ['pending', 'succeeded', 'failed'] as const;
   const status = values.status === undefined ? null : choiceOf(values, 'status', { choices: statuses });
   const limit = numberOf(values, 'limit', { min: 1, max: 1000, fallback: 100 });
@@ -129,7 +129,7 @@ function prepareList(values: Values): Work {
 }
 
 function prepareShow(values: Values): Work {
-  const [collection, referenceId] = [collectionOf(values), referenceOf(values)];
+  const [collection, referenceId] = [contractOf(values), referenceOf(values)];
   return async (context, terminal) => {
     const state = await withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
     terminal.result(values.json === true ? JSON.stringify(state) : toSentences(state));
@@ -137,7 +137,7 @@ function prepareShow(values: Values): Work {
 }
 
 function prepareRetry(values: Values): Work {
-  const [collection, referenceId] = [collectionOf(values), referenceOf(values)];
+  const [collection, referenceId] = [contractOf(values), referenceOf(values)];
   return async (context, terminal) => {
     const collections = await withRecords(context.collections, (store) => store.readAll());
     const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
@@ -156,7 +156,7 @@ function prepareGiveUp(values: Values): Work {
   reasonOf(values);
   const target: GiveUpTarget =
     textOf(values, 'signer') === undefined
-      ? { kind: 'asset', collection: collectionOf(values), referenceId: referenceOf(values) }
+      ? { kind: 'asset', collection: contractOf(values), referenceId: referenceOf(values) }
       : { kind: 'signer', ...signerOf(values) };
   return (context, terminal) => {
     const find: GiveUpContext['find'] = (collection, referenceId) =>
@@ -249,16 +249,6 @@ async function findState(
   const found = state ?? (await withReader(context, (reader) => reader.readOne(collection, referenceId)));
   if (found !== null) return found;
   throw new Error(`the collection has no mint request ${referenceId}: mints list shows those that there are`);
-}
-
-/** @throws UsageError */
-function collectionOf(values: Values): MintCollection {
-  try {
-    return parseContract({ chain: textOf(values, 'chain') ?? '', contractAddress: textOf(values, 'contract') ?? '' });
-  } catch (fault) {
-    if (fault instanceof PublicError) throw new UsageError(`--chain and --contract: ${fault.message}`);
-    throw fault;
-  }
 }
 
 function referenceOf(values: Values): string {

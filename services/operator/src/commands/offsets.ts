@@ -7,7 +7,7 @@ export interface OffsetsContext {
   readonly openOffsets: () => GroupOffsets;
 }
 
-/** Every group of a deployment whose groups bear the names of their services. */
+/** Every consumer group of a deployment; each is named like its service. */
 export const OFFSET_GROUPS: readonly string[] = [
   ...['event-writer', 'event-writer-audit', 'identity-linker', 'identity-linker-parked', 'activity-writer'],
   ...['minter', 'eraser'],
@@ -156,7 +156,10 @@ async function accept(offsets: GroupOffsets, asked: Asked, terminal: Terminal): 
   return EXIT.ok;
 }
 
-/** Consumers that read look for no decision: their group is told itself, and takes that while none of them is in it. */
+/**
+ * Consumers that are reading do not look for a decision. So the group's offset is set, which Kafka allows while the
+ * group has no member.
+ */
 async function move(
   offsets: GroupOffsets,
   { asked: { group, topic, partition }, plan }: { asked: Asked; plan: Plan },

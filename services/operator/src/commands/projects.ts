@@ -22,6 +22,7 @@ import {
   type Terminal,
   textOf,
   UsageError,
+  wordOf,
 } from '../command.ts';
 import { type KeySources, readKeys } from '../keys/key-access.ts';
 import { type ProjectSources, withProjects } from '../projects/environments.ts';
@@ -122,8 +123,7 @@ const WORDS: Readonly<Record<string, Word>> = {
 export function createProjectsCommand(context: ProjectsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const [name = '', ...rest] = args;
-    const word = Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
-    if (word === undefined) throw new UsageError(`expected one of these words first: ${Object.keys(WORDS).join(', ')}`);
+    const word = wordOf(WORDS, name);
     const { values } = parseOptions(rest, word.options);
     return word.prepare(values)({ context, values, terminal });
   };

@@ -37,7 +37,7 @@ export function toPlaceText({ topic, partition, offset }: Place): string {
   return `${topic}/${partition}/${offset}`;
 }
 
-/** Reads `topic/partition/offset`; null when the text is none. */
+/** Reads `topic/partition/offset`. @returns null for any other text */
 export function parsePlace(text: string): Place | null {
   const found = /^([^/]+)\/(\d{1,5})\/(\d{1,15})$/.exec(text);
   return found === null ? null : { topic: found[1]!, partition: Number(found[2]), offset: Number(found[3]) };

@@ -19,7 +19,7 @@ export interface SettleOptions {
 /** What became of the letters that were meant. */
 export interface Settled {
   settled: number;
-  /** Left alone because their fate was decided before. */
+  /** Letters that were replayed or dropped before: they are left alone. */
   before: number;
 }
 

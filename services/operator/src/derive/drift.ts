@@ -44,7 +44,7 @@ const POLL_MS = 200;
  * for an event may be of any identity: so there are no more parts than the table is long.
  */
 const SLICE_ROWS = 2_000_000;
-/** As many as the first byte of a key tells apart. With more than 512 million rows parts are longer. */
+/** One for each value of a key's first byte. With more than 512 million rows the parts are larger. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Comparing is bounded in memory, whatever the tables hold. */

@@ -2,7 +2,6 @@ import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
 import { type ExitCode, type parseOptions, type Terminal, UsageError } from '../command.ts';
-import { answers } from '../rebuild/with-stores.ts';
 
 /** How the stores of a deployment are opened; each throws UnreachableError when nobody has told its address. */
 export interface ErasuresContext {
@@ -43,24 +42,13 @@ export async function withRecords(
   }
 }
 
-/** Likewise the rows, in the store that the records have found to answer. */
+/** Opens the rows and closes them again. They are in the same store as the records, which answers already. */
 export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
   const rows = openRows();
   try {
     return await work(rows);
   } finally {
     await rows.close();
-  }
-}
-
-/** Likewise the store of people. @throws UnreachableError, or what `work` throws */
-export async function withPeople<T>({ openPeople }: ErasuresContext, work: (people: People) => Promise<T>): Promise<T> {
-  const people = await openPeople();
-  try {
-    await awaitStore('Redis', () => answers(people));
-    return await work(people);
-  } finally {
-    await people.close();
   }
 }
 

@@ -1,8 +1,9 @@
 import { isVerified, type Verification, verifyReceipt } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { toLine, toLinesOf } from './lines.ts';
 import { explainAbsence } from './show.ts';
-import { type ErasureWork, toErasureIdText, withPeople, withRows } from './stores.ts';
+import { type ErasureWork, toErasureIdText, withRows } from './stores.ts';
 
 /** `erasures verify`: looks now for what a receipt says is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {

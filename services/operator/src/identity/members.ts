@@ -1,6 +1,7 @@
 import { type Household, keysOf } from '@playline/people';
 import type { Terminal } from '../command.ts';
 import { toPrintable } from '../dead-letters/contents.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { readHousehold } from './person.ts';
 import {
   awaitTables,
@@ -11,7 +12,6 @@ import {
   querySecondsOf,
   say,
   toTimeText,
-  withPeople,
 } from './question.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 

@@ -1,7 +1,6 @@
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
 import { numberOf, parseOptions, type Terminal, UsageError } from '../command.ts';
-import { answers } from '../rebuild/with-stores.ts';
 import type { Values } from './subject.ts';
 import type { IdentityTables } from './tables.ts';
 
@@ -35,20 +34,6 @@ export const QUERY_OPTIONS = { 'query-seconds': { type: 'string' } } as const;
 /** After so many seconds the question is given up. @throws UsageError */
 export function querySecondsOf(values: Values): number {
   return Math.trunc(numberOf(values, 'query-seconds', { min: 1, max: 300, fallback: 30 }));
-}
-
-/** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
-export async function withPeople<T>(
-  { openPeople }: Pick<QuestionContext, 'openPeople'>,
-  work: (people: People) => Promise<T>,
-): Promise<T> {
-  const people = await openPeople();
-  try {
-    await awaitStore('Redis', () => answers(people));
-    return await work(people);
-  } finally {
-    await people.close();
-  }
 }
 
 /** The tables, when they answer. @throws UnreachableError */

@@ -1,14 +1,8 @@
 import type { Person } from '@playline/people';
 import type { Terminal } from '../command.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { readPerson } from './person.ts';
-import {
-  awaitTables,
-  createOpenKeyer,
-  parseQuestion,
-  type QuestionContext,
-  toTimeText,
-  withPeople,
-} from './question.ts';
+import { awaitTables, createOpenKeyer, parseQuestion, type QuestionContext, toTimeText } from './question.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 

@@ -34,7 +34,7 @@ export interface UnlinkLogSource {
 const POLL_MS = 100;
 
 /**
- * The log over a producer and a reader, which it closes. Decisions are looked for from their present end on.
+ * The log over a producer and a reader; closing the log closes both. Only decisions that come from now on are looked at.
  * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before anything is
  *   published
  */

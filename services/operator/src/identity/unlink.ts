@@ -11,8 +11,9 @@ import {
   toUnlinkFact,
 } from '@playline/people';
 import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { readHousehold } from './person.ts';
-import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText, withPeople } from './question.ts';
+import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText } from './question.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf, type Values } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
 

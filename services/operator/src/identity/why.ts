@@ -1,5 +1,6 @@
 import { type Household, keysOf } from '@playline/people';
 import { numberOf, type Terminal } from '../command.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { findChain, withoutUndone } from './chain.ts';
 import { toLinkJson, toLinkLines } from './link-lines.ts';
 import { readHousehold } from './person.ts';
@@ -11,7 +12,6 @@ import {
   type QuestionContext,
   querySecondsOf,
   say,
-  withPeople,
 } from './question.ts';
 import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow } from './tables.ts';

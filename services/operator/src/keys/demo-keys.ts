@@ -23,7 +23,9 @@ type DemoKeys = NonNullable<Stack['keys']>;
 
 /** The project whose keys a stack shows in its records. */
 const DEMO = 'demo';
-/** The stack's supervisor looks at `keys.json` ten times a second; after this long there is none. */
+/**
+ * The supervisor of a stack reads `keys.json` ten times a second. When nothing has happened for this long, none runs.
+ */
 const SUPERVISOR_MAX_MS = 3_000;
 /** Writing a file takes a millisecond; a lock that stands this long before our eyes is a dead command's. */
 const LOCK_STALE_MS = 2_000;

@@ -17,13 +17,12 @@ import {
 import { openRedisKeyStore, openRedisKeyUsage, type RedisKeyStore } from '@playline/access-keys/redis';
 import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
-import { openKeyLog } from './key-log.ts';
+import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
 
 const KEY_PREFIX = 'svcapik';
 const target = () => {
@@ -56,12 +55,8 @@ afterAll(async () => {
   await dropTopics(target());
 });
 
-async function openLog() {
-  const { kafka: brokers, registry } = testStores();
-  const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
-  const schemas = createSchemaRegistry({ url: registry });
-  return openKeyLog({ producer, topic, schemas, read: () => readTopic({ brokers, topic }) });
-}
+const stores = () => createTestStores({ ...testStores(), redis: redis.url });
+const openLog = () => openTestKeyLog(stores(), topic);
 
 const contextOf = (between: Partial<KeysContext> = {}): KeysContext => ({
   openView: () => openRedisKeyStore({ url: redis.url }),
@@ -121,7 +116,7 @@ describe('key commands on Kafka and Redis', () => {
   it('put every change on the log under its key id, hashes only', async () => {
     const [{ keyId, key }] = (await run(change('create', 'secret'))).made;
     await run(change('revoke', 'secret'));
-    const records = await readTopic({ brokers: testStores().kafka, topic });
+    const records = await stores().readTopic(topic);
     const own = records.filter((record) => String(record.key) === keyId);
     const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).revokedAt);
     expect(states).toEqual([null, expect.any(Number)]);
@@ -135,7 +130,7 @@ describe('key commands on Kafka and Redis', () => {
     const list = ['https://game.example', 'http://localhost:5173'];
     expect((await run([...place, '--origins', list.join(', ')])).made).toMatchObject([{ keyId, origins: list }]);
     expect((await run(place)).made).toMatchObject([{ keyId, origins: list, state: 'live' }]);
-    const records = await readTopic({ brokers: testStores().kafka, topic });
+    const records = await stores().readTopic(topic);
     const own = records.filter((record) => String(record.key) === keyId);
     const logged = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).origins);
     expect(logged).toEqual([[], list]);

@@ -157,7 +157,7 @@ function isOf({ projectId, environmentId, environment }: KeyRecord, name: string
   return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
-/** A record without its hash, which is nobody's business. */
+/** A record without the hash of its key: what is printed may be kept by anybody. */
 function toPublicRecord({ hash: _, ...record }: KeyRecord) {
   return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }

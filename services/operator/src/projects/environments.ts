@@ -32,6 +32,13 @@ export function withProjects<T>(
   });
 }
 
+/** @param wanted id or name. @throws Error with what to do when there is no such project */
+export async function requireProjectId(sources: ProjectSources, wanted: string): Promise<string> {
+  const found = findProject(await withProjects(sources, (store) => store.readAll()), wanted);
+  if (found !== null) return found.id;
+  throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
+}
+
 /**
  * Finds an environment. One that keys alone tell of, because a release without projects made them, is adopted first.
  * @throws Error with what to do where there is none, or where its project is archived

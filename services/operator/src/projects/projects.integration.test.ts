@@ -1,21 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { createKey, createLoggedKeyStore, type KeyRecord, PROJECTS } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { FRAME_BYTES, projectCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createProjectsCommand, type ProjectsContext } from '../commands/projects.ts';
-import { openKeyLog } from '../keys/key-log.ts';
 import { createRecordSources } from '../records/record-sources.ts';
+import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
 
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const [topic, keyTopic] = [topicPrefix + TOPICS.projects.name, topicPrefix + TOPICS.accessKeys.name];
 const { kafka: brokers, registry } = testStores();
 const target = { brokers, registry, prefix: topicPrefix };
-const onFault = () => {};
 let redis: RedisDatabase;
 
 beforeAll(async () => {
@@ -27,21 +24,13 @@ afterAll(async () => {
   await dropTopics(target);
 });
 
-async function openLog() {
-  const producer = await log.openProducer({ brokers, clientId: 'test', topics: [keyTopic] });
-  const schemas = log.createSchemaRegistry({ url: registry });
-  return openKeyLog({ producer, topic: keyTopic, schemas, read: () => log.readTopic({ brokers, topic: keyTopic }) });
-}
+const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
+const openLog = () => openTestKeyLog(stores(), keyTopic);
 
 function createContext(changedBy: string): ProjectsContext {
-  const addresses = {
-    redis: () => ({ url: redis.url, onFault }),
-    kafka: () => ({ brokers, onFault }),
-    registry: () => ({ url: registry, onFault }),
-  };
   const author = { changedBy, requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
-  return { openView: () => openRedisKeyStore({ url: redis.url }), openLog, projects: sourcesOf(PROJECTS) };
+  const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
+  return { openView: stores().openKeyView, openLog, projects: sourcesOf(PROJECTS) };
 }
 
 /** Runs a command as a process of somebody does. */
@@ -54,13 +43,13 @@ async function run(changedBy: string, ...words: string[]) {
 }
 
 async function logged() {
-  const records = await log.readTopic({ brokers, topic });
+  const records = await stores().readTopic(topic);
   return records.map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
 /** Makes a key as a release without projects does. */
 async function createOldKey(projectId: string): Promise<KeyRecord> {
-  const [view, keyLog] = [await openRedisKeyStore({ url: redis.url }), await openLog()];
+  const [view, keyLog] = [await stores().openKeyView(), await openLog()];
   const owner = {
     projectId,
     environmentId: `${projectId}-production`,

@@ -1,23 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { createRateLimitKeyFinder, openRecordCopy, PROJECTS, RATE_LIMIT_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { openRedisRecords } from '@playline/access-keys/redis';
 import { FRAME_BYTES, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
+import { createTestStores } from '../test/open-stores.ts';
 
 const KEY_PREFIX = 'svcapik';
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const topic = topicPrefix + TOPICS.rateLimitKeys.name;
 const { kafka: brokers, registry } = testStores();
 const target = { brokers, registry, prefix: topicPrefix };
-const onFault = () => {};
 let redis: RedisDatabase;
 
 beforeAll(async () => {
@@ -29,14 +28,11 @@ afterAll(async () => {
   await dropTopics(target);
 });
 
+const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
+
 function createSources() {
-  const addresses = {
-    redis: () => ({ url: redis.url, onFault }),
-    kafka: () => ({ brokers, onFault }),
-    registry: () => ({ url: registry, onFault }),
-  };
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  return createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author })(RATE_LIMIT_KEYS);
+  return createRecordSources(stores(), { topicPrefix, author })(RATE_LIMIT_KEYS);
 }
 
 /** Runs a command as a process does; `between` says what happens to its stores. */
@@ -45,7 +41,7 @@ async function run(words: string[], between: Partial<KeysContext['rateLimitKeys'
   const progress: string[] = [];
   const keyLog = createMemoryKeyLog();
   const context: KeysContext = {
-    openView: () => openRedisKeyStore({ url: redis.url }),
+    openView: stores().openKeyView,
     openLog: async () => ({ ...keyLog, close: async () => {} }),
     ...createMemoryAccess(),
     rateLimitKeys: { ...createSources(), ...between },
@@ -95,7 +91,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     const [made] = (await create('Acme', '--expires', '2999-01-31')).made;
     expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
     await run(['revoke', '--id', made.keyId]);
-    const records = await log.readTopic({ brokers, topic });
+    const records = await stores().readTopic(topic);
     const own = records.filter(({ key }) => String(key) === made.keyId);
     const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
     expect(states).toMatchObject([

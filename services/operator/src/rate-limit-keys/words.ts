@@ -118,7 +118,7 @@ function show({ record, key }: { record: RateLimitKeyRecord; key: string }, valu
   terminal.result(values.json === true ? JSON.stringify(line) : text);
 }
 
-/** A record without its hash, which is nobody's business. */
+/** A record without the hash of its key: what is printed may be kept by anybody. */
 function toLine(record: RateLimitKeyRecord, values: Values): string {
   const { hash: _, ...shown } = record;
   const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';

@@ -56,7 +56,10 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
   return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
 }
 
-/** Twelve identities that change their mind, the later half of it unknown to the tables; as the gateway stores them. */
+/**
+ * Twelve identities that change their consent, as the gateway stores it. The tables do not know the later half of the
+ * changes.
+ */
 async function publishConsents(): Promise<void> {
   const { publish, read, people } = fixture;
   const keys = Array.from({ length: 12 }, () => randomBytes(16));

@@ -21,6 +21,20 @@ export interface StoresContext {
 export const answers = async (people: Pick<People, 'readEpoch'>): Promise<boolean> =>
   (await people.readEpoch()) !== undefined;
 
+/** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
+export async function withPeople<T>(
+  { openPeople }: Pick<StoresContext, 'openPeople'>,
+  work: (people: People) => Promise<T>,
+): Promise<T> {
+  const people = await openPeople();
+  try {
+    await awaitStore('Redis', () => answers(people));
+    return await work(people);
+  } finally {
+    await people.close();
+  }
+}
+
 /** Opens everything, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
 export async function withStores<T>(
   context: StoresContext,

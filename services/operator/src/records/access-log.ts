@@ -2,7 +2,7 @@ import { type AccessLogBytes, type AuditLog, createAuditLog } from '@playline/ac
 import { auditEntryCodec, type SchemaSource, TOPICS } from '@playline/contracts';
 import { awaitSchemaId } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
-import type { RecordAdapters, RecordSourcesContext } from './record-sources.ts';
+import type { RecordOpeners } from '../store-openers.ts';
 
 /** A topic of access as bytes, and the audit. */
 export interface OpenAccessLog {
@@ -23,15 +23,14 @@ export type OpensAccessLog = (topic: string, schema: string) => Promise<OpenAcce
  * anything has been changed.
  */
 export function createOpensAccessLog(
-  adapters: Omit<RecordAdapters, 'openRedisRecords'>,
-  { addresses, topicPrefix }: Omit<RecordSourcesContext, 'author'>,
+  { createSchemas, openProducer, openLog }: Omit<RecordOpeners, 'openRecordView'>,
+  topicPrefix: string,
 ): OpensAccessLog {
   return async (name, schema) => {
-    const kafka = { ...addresses.kafka(), clientId: 'operator' };
     const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
-    const schemas = adapters.createSchemaRegistry(addresses.registry());
-    const producer = await adapters.openProducer({ ...kafka, topics: [topic, audit] });
-    const reader = adapters.openLogReader(kafka);
+    const schemas = createSchemas();
+    const producer = await openProducer(topic, audit);
+    const reader = openLog();
     const close = async () => {
       await Promise.all([producer.close(), reader.close()]);
     };

@@ -1,22 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { PROJECTS, RECORD_KINDS } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { type AuditEntryRecord, auditEntryCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { Kafka, logLevel, type Message } from 'kafkajs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
-import { openKeyLog } from '../keys/key-log.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
+import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
 import { createOpensAccessLog } from './access-log.ts';
 import { createRecordSources } from './record-sources.ts';
 
 const { kafka: brokers, registry } = testStores();
-const onFault = () => {};
 let topicPrefix: string;
 let redis: RedisDatabase;
 const target = () => ({ brokers, registry, prefix: topicPrefix });
@@ -32,31 +29,22 @@ beforeEach(async () => {
 });
 afterAll(() => redis.close());
 
-const addresses = {
-  redis: () => ({ url: redis.url, onFault }),
-  kafka: () => ({ brokers, onFault }),
-  registry: () => ({ url: registry, onFault }),
-};
+const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
 /** The commands on the real stores, as a process each. @param answer of whoever sits at the terminal; absent: nobody does */
 async function run(words: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const at = { addresses, topicPrefix };
-  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { ...at, author });
+  const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
   const topic = topicPrefix + TOPICS.accessKeys.name;
   const shared = {
-    openView: () => openRedisKeyStore({ url: redis.url }),
-    openLog: async () => {
-      const producer = await log.openProducer({ brokers, clientId: 'test', topics: [topic] });
-      const schemas = log.createSchemaRegistry({ url: registry });
-      return openKeyLog({ producer, topic, schemas, read: () => log.readTopic({ brokers, topic }) });
-    },
+    openView: stores().openKeyView,
+    openLog: () => openTestKeyLog(stores(), topic),
     projects: sourcesOf(PROJECTS),
   };
   const keys = createKeysCommand({
     ...{ ...createMemoryAccess(), ...shared, prefix: 'svcapik', publish: async () => {} },
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
-    openAccessLog: createOpensAccessLog(log, at),
+    openAccessLog: createOpensAccessLog(stores(), topicPrefix),
   });
   const [results, progress, asked]: [string[], string[], string[]] = [[], [], []];
   const ask = async (question: string) => {
@@ -85,7 +73,7 @@ async function spoil(topic: string, key: string, more: Partial<Message> = {}): P
 }
 
 async function auditEntries(): Promise<AuditEntryRecord[]> {
-  const records = await log.readTopic({ brokers, topic: topicPrefix + TOPICS.audit.name });
+  const records = await stores().readTopic(topicPrefix + TOPICS.audit.name);
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 

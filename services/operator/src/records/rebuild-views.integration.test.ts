@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { COLLECTIONS, PROJECTS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import * as log from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,12 +9,12 @@ import { runCommand } from '../app.ts';
 import { createCollectionsCommand } from '../commands/collections.ts';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
+import { createTestStores } from '../test/open-stores.ts';
 import { createRecordSources } from './record-sources.ts';
 
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const { kafka: brokers, registry } = testStores();
 const target = { brokers, registry, prefix: topicPrefix };
-const onFault = () => {};
 let redis: RedisDatabase;
 
 beforeAll(async () => {
@@ -30,15 +28,11 @@ afterAll(async () => {
 
 /** The commands on the real stores, as a process each. */
 async function run(...words: string[]) {
-  const addresses = {
-    redis: () => ({ url: redis.url, onFault }),
-    kafka: () => ({ brokers, onFault }),
-    registry: () => ({ url: registry, onFault }),
-  };
+  const stores = createTestStores({ redis: redis.url, kafka: brokers, registry });
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+  const sourcesOf = createRecordSources(stores, { topicPrefix, author });
   const shared = {
-    openView: () => openRedisKeyStore({ url: redis.url }),
+    openView: stores.openKeyView,
     openLog: async () => ({ ...createMemoryKeyLog(), close: async () => {} }),
     projects: sourcesOf(PROJECTS),
   };

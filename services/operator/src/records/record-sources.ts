@@ -1,50 +1,31 @@
-import {
-  type Author,
-  type Change,
-  createRecordLog,
-  type RecordKind,
-  type RecordLog,
-  type RecordView,
-} from '@playline/access-keys';
+import { type Author, type Change, createRecordLog, type RecordKind, type RecordLog } from '@playline/access-keys';
 import type { LogReader, Producer } from '@playline/stream';
-import type { Addresses, KafkaAddress, RedisAddress, RegistryAddress } from '../addresses.ts';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
+import type { RecordOpeners } from '../store-openers.ts';
 import type { RecordSources } from './record-access.ts';
 
-/** Opens the stores of a deployment. */
-export interface RecordAdapters {
-  readonly openRedisRecords: <R extends Change>(
-    kind: RecordKind<R>,
-    options: RedisAddress,
-  ) => Promise<RecordView<R> & { ready(): Promise<boolean>; close(): Promise<void> }>;
-  readonly openProducer: (options: KafkaAddress & { clientId: string; topics: readonly string[] }) => Promise<Producer>;
-  readonly openLogReader: (options: KafkaAddress & { clientId: string }) => LogReader;
-  readonly createSchemaRegistry: (options: RegistryAddress) => Schemas;
-}
-
 export interface RecordSourcesContext {
-  readonly addresses: Pick<Addresses, 'redis' | 'kafka' | 'registry'>;
+  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   readonly author: Author;
 }
 
 /** Builds what opens the view and the log of any kind of records. */
 export function createRecordSources(
-  { openRedisRecords, ...adapters }: RecordAdapters,
-  { addresses, topicPrefix, author }: RecordSourcesContext,
+  { openRecordView, openProducer, openLog, createSchemas }: RecordOpeners,
+  { topicPrefix, author }: RecordSourcesContext,
 ): <R extends Change>(kind: RecordKind<R>) => RecordSources<R> {
   return (kind) => ({
     kind,
     author,
-    openView: () => openRedisRecords(kind, addresses.redis()),
+    openView: () => openRecordView(kind),
     openLog: async () => {
-      const kafka = { ...addresses.kafka(), clientId: 'operator' };
       const topic = topicPrefix + kind.topic;
-      const schemas = adapters.createSchemaRegistry(addresses.registry());
-      const producer = await adapters.openProducer({ ...kafka, topics: [topic] });
-      return openRecordLog(kind, { producer, reader: adapters.openLogReader(kafka), topic, schemas });
+      const schemas = createSchemas();
+      const producer = await openProducer(topic);
+      return openRecordLog(kind, { producer, reader: openLog(), topic, schemas });
     },
   });
 }

@@ -12,7 +12,9 @@ const NATIVE_SHARE = 0.6;
 /** Royalties of a sale, in percent of the price. */
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
-/** Prices with their royalties, in the chain's own coin or in a token. Who can afford what is not followed. */
+/**
+ * Prices with their royalties, in the chain's own coin or in a token. Whether the buyer has the money is not modelled.
+ */
 export function createPayments({ random, contracts, drawPerson }: PaymentsOptions): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;

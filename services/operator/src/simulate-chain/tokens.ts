@@ -20,7 +20,7 @@ export interface MadeToken {
   readonly verification_status: string;
 }
 
-/** Tokens of the contracts that are tokens; some have names and links, some are known by little more than their address. */
+/** Tokens of the contracts that are tokens: some with name and links, some with little more than an address. */
 export function makeTokens(random: Random, chain: string, contracts: readonly Contract[]): MadeToken[] {
   return contracts.flatMap(({ kind, address }, rank) => {
     if (kind !== 'ERC20') return [];

@@ -38,14 +38,17 @@ const CORRECTED_SHARE = 0.08;
 const CORRECTED_AT_ONCE_SHARE = 0.01;
 /** Of the broken lines: those that would change what never may be. */
 const FORBIDDEN_SHARE = 0.1;
-/** Of the activities: indexed long after their block; and sent with addresses in upper case. */
+/** Shares of the activities: indexed long after their block; sent with addresses in upper case. */
 const LATE_SHARE = 0.02;
 const UPPER_CASE_SHARE = 0.2;
 const LATE_LINES_MAX = 1_500;
 /** Activities that later versions are made of, the latest ones. */
 const REMEMBERED_MAX = 2_000;
 
-/** The history of a chain as lines of an import; the same for the same seed, but for ids, addresses and times. */
+/**
+ * The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
+ * times.
+ */
 export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions): Traffic {
   const maker = createMaker(run, chain);
   const { random, contracts } = maker;

@@ -18,7 +18,7 @@ export interface ApiAnswer {
   /** Null for what is no JSON. */
   readonly json: unknown;
   readonly text: string;
-  /** An earlier try may have been taken although nobody heard so. 429 is none: it takes nothing. */
+  /** Whether an earlier attempt may have been accepted without an answer. A 429 does not count: it accepts nothing. */
   readonly isDoubtful: boolean;
 }
 

@@ -48,7 +48,7 @@ export interface WalkedList {
   readonly end: string;
 }
 
-/** One page. @returns null for an answer that is none, which is a difference then */
+/** One page. @returns null for an answer that is no page, which is counted as a difference */
 export async function readMintPage(
   stage: MintStage,
   collection: CollectionKind,

@@ -156,7 +156,10 @@ async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
   }
 }
 
-/** Asks again behind the end of the first: minted ones, their token ids, and those that have failed. @returns ids asked for again */
+/**
+ * Asks once more when the first requests have ended: for minted assets, their token ids, and failed ones. @returns the
+ * reference ids
+ */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
   const { assets, book, random, options, deeds } = stage;
   const ofStatus = (status: string) =>

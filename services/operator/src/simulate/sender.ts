@@ -74,10 +74,13 @@ function createPost(options: SenderOptions): (batch: Batch) => Promise<{ first: 
   };
 }
 
-/** Compares an answer with the expected one. The verdict is null when there is none: no answer, or another kind of it. */
+/**
+ * Compares an answer with the expected one. The verdict is null where no comparison is possible: no answer, or one of
+ * another kind.
+ */
 function createReport({ run, differences }: SenderOptions) {
   return (batch: Batch, delivered: Delivered, which = ''): Verdict | null => {
-    // Not to be answered is nobody's fault here: the batch becomes unknown.
+    // No answer is no mistake of the gateway: whether the batch was taken is not known then.
     if (delivered.kind === 'given up') return null;
     const { status, text } = delivered.answer;
     const verdict = parseVerdict(text);

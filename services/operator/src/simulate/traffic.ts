@@ -214,7 +214,7 @@ class Draft {
   }
 }
 
-/** A sound message of a type to break; its users are of nobody, since it must not be stored. */
+/** A sound message of a type, to be broken. Its users exist nowhere else, since it must not be stored. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));

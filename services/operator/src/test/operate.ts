@@ -1,6 +1,6 @@
 import { openErasureRecords } from '@playline/erasure/clickhouse';
-import * as log from '@playline/stream/kafka';
-import { createAddresses } from '../addresses.ts';
+import { createSchemaRegistry, openAtomicPublisher, openGroupOffsets, openLogReader } from '@playline/stream/kafka';
+import { type Addresses, createAddresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
@@ -19,16 +19,27 @@ export function createOperate(
   topicPrefix: string,
 ): (...args: string[]) => Promise<Answer> {
   const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
-  const openRecords = () => openErasureRecords(addresses.clickhouse());
   return async (...args) => {
     const lines: string[] = [];
     const { signal } = new AbortController();
-    const commands = createLogCommands(log, { addresses, openRecords, topicPrefix, stop: signal });
+    const commands = createLogCommands(createLogStores(addresses), { addresses, topicPrefix, stop: signal });
     const code = await runCommand(commands, args, {
       result: (line) => void lines.push(line),
       progress: () => {},
       isInteractive: false,
     });
     return { code, lines, json: args.includes('--json') ? JSON.parse(lines[0] ?? 'null') : null };
+  };
+}
+
+/** The real stores that the log commands work with, opened as `main.ts` opens them. */
+function createLogStores({ kafka, registry, clickhouse }: Addresses) {
+  const named = () => ({ ...kafka(), clientId: 'operator' });
+  return {
+    openLog: () => openLogReader(named()),
+    openOffsets: () => openGroupOffsets(named()),
+    openPublisher: (name: string) => openAtomicPublisher({ ...kafka(), name }),
+    createSchemas: () => createSchemaRegistry(registry()),
+    openErasureRecords: () => openErasureRecords(clickhouse()),
   };
 }

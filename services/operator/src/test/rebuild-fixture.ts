@@ -17,7 +17,7 @@ import {
 import { openMemoryPeople } from '@playline/people/memory';
 import { openRedisPeople } from '@playline/people/redis';
 import type { OutgoingRecord } from '@playline/stream';
-import * as log from '@playline/stream/kafka';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { openRedisDatabase, until } from '@playline/testkit';
 import type { Redis } from 'ioredis';
 import { createAddresses } from '../addresses.ts';
@@ -72,12 +72,12 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** What happens before each call that a command makes to Redis, named `port.call`; a fault is the end of the command. */
+/** Called before each call of a command to Redis, with its name (`port.call`). What it throws ends the command. */
 export interface Fate {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** People whose calls meet their fate; the store is closed whatever happens. */
+/** A store of people in which a test may let any call fail; closing it always works. */
 function withFate(people: People, fate: Fate): People {
   const wrap = <S extends object>(of: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
@@ -98,19 +98,26 @@ function withFate(people: People, fate: Fate): People {
 /** The commands as they are, in this process; those of access keys and of mints do nothing. Rebuilds are told the test's groups. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
-  const adapters = {
-    ...log,
-    openRedisPeople: async (options: Parameters<typeof openRedisPeople>[0]) =>
-      withFate(await openRedisPeople(options), fate),
-  };
   const idle = (name: string) => ({ name, summary: '', help: '', run: async () => EXIT.ok });
   const [keys, mints] = [idle('keys'), idle('mints')];
   const addresses = createAddresses(config, '/nowhere');
-  const openRecords = () => openErasureRecords(addresses.clickhouse());
+  const { redis, kafka, registry, clickhouse } = addresses;
+  const ofPeople = () => ({
+    ...redis(),
+    linkTopic: prefix + TOPICS.identityLinks.name,
+    consentTopic: prefix + TOPICS.consents.name,
+  });
+  const stores = {
+    openLog: () => openLogReader({ ...kafka(), clientId: 'operator' }),
+    openProducer: (...topics: readonly string[]) => openProducer({ ...kafka(), clientId: 'operator', topics }),
+    createSchemas: () => createSchemaRegistry(registry()),
+    openPeople: async () => withFate(await openRedisPeople(ofPeople()), fate),
+    openErasureRecords: () => openErasureRecords(clickhouse()),
+  };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
-    const commands = createIdentityCommands(adapters, { addresses, openRecords, config, keys, mints });
+    const commands = createIdentityCommands(stores, { addresses, config, keys, mints });
     const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
     const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
     const code = await runCommand(commands, given, {
@@ -160,7 +167,7 @@ function toParts(value: Buffer): string[] {
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** What a rebuild must bring back, byte for byte but for the order of members: graph, fences, holds, consents. */
+/** What a rebuild must bring back: graph, fences, holds, consents, the same bytes except for the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhec]:{*', count: 1_000 }))

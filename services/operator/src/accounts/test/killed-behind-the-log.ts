@@ -1,19 +1,14 @@
 // A process that makes an account an administrator, and is killed once the log and the view have it: sessions are not ended.
 import { ACCOUNTS, setAdministrator } from '@playline/access-keys';
-import { openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
-import * as log from '@playline/stream/kafka';
+import { openRedisSessions } from '@playline/access-keys/redis';
 import { createRecordSources } from '../../records/record-sources.ts';
+import { createTestStores } from '../../test/open-stores.ts';
 import { withAccounts } from '../account-access.ts';
 
 const { REDIS = '', BROKERS = '', REGISTRY = '', TOPIC_PREFIX: topicPrefix = '' } = process.env;
-const onFault = () => {};
-const addresses = {
-  redis: () => ({ url: REDIS, onFault }),
-  kafka: () => ({ brokers: BROKERS.split(','), onFault }),
-  registry: () => ({ url: REGISTRY, onFault }),
-};
+const stores = createTestStores({ redis: REDIS, kafka: BROKERS.split(','), registry: REGISTRY });
 const author = { changedBy: 'somebody', requestId: 'r' };
-const sourcesOf = createRecordSources({ ...log, openRedisRecords }, { addresses, topicPrefix, author });
+const sourcesOf = createRecordSources(stores, { topicPrefix, author });
 const sources = {
   accounts: sourcesOf(ACCOUNTS),
   portal: () => null,

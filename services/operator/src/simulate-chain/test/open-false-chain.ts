@@ -102,7 +102,10 @@ async function answerToken(falsehoods: Falsehoods, row: TokenRow | null, known: 
   return { status: isSame ? 304 : 200, headers: { etag }, body: isSame ? '' : body };
 }
 
-/** A log, a writer that is never behind, and an interface over HTTP, in memory: right, but for what is told. */
+/**
+ * A log, a writer that is never behind, and an HTTP interface, in memory. All is right except for the mistakes it is
+ * told to make.
+ */
 export async function openFalseChain(falsehoods: Falsehoods = {}) {
   const memory = createMemoryChain();
   const { reader } = memory;

@@ -1,0 +1,61 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { readTree, type Tree } from '../architecture/tree.ts';
+import { faultOf, linksOf } from './markdown.ts';
+import { QUESTIONS } from './questions.ts';
+
+const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
+const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
+
+/** Text of a page, or of all files of a folder. */
+const textAt = (path: string, of: Tree) =>
+  of.get(path) ?? [...of].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
+
+/** Steps of a path that no link takes. */
+const missingSteps = (path: readonly string[], of: Tree) =>
+  path.slice(1).filter((next, index) => {
+    const page = path[index]?.split('#')[0] ?? '';
+    return !linksOf(page, of).some((link) => [link.path, `${link.path}#${link.anchor}`].includes(next));
+  });
+
+describe('the pages of the repository', () => {
+  it.each(pages)('%s has no link that leads nowhere', (page) => {
+    const faults = linksOf(page, tree).flatMap((link) => faultOf(link, tree) ?? []);
+    expect(faults).toEqual([]);
+  });
+
+  it.each(QUESTIONS)('lead whoever asks "$asks" to the answer', ({ path, answer }) => {
+    expect(missingSteps(path, tree)).toEqual([]);
+    expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
+  });
+
+  it('list every decision under its own title', () => {
+    const decisions = pages.filter((page) => /^infra\/decisions\/\d/.test(page));
+    const index = tree.get('infra/decisions/README.md') ?? '';
+    const lines = decisions.map((page) => {
+      const [, number, title] = /^# (\d{4}): (.*)/.exec(tree.get(page) ?? '') ?? [];
+      return `- [${number}](${page.slice('infra/decisions/'.length)}): ${title}`;
+    });
+    expect(index.split('\n').filter((line) => line.startsWith('- '))).toEqual(lines);
+  });
+});
+
+describe('the look at pages', () => {
+  const small: Tree = new Map([
+    ['README.md', 'See [one](a/b.md#what-it-is), [none](a/c.md) and [nowhere](a/b.md#other).\n```\n[x](y.md)\n```\n'],
+    ['a/b.md', '# What it is\n\n## `code`, and more: `x-y`\n\n[up](../README.md), [here](#code-and-more-x-y), `[code](no.md)`\n'],
+  ]);
+
+  it('finds a page and a heading that are not there, and nothing else', () => {
+    expect(linksOf('README.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([
+      'there is no a/c.md',
+      'a/b.md has no heading #other',
+    ]);
+    expect(linksOf('a/b.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([]);
+  });
+
+  it('finds a step that no link takes', () => {
+    expect(missingSteps(['README.md', 'a/b.md#what-it-is', 'README.md'], small)).toEqual([]);
+    expect(missingSteps(['README.md', 'a/b.md#else', 'a/d.md'], small)).toEqual(['a/b.md#else', 'a/d.md']);
+  });
+});

@@ -1,0 +1,80 @@
+/** What somebody asks who has never seen the repository, and how the pages lead to the answer. */
+export interface Question {
+  readonly asks: string;
+  /** The pages that are read, first the one at the top: each has a link to the next, with the heading where one is given. */
+  readonly path: readonly string[];
+  /** Words of the last page that answer. */
+  readonly answer: RegExp;
+}
+
+export const QUESTIONS: readonly Question[] = [
+  {
+    asks: 'How do I start everything on my machine, and how do I stop it?',
+    path: ['README.md', 'infra/local/README.md'],
+    answer: /`npm run up`, `npm run down`/,
+  },
+  {
+    asks: 'Which rules must a message keep, and how many may I send at once?',
+    path: ['README.md', 'packages/contracts/README.md'],
+    answer: /\| messages in a batch \| 100, and at least 1 \|/,
+  },
+  {
+    asks: 'Where does a row of `events` get its columns?',
+    path: ['README.md', 'packages/events/README.md#where-a-row-gets-its-columns', 'infra/clickhouse/tables'],
+    answer: /CREATE TABLE IF NOT EXISTS events\b/,
+  },
+  {
+    asks: 'What happens to players while Redis is away, and to what they send?',
+    path: ['README.md', 'services/gateway/README.md#how-it-fails'],
+    answer: /\| Redis lost its keys /,
+  },
+  {
+    asks: 'Redis is empty. What do I run, and what if that refuses?',
+    path: ['README.md', 'infra/redis/README.md#rebuild', 'services/operator/README.md#rebuild-redis-is-gone'],
+    answer: /That one command is all/,
+  },
+  {
+    asks: 'Why is no message stored twice when a writer is killed in the middle?',
+    path: ['README.md', 'services/event-writer/README.md#a-block-that-was-tried-before'],
+    answer: /reads which offsets stand/,
+  },
+  {
+    asks: 'Two players were taken for one person. How do I part them?',
+    path: ['README.md', 'services/operator/README.md#identity-unlink-split-a-wrong-merge'],
+    answer: /they become one person of their own/,
+  },
+  {
+    asks: 'A player wants to be forgotten. What goes, and how can I show it?',
+    path: ['README.md', 'services/eraser/README.md#what-is-promised', 'services/eraser/receipt-by-hand.md'],
+    answer: /The fences stand/,
+  },
+  {
+    asks: 'How do I connect to our own Kafka, with TLS and a login?',
+    path: ['README.md', 'infra/README.md#connections-to-the-stores'],
+    answer: /`KAFKA_SASL_MECHANISM`/,
+  },
+  {
+    asks: 'Something does not serve in the night. What do I look at first?',
+    path: ['README.md', 'README.md#when-something-is-wrong'],
+    answer: /npm run status/,
+  },
+  {
+    asks: 'I add a table. What else must know of it?',
+    path: ['README.md', 'infra/clickhouse/README.md#a-new-table-or-column'],
+    answer: /packages\/erasure\/src\/places/,
+  },
+  {
+    asks: 'What do you call a hold, a fence, a block?',
+    path: ['README.md', 'packages/README.md#words'],
+    answer: /\| hold \| from the acceptance of an erasure until its end/,
+  },
+  {
+    asks: 'Why does the project have a producer for Kafka of its own?',
+    path: [
+      'README.md',
+      'infra/decisions/README.md',
+      'infra/decisions/0004-a-producer-of-our-own-on-borrowed-connections.md',
+    ],
+    answer: /Context/,
+  },
+];
