@@ -42,10 +42,10 @@ export interface NounParts<R extends Change> extends LogParts {
   readonly view: RecordView<R> & Closable;
 }
 
-/** Records may be this old. The copy is confirmed four times a second. */
+/** Records may be this old. The copy is confirmed twice a second. */
 const AGE_MAX_MS = 1_000;
 /** A change whose process died between log and Redis is brought in within this time. Each look costs the brokers one question. */
-const COMPARE_EVERY_MS = 5_000;
+const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {

@@ -4,7 +4,7 @@
  * A broker answers as soon as there is a record, however long the fetch may wait. But a member that works needs its next
  * fetch soon: what it resumes, or goes back to, is asked for with that one. A member at rest resumes nothing, and each
  * empty answer costs it and the broker as much as a record. So its fetches last until the next heartbeat is due, and
- * after half a minute for three seconds, and the heartbeat, which shares their loop, comes as seldom. A rebalance then
+ * after ten seconds for three, and the heartbeat, which shares their loop, comes as seldom. A rebalance then
  * waits for it so long: three seconds are what clients of Kafka take by themselves.
  */
 import type { Cluster } from 'kafkajs';
@@ -15,7 +15,7 @@ export const BUSY_WAIT_MS = 150;
 /** Nothing came and nothing was paused for so long: at rest. */
 const AT_REST_AFTER_MS = 2_000;
 /** And at rest for so long: the next record is not expected soon, and a rebalance hurts nobody. */
-const ASLEEP_AFTER_MS = 30_000;
+const ASLEEP_AFTER_MS = 10_000;
 /** How long a fetch waits then, and at most this part of the session, so that three heartbeats fit in it. */
 const ASLEEP_WAIT_MS = 3_000;
 const ASLEEP_SESSION_PART = 0.3;
