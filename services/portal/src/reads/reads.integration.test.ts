@@ -226,8 +226,9 @@ describe('the other reads', () => {
       ...[requestOf(other, 3_000, ofOurs), requestOf(`${ours}-2`, 99_000), requestOf(done, 4_000, ofDone)],
     ];
     await insert('erasure_requests', requests);
-    // The same block once more: as when it was written twice.
-    await insert('erasure_requests', requests);
+    // Once more in another block: until a merge both stand.
+    const again = requests.map((request) => ({ ...request, trace_id: 'again' }));
+    await insert('erasure_requests', again);
     const times = { accepted_at: timeOf(NOW_MS), fenced_at: timeOf(NOW_MS), visibly_erased_at: timeOf(NOW_MS) };
     const receiptOf = (environment: string, erasureId: string) => ({
       ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: timeOf(NOW_MS), ...times },
