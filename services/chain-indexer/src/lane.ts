@@ -7,7 +7,6 @@ import {
   type LogRecords,
   NodeFault,
   type ReadBlocks,
-  readRange,
 } from '@playline/chain';
 import type { IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
@@ -19,6 +18,7 @@ import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
 import { RangeSize } from './steps/range-size.ts';
 import { HorizonTracker } from './steps/read-horizon.ts';
+import { readInTime } from './steps/read-in-time.ts';
 import { StandBy } from './steps/stand-by.ts';
 
 export interface LaneOptions {
@@ -169,27 +169,15 @@ export class ChainLane {
       await this.tellProgress();
       return 'idle';
     }
-    const read = await this.readRange(node, plan);
+    const blocks = this.tracker.known(plan.from, plan.to);
+    const range = { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) };
+    const read = await readInTime(node, range, this.size);
     this.goOn();
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
     this.size.pass(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
-  }
-
-  private async readRange(node: ChainNode, plan: RangePlan): Promise<ReadBlocks> {
-    const { hasBlooms } = this.options.chain;
-    const blocks = this.tracker.known(plan.from, plan.to);
-    this.size.ask(plan.to - plan.from + 1);
-    try {
-      return await readRange(node, { ...plan, hasBlooms, ...(blocks && { blocks }) });
-    } catch (fault) {
-      const isLate = fault instanceof NodeFault && fault.kind === 'late';
-      if (isLate && !this.size.isSmallest && this.size.tellLate())
-        throw new NodeFault('too-much', `it has timed out twice on a range of up to ${this.size.blocks} blocks`);
-      throw fault;
-    }
   }
 
   /** Far behind it the horizon that was seen last will do. */
