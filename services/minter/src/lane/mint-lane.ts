@@ -9,7 +9,7 @@ import { checkHorizon, type Settling } from '../steps/settle-nonces.ts';
 import { signMint } from '../steps/sign-variant.ts';
 import { changeAll, isolate, type LaneContext, type LaneTurn, toFaultWords } from './lane-context.ts';
 import { LaneOver } from './lane-over.ts';
-import { MintLedger, toAttemptKey } from './mint-ledger.ts';
+import { MintLedger } from './mint-ledger.ts';
 import { NonceCare } from './nonce-care.ts';
 
 export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
@@ -224,9 +224,9 @@ export class MintLane {
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const known = await this.#yieldToOthers(turn);
-    const looked = new Set<string>();
-    const isFree = (asset: MintStateRecord) =>
-      asset.nonce === null && known.has(toAttemptKey(asset)) && !looked.has(toHex(asset.contractAddress));
+    const looked: Buffer[] = [];
+    const isFree = ({ nonce, attemptId, contractAddress }: MintStateRecord) =>
+      nonce === null && known.has(attemptId) && !looked.some((contract) => contract.equals(contractAddress));
     while (this.#hasRoom()) {
       const free = ledger.pending.filter(isFree);
       const [first] = free;
@@ -237,7 +237,7 @@ export class MintLane {
         () => this.#beginOne(turn, ofSame),
         (words) => this.#waitOf(first.contractAddress, `Its collection cannot be worked with now: ${words}.`),
       );
-      if (isWorthIt !== true) looked.add(toHex(first.contractAddress));
+      if (isWorthIt !== true) looked.push(first.contractAddress);
     }
     const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
     if (reason !== undefined) await this.wait(FULL_WORDS + reason);
@@ -263,9 +263,9 @@ export class MintLane {
    * An asset is begun only when no other signer holds its reference id, as of a look that came after its own state stood. Of
    * two that accepted one reference id at a time one at least sees the other, and whoever does steps back: both may fail, and
    * never do both mint.
-   * @returns attempts that the look was for
+   * @returns ids of the attempts that the look was for: the very bytes, which all states of an attempt have in common
    */
-  async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<string>> {
+  async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const free = ledger.pending.filter(({ nonce }) => nonce === null);
     if (free.length === 0) return new Set();
     const { others } = this.#parts.log;
@@ -276,7 +276,7 @@ export class MintLane {
     const error = 'Another signer of the collection has this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
     await this.#append({ ...NOTHING, states });
-    return new Set(free.map(toAttemptKey));
+    return new Set(free.map(({ attemptId }) => attemptId));
   }
 
   /** @returns whether anything of the collection has moved, so that it is worth another look */

@@ -135,10 +135,11 @@ function chooseTogether(
   assets: readonly MintStateRecord[],
   standard: TokenStandard,
 ): readonly MintStateRecord[] {
-  const made = new Set(ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce)).map(toTokenKey));
-  const isFree = (asset: MintStateRecord) =>
-    standard === 'ERC1155' || asset.tokenId === null || !made.has(toTokenKey(asset));
-  const free = assets.filter(isFree);
+  // Any number of an ERC-1155 may be made of one id.
+  const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
+  const made = new Set(open.map(toTokenKey));
+  const isFree = (asset: MintStateRecord) => asset.tokenId === null || !made.has(toTokenKey(asset));
+  const free = made.size === 0 ? assets : assets.filter(isFree);
   const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
   const [first] = free;
   if (first === undefined) return [];
