@@ -5,7 +5,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 /** How often it is asked whether there is anything to bring in: what the minter says is shown so much later at most. */
 const LOOK_MS = 250;
 /** The logs are looked at as often also when nothing says that they have more. */
-const REST_MS = 2_000;
+const REST_MS = 5_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
