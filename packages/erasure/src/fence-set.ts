@@ -50,7 +50,6 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   let freshMs = Number.NEGATIVE_INFINITY;
   let isInUse = false;
   const refresh = async () => {
-    // The time before the query: a fence written while it runs may be missing from its answer.
     const askedMs = performance.now();
     const reading = known.begin(askedMs);
     const watch = openWatch(stop.signal);
@@ -63,7 +62,6 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     } finally {
       watch.close();
     }
-    // Only now do the parts count as known: a reading that was cut short has returned only some fences of a part.
     known.end(reading);
     freshMs = askedMs;
   };
@@ -109,6 +107,7 @@ export async function readFenceSet(
 }
 
 interface Reading {
+  /** Before the query: a fence written while it runs may be missing from its answer. */
   readonly askedMs: number;
   /** Parts that need not be read again; empty when all are read. */
   readonly known: ReadonlySet<string>;
@@ -125,6 +124,7 @@ function createKnownParts() {
       const isWhole = askedMs - wholeMs > WHOLE_AGAIN_MS;
       return { askedMs, known: isWhole ? new Set() : known, seen: new Set(isWhole ? [] : known) };
     },
+    /** Only a reading that came to its end makes parts known: one that was cut short has only some fences of a part. */
     end(reading: Reading): void {
       if (reading.known.size === 0) wholeMs = reading.askedMs;
       known = reading.seen;

@@ -66,8 +66,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
-  /** By `performance.now`: the last sign of life of the group. */
-  #lastHeardAt = 0;
+  #lastHeardAt = 0; // The last sign of life of the group, by `performance.now`.
   #member = false;
   #closing = false;
   #cluster: Cluster | null = null;
