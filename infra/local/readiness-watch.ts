@@ -21,7 +21,7 @@ const PATIENT_POLL_MS = 1_000;
  * How often one that is ready is looked at: a question to Kafka costs it a connection and a record, and a service asks all
  * of its stores.
  */
-const CALM_POLL_MS = 10_000;
+const CALM_POLL_MS = 20_000;
 /** Longer than any probe gives itself: one that never answers must not keep a silence from being told. */
 const ANSWER_MAX_MS = 15_000;
 /** Longer than any pause of a healthy process: elections, rebalances, a store that is started again. */

@@ -130,6 +130,26 @@ describe('the set of fences', () => {
     expect(faults.length).toBeGreaterThan(3);
   });
 
+  it('is read each second while keys are judged by it, and every two seconds otherwise', async () => {
+    const store = new Store();
+    let readings = 0;
+    const readFences = (reading?: FenceReading) => {
+      readings++;
+      return store.readFences(reading);
+    };
+    const set = openFenceSet({ records: { readFences }, onFault: () => {} });
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(readings).toBeGreaterThanOrEqual(10);
+    expect(readings).toBeLessThanOrEqual(11);
+    readings = 0;
+    for (let at = 0; at < 200; at++) {
+      set.mayHold(key, 0);
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(readings).toBeGreaterThanOrEqual(19);
+    await set.close();
+  });
+
   it('ends a question under which nothing comes, and asks again', async () => {
     const store = new Store(fenceOf(key));
     store.mode = 'is silent';

@@ -20,6 +20,8 @@ export interface FenceSet {
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Several tries within that time: a question of a millisecond. */
 const REFRESH_MS = 1_000;
+/** While nothing is judged and nothing has failed, so that a process at rest, and the store, are at rest: two tries within that time. */
+const REST_REFRESH_MS = 2_000;
 /** Of a question under which nothing comes any more: its connection was cut, and the next one works. */
 const STALLED_MS = 3_000;
 /**
@@ -40,6 +42,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   const stop = new AbortController();
   const known = createKnownParts();
   let freshMs = Number.NEGATIVE_INFINITY;
+  let isInUse = false;
   const refresh = async () => {
     // Of the moment before the question: what is written while it is answered may be missing.
     const askedMs = performance.now();
@@ -60,10 +63,14 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
   const run = async () => {
     while (!stop.signal.aborted) {
+      let hasFailed = false;
       await refresh().catch((fault: unknown) => {
+        hasFailed = true;
         if (!stop.signal.aborted) onFault(fault);
       });
-      await pause(REFRESH_MS, stop.signal);
+      const pauseMs = isInUse || hasFailed ? REFRESH_MS : REST_REFRESH_MS;
+      isInUse = false;
+      await pause(pauseMs, stop.signal);
     }
   };
   const running = run();
@@ -71,7 +78,10 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     get loaded() {
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
     },
-    mayHold: (source, start) => fences.mayHold(source, start),
+    mayHold: (source, start) => {
+      isInUse = true;
+      return fences.mayHold(source, start);
+    },
     isFenced: (question) => fences.isFenced(question),
     async close() {
       stop.abort();

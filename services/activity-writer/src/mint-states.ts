@@ -5,7 +5,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 /** How often it is checked whether there is anything to bring in: new states are shown later by at most this. */
 const LOOK_MS = 250;
 /** The logs are looked at this often even when nothing says that they have more. */
-const REST_MS = 2_000;
+const REST_MS = 5_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;

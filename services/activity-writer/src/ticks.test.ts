@@ -75,6 +75,22 @@ describe('ticks for idle partitions', () => {
     expect(partitions()).toEqual([0]);
   });
 
+  it('of partitions at rest come at the same moments soon, whenever each fell silent', async () => {
+    const atMs = new Map<number, number[]>();
+    for (const partition of [0, 1, 2, 3]) {
+      lag.set(partition, 0);
+      ticks.taken(partition);
+      await vi.advanceTimersByTimeAsync(700);
+    }
+    for (let at = 0; at < 240; at++) {
+      await vi.advanceTimersByTimeAsync(250);
+      for (const partition of partitions()) atMs.set(partition!, [...(atMs.get(partition!) ?? []), at * 250]);
+    }
+    const [first, ...others] = [0, 1, 2, 3].map((partition) => atMs.get(partition)!.slice(-2));
+    expect(first![1]! - first![0]!).toBe(16_000);
+    for (const other of others) expect(other).toEqual(first);
+  });
+
   it('come within a second and a quarter where the watermark was lost or fell back, however seldom they were', async () => {
     for (const partition of [0, 1]) lag.set(partition, 0);
     await vi.advanceTimersByTimeAsync(31_250);

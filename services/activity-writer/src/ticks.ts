@@ -36,12 +36,18 @@ export class IdlePartitions {
     this.#quiet.delete(partition);
   }
 
-  /** Those of `current`, which are ours and have nothing left to read or write, that were idle long enough. */
+  /**
+   * Those of `current`, which are ours and have nothing left to read or write, that were idle long enough. Once one is,
+   * those at rest that have waited for half of their time are too: a tick wakes the whole process, so they come together.
+   */
   due(current: readonly number[], nowMs: number): number[] {
-    return current.filter((partition) => {
+    const hasWaited = (part: number) => (partition: number) => {
       const quiet = this.#quiet.get(partition);
-      return quiet === undefined || nowMs - quiet.sinceMs >= quiet.waitMs;
-    });
+      return quiet === undefined || nowMs - quiet.sinceMs >= quiet.waitMs * part;
+    };
+    if (!current.some(hasWaited(1))) return [];
+    const isAtRest = (partition: number) => (this.#quiet.get(partition)?.waitMs ?? 0) > IDLE_MS;
+    return current.filter((partition) => hasWaited(isAtRest(partition) ? 0.5 : 1)(partition));
   }
 }
 

@@ -21,7 +21,7 @@ export interface OpenRateLimitKeys extends RateLimitKeys {
 
 /**
  * Opens the rate limit keys as Redis has them; gateways keep it level with the log. All of them stand in this process, looked
- * at four times a second, so that a call with a key needs no question to Redis.
+ * at twice a second, so that a call with a key needs no question to Redis.
  */
 export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
   const copy = openRecordCopy({ view });

@@ -26,11 +26,11 @@ export interface CatchUp extends Closable {
 }
 
 /** How soon a start of Redis is noticed when no request meets it. Each look is one command of ten microseconds. */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 500;
 /** Kafka or Redis is away, or a new deployment has no key yet: asked calmly. */
 const RETRY_MS = 1_000;
 
-/** Looks four times a second, and at the first question that Redis cannot answer. One reading of the log at a time. */
+/** Looks twice a second, and at the first question that Redis cannot answer. One reading of the log at a time. */
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
   let running: Promise<void> | null = null;
   let seen = false;

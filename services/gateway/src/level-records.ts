@@ -20,7 +20,7 @@ export interface LevelRecordsParts<R extends Change> {
 }
 
 /** How long a record may be missing when its command died between log and Redis. Each look is one question to the brokers. */
-const COMPARE_EVERY_MS = 5_000;
+const COMPARE_EVERY_MS = 15_000;
 
 /**
  * Keeps one kind of records in Redis up to date with its log, for every process that reads them from Redis: after a start

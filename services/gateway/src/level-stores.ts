@@ -26,7 +26,7 @@ type OpenKeys = KeyView & { ready(): Promise<boolean>; close(): Promise<void> };
 /** The keys as the verifier asks for them, and readiness: true once they were compared with their log and listed. */
 export interface LevelKeys extends Closable {
   find: KeyView['find'];
-  /** Brought up to date by itself four times a second, and whenever a key is asked for that it lacks. */
+  /** Brought up to date by itself twice a second, and whenever a key is asked for that it lacks. */
   readonly live: LiveKeys;
   ready(): Promise<boolean>;
 }

@@ -30,8 +30,8 @@ export interface RecordCopyOptions<R extends Change> {
   readonly lookMaxMs?: number;
 }
 
-/** With the bound of a look a change is known within half a second: one question of some ten microseconds each time. */
-const LOOK_EVERY_MS = 250;
+/** With the bound of a look a change is known within three quarters of a second: one question of some ten microseconds each time. */
+const LOOK_EVERY_MS = 500;
 const LOOK_MAX_MS = 250;
 
 /**

@@ -42,10 +42,10 @@ export interface NounParts<R extends Change> extends LogParts {
   readonly view: RecordView<R> & Closable;
 }
 
-/** What is known may be this old: four looks a second confirm it. */
+/** What is known may be this old: two looks a second confirm it. */
 const AGE_MAX_MS = 1_000;
 /** A command that died between log and Redis is mended within this time: one question to the brokers. */
-const COMPARE_EVERY_MS = 5_000;
+const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {

@@ -13,7 +13,7 @@ describe('a fetch', () => {
   const calm = { hasPaused: false, heartbeatInMs: 900 };
   beforeEach(() => {
     vi.useFakeTimers();
-    pace = new FetchPace();
+    pace = new FetchPace({ sessionTimeoutMs: 30_000 });
   });
   afterEach(() => void vi.useRealTimers());
 
@@ -35,6 +35,27 @@ describe('a fetch', () => {
     expect(pace.waitMs(calm)).toBe(BUSY_WAIT_MS);
     vi.advanceTimersByTime(100);
     expect(pace.waitMs(calm)).toBe(920);
+  });
+
+  it('waits for three seconds once nothing has come for ten seconds, and at most for a third of a session', () => {
+    const short = new FetchPace({ sessionTimeoutMs: 6_000 });
+    vi.advanceTimersByTime(9_900);
+    expect(pace.waitMs(calm)).toBe(920);
+    vi.advanceTimersByTime(100);
+    expect(pace.waitMs(calm)).toBe(3_000);
+    expect(short.waitMs(calm)).toBe(1_800);
+    pace.fetched(batchesOf(1));
+    expect(pace.waitMs(calm)).toBe(BUSY_WAIT_MS);
+    vi.advanceTimersByTime(10_000);
+    expect(pace.waitMs(calm)).toBe(3_000);
+  });
+
+  it('waits until the next heartbeat alone for ten seconds behind a rebalance, since another one often follows', () => {
+    vi.advanceTimersByTime(10_000);
+    pace.joined();
+    expect(pace.waitMs(calm)).toBe(920);
+    vi.advanceTimersByTime(10_000);
+    expect(pace.waitMs(calm)).toBe(3_000);
   });
 
   it('brings what it has found, its fault, and nothing once all are ended', async () => {

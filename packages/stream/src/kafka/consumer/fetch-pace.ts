@@ -3,8 +3,9 @@
  *
  * A broker answers as soon as there is a record, however long the fetch may wait. But a member that works needs its next
  * fetch soon: what it resumes, or goes back to, is asked for with that one. A member at rest resumes nothing, and each
- * empty answer costs it and the broker as much as a record. So its fetches last until the next heartbeat, which shares
- * their loop: it is never silent for longer than one that works.
+ * empty answer costs it and the broker as much as a record. So its fetches last until the next heartbeat is due, and
+ * after ten seconds for three, and the heartbeat, which shares their loop, comes as seldom. A rebalance then
+ * waits for it so long: three seconds are what clients of Kafka take by themselves.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
@@ -13,6 +14,11 @@ import type { FetchedBatch } from './kafkajs-overrides.ts';
 export const BUSY_WAIT_MS = 150;
 /** Nothing came and nothing was paused for so long: at rest. */
 const AT_REST_AFTER_MS = 2_000;
+/** And at rest for so long: the next record is not expected soon, and a rebalance hurts nobody. */
+const ASLEEP_AFTER_MS = 10_000;
+/** How long a fetch waits then, and at most this part of the session, so that three heartbeats fit in it. */
+const ASLEEP_WAIT_MS = 3_000;
+const ASLEEP_SESSION_PART = 0.3;
 /** A fetch that lasts until the heartbeat comes back when it is due, and not just before. */
 const BEHIND_HEARTBEAT_MS = 20;
 /** Of kafkajs's two connections to each broker, the one for fetches. */
@@ -37,8 +43,19 @@ export class FetchOver extends Error {
 
 /** The fetches of one member. */
 export class FetchPace {
+  readonly #asleepWaitMs: number;
   #workedAtMs = Number.NEGATIVE_INFINITY;
+  #joinedAtMs = performance.now();
   readonly #waiting = new Set<() => void>();
+
+  constructor({ sessionTimeoutMs }: { sessionTimeoutMs: number }) {
+    this.#asleepWaitMs = Math.min(ASLEEP_WAIT_MS, sessionTimeoutMs * ASLEEP_SESSION_PART);
+  }
+
+  /** Told of each rebalance: another one often follows. */
+  joined(): void {
+    this.#joinedAtMs = performance.now();
+  }
 
   /** Told of what each fetch has brought. */
   fetched(batches: readonly FetchedBatch[]): void {
@@ -50,7 +67,9 @@ export class FetchPace {
     const nowMs = performance.now();
     if (hasPaused) this.#workedAtMs = nowMs;
     if (nowMs - this.#workedAtMs < AT_REST_AFTER_MS) return BUSY_WAIT_MS;
-    return Math.max(BUSY_WAIT_MS, Math.ceil(heartbeatInMs) + BEHIND_HEARTBEAT_MS);
+    const untilHeartbeatMs = Math.ceil(heartbeatInMs) + BEHIND_HEARTBEAT_MS;
+    const isAsleep = nowMs - Math.max(this.#workedAtMs, this.#joinedAtMs) >= ASLEEP_AFTER_MS;
+    return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isAsleep ? Math.floor(this.#asleepWaitMs) : 0);
   }
 
   /** What the fetch brings, or nothing when all are ended first. */

@@ -63,7 +63,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #kafka: Kafka;
   readonly #unwatch: () => void;
   readonly #retention: TopicRetention;
-  readonly #pace = new FetchPace();
+  readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
   /** By `performance.now`. */
@@ -76,6 +76,7 @@ export class PartitionedConsumer implements Consumer {
 
   constructor(options: PartitionedOptions) {
     this.#options = options;
+    this.#pace = new FetchPace(options);
     this.#heartbeatMs = Math.min(HEARTBEAT_MAX_MS, Math.floor(options.sessionTimeoutMs / 4));
     this.#unwatch = options.streamMetrics.watch(this);
     this.#retention = createTopicRetention(options.topics);
@@ -225,6 +226,7 @@ export class PartitionedConsumer implements Consumer {
       this.#assignments.set(`${each.log.topic}/${each.log.partition}`, new Assignment(this.#guard(each, group, view)));
     }
     this.#member = true;
+    this.#pace.joined();
     this.#lastHeardAt = performance.now();
     const names = examined.map(({ log: { topic, partition, committed } }) => `${topic}/${partition}@${committed}`);
     logger?.info({ generation: group.generationId, partitions: names }, 'partitions assigned');
