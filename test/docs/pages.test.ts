@@ -43,7 +43,10 @@ describe('the pages of the repository', () => {
 describe('the look at pages', () => {
   const small: Tree = new Map([
     ['README.md', 'See [one](a/b.md#what-it-is), [none](a/c.md) and [nowhere](a/b.md#other).\n```\n[x](y.md)\n```\n'],
-    ['a/b.md', '# What it is\n\n## `code`, and more: `x-y`\n\n[up](../README.md), [here](#code-and-more-x-y), `[code](no.md)`\n'],
+    [
+      'a/b.md',
+      '# What it is\n\n## `code`, and more: `x-y`\n\n[up](../README.md), [here](#code-and-more-x-y), `[code](no.md)`\n',
+    ],
   ]);
 
   it('finds a page and a heading that are not there, and nothing else', () => {

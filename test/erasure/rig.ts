@@ -8,7 +8,7 @@ import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { rowsOf } from '../faults/world/clickhouse.ts';
-import { type Operated, operate } from '../faults/world/operate.ts';
+import { type Operated, operate as runOperator } from '../faults/world/operate.ts';
 import type { ServiceName, ServiceProcess } from '../faults/world/service-process.ts';
 import { openWorld, type World } from '../faults/world/world.ts';
 
@@ -65,9 +65,9 @@ export async function openErasureRig(): Promise<ErasureRig> {
 
 async function openOn(world: World): Promise<ErasureRig> {
   const { engine, topicPrefix } = world.deployment;
-  const runCommand = createOperate(world);
+  const operate = createOperate(world);
   const operateWell = async (...args: string[]) => {
-    const { code, stdout, stderr } = await runCommand(...args);
+    const { code, stdout, stderr } = await operate(...args);
     if (code !== 0) throw new Error(`${args[0]} ${args[1]} ended with ${code}:\n${stdout}${stderr}`);
     return stdout;
   };
@@ -93,20 +93,7 @@ async function openOn(world: World): Promise<ErasureRig> {
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
   const ask = createAsk(() => running.gateway, keys);
   return {
-    ...{
-      world,
-      log,
-      redis,
-      people,
-      rows,
-      records,
-      running,
-      settingsWith,
-      start,
-      ask,
-      operate: runCommand,
-      operateWell,
-    },
+    ...{ world, log, redis, people, rows, records, running, settingsWith, start, ask, operate, operateWell },
     keyer: createIdentityKeyer(PEPPER),
     topic: (name) => topicPrefix + name,
     send: (messages) => send(ask, messages),
@@ -142,7 +129,7 @@ async function makeKey(operateWell: ErasureRig['operateWell'], kind: string): Pr
 
 function createOperate(world: World): ErasureRig['operate'] {
   const settings = { REDIS_URL: world.stack.file.redis, IDENTITY_PEPPER: PEPPER.toString('hex') };
-  return (...args) => operate(world, args, { settings, maxMs: 0 });
+  return (...args) => runOperator(world, args, { settings, maxMs: 0 });
 }
 
 function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; secret: string }): ErasureRig['ask'] {
