@@ -1,4 +1,5 @@
-import type { LogMark } from './log-mark.ts';
+import { RetryableFault } from '../ports.ts';
+import { isSameMark, type LogMark } from './log-mark.ts';
 
 /**
  * A commit was refused because the partition now belongs to another member. Whatever the commit was for must be
@@ -54,4 +55,20 @@ export interface LogPartition {
   /** Pauses fetching of this partition only. */
   pause(): void;
   resume(): void;
+}
+
+/**
+ * Whether the log has exactly this batch. Null when nothing is at its place any more, which proves nothing.
+ * @throws RetryableFault when the brokers do not say
+ */
+export async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
+  if (mark.base < log.start) return null;
+  try {
+    const found = await log.batchAt(mark.base);
+    // Retention continues after an assignment. What it took meanwhile is no sign of a lost log.
+    if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
+    return found.base > mark.base ? null : isSameMark(found, mark);
+  } catch (cause) {
+    throw new RetryableFault('the log was not asked for a batch that was read', { cause });
+  }
 }

@@ -1,8 +1,8 @@
 import { waitAtMost } from '@playline/errors';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
-import { isSameMark, type LogMark, MarkTrail } from './log-mark.ts';
-import { Fenced, type LogPartition } from './log-partition.ts';
+import { type LogMark, MarkTrail } from './log-mark.ts';
+import { Fenced, hasBatch, type LogPartition } from './log-partition.ts';
 import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
 import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
@@ -35,19 +35,6 @@ export interface RecordPartitionOptions extends Reports {
   handler: BatchHandler;
   /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
   waits?: { attempt: Waits; standstill: Waits };
-}
-
-/** Whether the log has exactly this batch. Null when nothing is at its place any more, which proves nothing. */
-async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
-  if (mark.base < log.start) return null;
-  try {
-    const found = await log.batchAt(mark.base);
-    // Retention continues after an assignment. What it took meanwhile is no sign of a lost log.
-    if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
-    return found.base > mark.base ? null : isSameMark(found, mark);
-  } catch (cause) {
-    throw new RetryableFault('the log was not asked for a batch that was read', { cause });
-  }
 }
 
 /** One partition of a record consumer. It handles batches in order, one at a time, and commits each when it is done. */
