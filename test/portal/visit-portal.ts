@@ -73,6 +73,7 @@ export async function openTabs(browser: Browser, options: TabOptions): Promise<T
       try {
         // What the page before it still says is not a fault of the next one. An empty page would cost a new process each time.
         await tab.page.goto(`${options.portal.origin}/sign-out`);
+        await tab.page.unrouteAll();
         await lookAt(tab.page, LOOKS[0]!);
         tab.faults.length = 0;
         return await work(tab);
