@@ -146,16 +146,7 @@ class Campaign {
         this.#start(seat);
       },
     };
-    const often = [
-      'requests',
-      'requests',
-      'requests again',
-      'node back',
-      'role given',
-      'fees rise',
-      'fees rise',
-      'funds back',
-    ];
+    const often = 'requests,requests,requests again,node back,role given,fees rise,fees rise,funds back'.split(',');
     const what = random.pick([...Object.keys(strikes), ...often]);
     this.#note(what);
     strikes[what]!();
