@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { PROJECTS, RECORD_KINDS } from '@playline/access-keys';
+import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { type AuditEntryRecord, auditEntryCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { Kafka, logLevel, type Message } from 'kafkajs';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
@@ -175,6 +176,34 @@ describe('a record of access that cannot be read', () => {
     await redis.client.flushdb();
     expect((await run(['keys', 'rebuild'])).code).toBe(0);
     expect(await listed()).toEqual(before);
+  });
+
+  it('leaves a key ended that the view alone knows to have ended, and keeps one that the view alone knows', async () => {
+    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+    const make = async (environment: string) => {
+      const of = ['--project', 'game', '--environment', environment, '--kind', 'secret'];
+      return JSON.parse((await run(['keys', 'create', ...of, '--json'])).results[0]!).keyId as string;
+    };
+    const ended = await make('production');
+    const view = await openRedisKeyStore({ url: redis.url });
+    onTestFinished(() => view.close());
+    const record = (await view.list('game')).find(({ keyId }) => keyId === ended)!;
+    // The record that cannot be read has ended it: the process that wrote it has told the view.
+    await view.replace({ ...record, revokedAt: Date.now() }, null);
+    // What compaction has taken from the log stands in the view alone.
+    const compacted = { ...record, keyId: 'of-the-view', hash: 'ab'.repeat(32), environmentId: 'game-development' };
+    await view.replace(null, { ...compacted, environment: 'development' });
+    for (const keyId of [compacted.keyId, ended]) {
+      const place = await spoil(TOPICS.accessKeys.name, keyId);
+      const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
+      expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: keyId, isKept: true }]);
+    }
+    await redis.client.flushdb();
+    expect((await run(['keys', 'rebuild'])).code).toBe(0);
+    const states = Object.fromEntries(
+      (await view.list('game')).map(({ keyId, revokedAt }) => [keyId, revokedAt === null]),
+    );
+    expect(states).toEqual({ [ended]: false, [compacted.keyId]: true });
   });
 
   it('needs its whole place said', async () => {
