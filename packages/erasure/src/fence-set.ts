@@ -29,7 +29,7 @@ const REFRESH_MS = 1_000;
  */
 const REST_REFRESH_MS = 2_000;
 /** A query that brings nothing for this long has lost its connection. It is ended, and the next one works. */
-const STALLED_MS = 3_000;
+const STALLED_MS = 2_000;
 /**
  * From time to time all fences are read again. If a table was restored from a backup, a new part may have the name of
  * an old one, and its fences would wrongly count as known. A hundred thousand fences take a third of a second.

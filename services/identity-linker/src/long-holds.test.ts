@@ -153,7 +153,7 @@ describe('facts whose erasure takes long', () => {
     const written = bench.log.records(LINKS).length;
     bench.people.loseEpoch();
     await bench.release(key);
-    await until('it was asked for', () => lines.join('').includes('are not looked after'));
+    await until('it was asked for', () => lines.join('').includes('cannot be checked'));
     const renewed = bench.log.records(PARKED).length;
     await until('it was written anew', () => bench.log.records(PARKED).length > renewed);
     await bench.hold(key);

@@ -127,7 +127,7 @@ export class RecordPartition implements PartitionWorker {
 
   async drain(budgetMs: number): Promise<void> {
     // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
-    const hasWork = this.#working !== null && (this.#intake === 'taking' || this.#intake === 'full');
+    const hasWork = this.#working !== null && ['taking', 'full', 'draining'].includes(this.#intake);
     if (this.#intake !== 'ended') this.#intake = 'draining';
     if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});
     this.end();
