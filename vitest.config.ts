@@ -7,7 +7,7 @@ export default defineConfig({
     // Twice what `until` waits: its words name what did not come.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than two cores: tests with real stores wait for about half of their time, for sessions, restarts and polls.
-    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? 3),
+    // Two cores: more workers are quicker where tests wait, and make real stores answer later.
+    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? 2),
   },
 });
