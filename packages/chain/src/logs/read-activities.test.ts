@@ -111,7 +111,7 @@ describe('a log of a token', () => {
     expect(traceId).toBe('cd'.repeat(16));
   });
 
-  it('never causes a fault, whatever it contains, and its activities pass the writer's checks', () => {
+  it('never causes a fault, whatever it contains, and its activities pass the checks of the writer', () => {
     const hex = fc
       .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
       .map((parts) => `0x${parts.join('')}`);
