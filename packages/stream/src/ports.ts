@@ -2,7 +2,7 @@ import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';
 
-/** A record to be published, as bytes: what they mean is the caller's business. */
+/** A record to be published, as bytes that are not interpreted here. */
 export interface OutgoingRecord {
   topic: string;
   /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
@@ -58,7 +58,7 @@ export interface StreamRecord {
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
 }
 
-/** The result of one record: a value, never an exception. */
+/** The result of one record: a value instead of an exception. */
 export type Outcome =
   | { kind: 'ok' }
   /** Left out on purpose, and counted under its reason. */
@@ -174,7 +174,10 @@ export interface SchemaRegistry {
 
 /** What a service hands to a block consumer. */
 export interface BlockSink {
-  /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */
+  /**
+   * Version of the transform, part of the intent and of every token. Raise it when the same record would give other
+   * rows.
+   */
   readonly transformVersion: number;
   /** Versions that `openBlock` can still build, for blocks that an older release named and did not finish. */
   readonly olderVersions?: readonly number[];
@@ -197,7 +200,8 @@ export interface Consumer {
    */
   ready(): boolean;
   /**
-   * Sentences that say why partitions stand or do not go on, by `topic/partition`: for whoever asks why it is not ready.
+   * Why partitions stand or make no progress, as sentences by `topic/partition`. Explains why the consumer is not
+   * ready.
    */
   hindrances(): ReadonlyMap<string, string>;
   /**
