@@ -34,7 +34,7 @@ export interface Cutoff {
  * cut-off counts.
  */
 export interface ErasureGuards {
-  /** Holds every key, instead of what this erasure held before. In effect when it resolves. */
+  /** Holds every key, and replaces what this erasure held before. In effect when it resolves. */
   place(hold: ErasureHold): Promise<void>;
   /**
    * Notes that the request is on the topic, so the hold does not expire any more.
