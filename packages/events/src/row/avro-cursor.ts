@@ -72,7 +72,7 @@ export class AvroCursor {
 
   #skipItems(types: readonly AvroType[]): void {
     for (let count = this.long(); count !== 0; count = this.long()) {
-      // A negative count is followed by the size of the block in bytes (Avro specification, "Arrays").
+      // A negative count is followed by the size of the block in bytes.
       if (count < 0) this.skipBytes(this.size());
       // Bounds the loop: a count of items without bytes could be in the billions. No known field is like that.
       else if (count > this.source.length) refuse();
