@@ -11,7 +11,7 @@ export interface AccessKeyRecord {
   last4: string;
   createdAt: number;
   revokedAt: number | null;
-  /** Name for people; '' when nobody named it. */
+  /** Name for people; '' without one. */
   name: string;
   /** Text of a publishable key, which is no secret; null for secret keys and for older ones. */
   text: string | null;

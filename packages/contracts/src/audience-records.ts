@@ -1,6 +1,6 @@
 import type { IdentityKind } from './enumerations.ts';
 
-/** Sixteen zero bytes: nobody. */
+/** Sixteen zero bytes: the key of no identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(16);
 
 /** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */

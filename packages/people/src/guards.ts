@@ -28,7 +28,7 @@ export interface Cutoff {
 
 /**
  * Keeps an erased person from coming back. A hold exists while the erasure runs: links newer than its cut-off wait. A
- * fence stays for ever: links and consents not later than its cut-off are refused.
+ * fence stays forever: links and consents not later than its cut-off are refused.
  *
  * Several erasures may hold one identity. Each releases its own hold only, and of those that are left the latest
  * cut-off counts.

@@ -75,13 +75,13 @@ export interface BlockName {
   /**
    * True when rows of the block may have reached the store before: sent by this owner or an earlier one, or before an
    * operator decided to read on in a log that was replaced. The store may then have some of the rows, or remember the
-   * token and have none. So whoever writes the block first reads which rows are stored (`storeOnce`). Absent: nobody
-   * has sent any.
+   * token and have none. So a writer of the block first reads which rows are stored (`storeOnce`). Absent when none
+   * were sent.
    */
   readonly triedBefore?: boolean;
   /**
-   * Time of the block's first record when the block was named. A topic that is made anew has the same offsets again,
-   * but not at the same time: with the time in the token, the store does not take new rows for those it has.
+   * Time of the block's first record when the block was named. A recreated topic has the same offsets at other times.
+   * With the time in the token, the store does not mistake new rows for stored ones.
    */
   readonly firstTimestampMs?: number;
   /**
@@ -133,7 +133,7 @@ export interface BlockOrigin {
 
 /** What a block adds to commits. */
 export interface BlockTrace {
-  /** What its rows depend on besides the records. Whoever builds the block again gets it back. */
+  /** What its rows depend on besides the records. It is passed in when the block is built again. */
   readonly basis: string;
   /** What the next block gets. */
   readonly carries: string;
@@ -163,9 +163,9 @@ export class UnregisteredSchemaFault extends Error {
 export interface SchemaRegistry {
   /**
    * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
-   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * was written by this one. Deployment registers the schemas of a release; a process only looks them up.
    * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
-   *   says. Either is asked again next time
+   * says. Either is asked again next time
    */
   idOf(subject: string, schema: string): Promise<number>;
   /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */

@@ -33,9 +33,9 @@ type Age = NodeJS.Timeout | 'due' | null;
  * One partition of a block consumer: records become blocks, blocks become rows once each.
  *
  * The order that makes it once: (1) the block's end is committed as an intent beside its start, (2) the block is
- * written under a token made of start and end, (3) its end is committed. Whoever takes over after (1) reads exactly the
- * same records, writes them under the same token, and the store drops one of the two. Nobody writes without (1), and
- * (1) is refused to everyone but the present owner.
+ * written under a token made of start and end, (3) its end is committed. An owner that takes over after (1) reads
+ * exactly the same records and writes them under the same token, and the store drops one of the two. A write needs (1),
+ * and (1) is refused to all but the present owner.
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
