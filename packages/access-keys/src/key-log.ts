@@ -8,7 +8,7 @@ export interface KeyLog extends KeyLogReader {
   append(records: readonly KeyRecord[]): Promise<void>;
 }
 
-/** The log for whoever changes nothing. */
+/** The log for readers. */
 export interface KeyLogReader {
   /** The present record of every key, in no order. @throws UnreadableRecord, or when the log cannot be read to its end */
   readAll(): Promise<KeyRecord[]>;
@@ -23,7 +23,7 @@ export interface KeyLogParts extends KeyLogReaderParts {
 }
 
 export interface KeyLogReaderParts {
-  /** Texts of registered schemas: records may be of another release. */
+  /** Gets registered schemas, because records may come from another release. */
   schemaOf: SchemaSource;
   /** The topic from its first record to its present end; of one partition in the order of the log. */
   read(): Promise<readonly LoggedBytes[]>;
@@ -43,7 +43,7 @@ export function createKeyLog({ schemaId, send, ...parts }: KeyLogParts): KeyLog 
   };
 }
 
-/** Reads the log in `access.keys.v1`; a schema is asked for once. */
+/** Reads the log in `access.keys.v1`. Gets each schema once. */
 export function createKeyLogReader({ schemaOf, read }: KeyLogReaderParts): KeyLogReader {
   const decode = createLogDecoder<KeyRecord>(accessKeyCodec, { schemaOf, topic: TOPICS.accessKeys.name });
   return {

@@ -17,16 +17,16 @@ export interface KeyRecord {
   readonly createdAt: number;
   /** Epoch milliseconds; null while the key lives. */
   readonly revokedAt: number | null;
-  /** What people call it; '' when nobody named it. */
+  /** Name for people; '' without one. */
   readonly name: string;
-  /** Of a publishable key, which is no secret; null for secret keys, and for those of releases that did not keep it. */
+  /** Text of a publishable key, which is no secret; null for secret keys and for keys of earlier releases. */
   readonly text: string | null;
-  /** Who made or ended it, and with what request; '' when it was not said. */
+  /** Who made or ended it, and with which request; '' when unknown. */
   readonly changedBy: string;
   readonly requestId: string;
-  /** Of a publishable key: origins whose pages may use it (`parseOrigins`); none: any. */
+  /** For a publishable key: origins whose pages may use it (`parseOrigins`). Empty means any. */
   readonly origins: readonly string[];
-  /** Epoch milliseconds; 0 while it is as it was made. */
+  /** Epoch milliseconds; 0 when it was never changed. */
   readonly changedAt: number;
 }
 
@@ -43,7 +43,7 @@ export interface KeyStore {
    */
   replace(ended: KeyRecord | null, added: KeyRecord | null): Promise<boolean>;
   /**
-   * Puts a changed record in the place of the one with its hash.
+   * Replaces the record with the same hash.
    * @returns false, and changes nothing, unless that is the environment's live key of its kind
    */
   amend(changed: KeyRecord): Promise<boolean>;
@@ -60,14 +60,14 @@ export interface KeyListPlace {
   readonly version: number;
 }
 
-/** What became of live keys up to a place. */
+/** Changes of live keys up to a place. */
 export interface KeyChanges {
   readonly place: KeyListPlace;
-  /** In order. Null when the list must be read as a whole: it is another list, or too many changes were missed. */
+  /** In order. Null when the whole list must be read: it is another list, or too many changes were missed. */
   readonly changes: readonly { readonly hash: string; readonly isLive: boolean }[] | null;
 }
 
-/** A key store that is only a view of the log: it can be made anew from it. */
+/** A key store that is a view of the log, and can be rebuilt from it. */
 export interface KeyView extends KeyStore {
   /**
    * False when the view never had the keys, has lost them, or was restarted since it last had all of them, which may
@@ -80,17 +80,17 @@ export interface KeyView extends KeyStore {
   /** Hashes of all records. */
   hashes(): Promise<string[]>;
   /**
-   * What became of live keys since a place; null asks from nowhere on.
+   * Changes of live keys since a place; null when the caller has none.
    * @throws IncompleteViewFault as `find`
    */
   changesSince(place: KeyListPlace | null): Promise<KeyChanges>;
   /** A page of the hashes of live keys. What changes meanwhile may be missing. @param cursor null begins @returns null at the end */
   scanLive(cursor: string | null): Promise<{ readonly cursor: string | null; readonly hashes: readonly string[] }>;
   /**
-   * Brings in the records of the log, removes the strangers, and marks the view as complete. A key that has ended in
-   * the view stays ended: that change may be younger than what was read of the log.
+   * Applies the records of the log, removes unknown ones (`strangers`), and marks the view as complete. A key that has
+   * ended in the view stays ended: that change may be younger than what was read of the log.
    * @param run the run of the store before the log was read
-   * @throws Error when that run is over: what was brought in may be lost again
+   * @throws Error when that run is over: what was applied may be lost again
    */
   restore(records: readonly KeyRecord[], strangers: readonly string[], run: string): Promise<void>;
   /**

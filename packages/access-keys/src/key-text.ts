@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 export type KeyKind = 'publishable' | 'secret';
 export type KeyEnvironment = 'production' | 'development';
 
-/** What can be read off a key's text alone. */
+/** What the text of a key says without a look-up. */
 export interface KeyText {
   readonly kind: KeyKind;
   readonly environment: KeyEnvironment;
@@ -16,7 +16,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 30;
 /** 62^6 > 2^32: room for any CRC32. */
 const CHECKSUM_CHARACTERS = 6;
-/** The largest multiple of 62 below 256: bytes from here on are thrown away, else some characters were likelier. */
+/** The largest multiple of 62 below 256. Bytes from here on are dropped, or some characters would be more likely. */
 const UNBIASED_BELOW = 248;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
@@ -62,7 +62,7 @@ export function endsOfKey(key: string): { readonly first4: string; readonly last
   return { first4: random.slice(0, 4), last4: random.slice(-4) };
 }
 
-/** What is stored of a key, hexadecimal. SHA-256 is enough for 178 random bits; a slow hash protects passwords. */
+/** Stored hash of a key, hexadecimal. SHA-256 is enough for 178 random bits; only passwords need a slow hash. */
 export function hashKey(key: string): string {
   return hash('sha256', key, 'hex');
 }
@@ -81,7 +81,7 @@ function formsOf(prefix: string): Map<string, KeyText> {
   return made;
 }
 
-/** Whether what stands behind the dash has the right length and characters, the last of them the checksum. */
+/** Whether the part after the dash has the right length, characters and checksum. */
 function hasChecksum(key: string): boolean {
   if (!BODY.test(key.slice(key.indexOf('-') + 1))) return false;
   const checksumAt = key.length - CHECKSUM_CHARACTERS;

@@ -56,7 +56,7 @@ async function readWhole(view: Pick<KeyView, 'scanLive'>): Promise<Set<string>> 
   return live;
 }
 
-/** Half as long as hexadecimal, and nothing of the text that it was cut from. */
+/** Takes half the memory of hexadecimal, and keeps no reference to the larger text that it was sliced from. */
 function pack(hash: string): string {
   return Buffer.from(hash, 'hex').toString('latin1');
 }

@@ -9,7 +9,7 @@ export interface KeyContext {
   store: KeyStore;
   /** ACCESS_KEY_PREFIX, such as `svcapik`. */
   prefix: string;
-  /** Who asks for the change; the records say nobody when it is absent. */
+  /** Author of the change; empty in the records when absent. */
   author?: Author;
 }
 
@@ -18,15 +18,15 @@ export interface NewKey {
   environmentId: string;
   environment: KeyEnvironment;
   kind: KeyKind;
-  /** What people call it; a refreshed key keeps the name of the one before when it is absent. */
+  /** Name for people. When absent, a refreshed key keeps the previous name. */
   name?: string | undefined;
-  /** Of a publishable key, as `parseOrigins` gives them; a refreshed key keeps those of the one before. */
+  /** Origins of a publishable key, from `parseOrigins`. When absent, a refreshed key keeps the previous ones. */
   origins?: readonly string[];
 }
 
 export interface CreatedKey {
   record: KeyRecord;
-  /** The key's text. It cannot be had a second time. */
+  /** The key's text. It cannot be read again. */
   key: string;
 }
 
@@ -66,8 +66,9 @@ export async function revokeKey(
 }
 
 /**
- * Says whose pages may use the publishable key of an environment. Every process knows within a second.
- * @param wanted.origins as people write them; none: any
+ * Sets the origins whose pages may use the publishable key of an environment. In effect in every process within a
+ * second.
+ * @param wanted.origins as people write them; empty means any
  * @throws PublicError VALIDATION_ERROR for what is no origin; else as `refreshKey`
  */
 export async function setKeyOrigins(
@@ -110,7 +111,7 @@ function makeKey({ prefix, author = NOBODY }: Omit<KeyContext, 'store'>, wanted:
     createdAt: Date.now(),
     revokedAt: null,
     name: wanted.name ?? '',
-    // Clients carry it: it is no secret, and whoever builds a client needs it again.
+    // A publishable key is no secret, and developers need to see it again.
     text: wanted.kind === 'publishable' ? key : null,
     ...author,
     ...{ origins: wanted.origins ?? [], changedAt: 0 },

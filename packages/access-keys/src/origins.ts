@@ -1,13 +1,13 @@
 import { invalidField } from '@playline/errors';
 
-/** More sites than a game has; the list is compared with each request of a page. */
+/** More sites than a game has. Bounded, because each request of a page is compared with the list. */
 export const ORIGINS_MAX = 50;
 const ORIGIN_CHARACTERS_MAX = 255;
 
 /**
- * Origins as browsers say them in `Origin`: scheme, host and port in small letters, without the scheme's own port. What is
- * named twice is there once.
- * @throws PublicError VALIDATION_ERROR for what is no origin of http or https, and for too many
+ * Normalises origins to the form of the header `Origin`: scheme, host and port in lower case, without a default port.
+ * Removes duplicates.
+ * @throws PublicError VALIDATION_ERROR for a text that is no http or https origin, and for too many
  */
 export function parseOrigins(texts: readonly string[]): string[] {
   const origins = [...new Set(texts.map(parseOrigin))];

@@ -22,7 +22,7 @@ export function rebuildKeys(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
   return view.exclusive(() => rebuildInTurn(view, log));
 }
 
-/** `rebuildKeys` for whoever has the turn already. */
+/** `rebuildKeys` for a caller that has the turn already. */
 export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebuild> {
   const { run } = await view.standing();
   // Read before the log. Every change is written to the log first, so a key that is seen here and missing there never
@@ -44,14 +44,14 @@ export async function rebuildInTurn(view: KeyView, log: KeyLog): Promise<KeyRebu
 }
 
 /**
- * Brings into a view that is not complete what the log has and it may have lost: after each start of the store, by
- * itself. Only what is certain is done, because nobody looks on: nothing is taken out of the view and nothing is written
- * to the log; of second live keys only the one that a rebuild would keep comes in.
+ * Restores what an incomplete view may have lost from the log. Runs after each start of the store, without an operator,
+ * so it does only what is certain: it removes nothing from the view and writes nothing to the log, and of several live
+ * keys of an environment and kind it applies only the one that a rebuild would keep.
  *
- * The whole log is read: it is compacted, so there is one record a key, and a place to go on from would save nothing.
- * @returns the number of keys brought in; null when another process was first, and when neither log nor view has ever
- *   had a key, which says nothing about keys that callers have. An empty log beside a view that was complete brings
- *   nothing in and leaves the view in use
+ * Reads the whole log. It is compacted to one record per key, so starting from a place would save nothing.
+ * @returns the number of keys applied; null when another process was first, and when neither log nor view ever had a
+ * key, which says nothing about keys of callers. With an empty log and a view that was complete, nothing is applied and
+ * the view stays in use
  */
 export function catchUpKeys(view: KeyView, log: KeyLogReader): Promise<number | null> {
   return view.exclusive(async () => {

@@ -4,7 +4,7 @@ import type { RecordSettling } from './records/pass-over.ts';
 import type { Author } from './records/record-store.ts';
 import { IncompleteViewFault } from './records/view-faults.ts';
 
-/** So many are looked up at once when all keys must be searched. */
+/** Concurrent look-ups when all keys must be searched. */
 const FOUND_AT_ONCE = 500;
 
 /**
@@ -30,7 +30,7 @@ export function settlingOfKeys({
   };
 }
 
-/** Compaction may have removed what the log had of it. Then only the view knows. */
+/** Finds a key in the view only, because compaction may have removed it from the log. */
 async function findById(view: Pick<KeyView, 'find' | 'hashes'>, id: string): Promise<KeyRecord | null> {
   const hashes = await view.hashes();
   for (let at = 0; at < hashes.length; at += FOUND_AT_ONCE) {

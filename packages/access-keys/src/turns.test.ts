@@ -4,7 +4,7 @@ import { createTurns } from './turns.ts';
 
 const limits = { atOnce: 2, waitingMax: 3, full: 'Come later.', retryAfterS: 4 };
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function createWork() {
   const begun: number[] = [];
   const ends = new Map<number, () => void>();
@@ -23,7 +23,7 @@ function createWork() {
   return { begun, ends, most, run };
 }
 
-/** What was told to end hands its place on behind the promises of it. */
+/** Waits until the promises of ended work have passed on its place. */
 const settled = () => new Promise<void>((done) => setImmediate(done));
 
 describe('turns', () => {

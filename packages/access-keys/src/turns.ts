@@ -1,19 +1,19 @@
 import { PublicError } from '@playline/errors';
 
-/** How much work goes on at once in this process. */
+/** Limits of concurrent work in this process. */
 export interface TurnLimits {
   readonly atOnce: number;
-  /** Others that may wait for their turn. */
+  /** Most callers that wait for their turn. */
   readonly waitingMax: number;
-  /** What whoever comes then is told. */
+  /** Message for callers beyond that. */
   readonly full: string;
-  /** And when to come again, in seconds. */
+  /** Seconds after which they may retry. */
   readonly retryAfterS: number;
 }
 
 /**
- * Builds what runs a few pieces of work at a time, the others in their order.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR from each call behind as many as may wait: its work has not begun
+ * Creates a function that runs a few pieces of work at a time; others wait in order.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR from a call when too many wait; its work has not begun
  */
 export function createTurns({ atOnce, waitingMax, full, retryAfterS }: TurnLimits) {
   const waiting: (() => void)[] = [];
@@ -22,7 +22,7 @@ export function createTurns({ atOnce, waitingMax, full, retryAfterS }: TurnLimit
     if (running >= atOnce) {
       if (waiting.length >= waitingMax)
         throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: full, retryAfterS });
-      // The place is handed on, so that nobody who comes later takes it.
+      // The place is passed on directly, so that no later caller can take it.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running++;
     try {

@@ -57,7 +57,7 @@ describe('createKeyVerifier', () => {
     expect(world.lookUps).toBe(2);
   });
 
-  it('makes one look-up when many requests bring one key at once', async () => {
+  it('makes one look-up for many concurrent requests with the same key', async () => {
     const { verify, key, record, world } = await setUp();
     const answers = await Promise.all(Array.from({ length: 200 }, () => verify(key)));
     expect(answers.every((answer) => answer?.keyId === record.keyId)).toBe(true);
@@ -106,7 +106,7 @@ describe('createKeyVerifier', () => {
     expect(await verify(key)).toBeNull();
   });
 
-  it('keeps good keys although invented ones flood in', async () => {
+  it('keeps valid keys in the cache during a flood of invented ones', async () => {
     const { key, record, memory, world } = await setUp();
     let lookUps = 0;
     const find: KeyStore['find'] = (hash) => {
@@ -124,7 +124,7 @@ describe('createKeyVerifier', () => {
 
 const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'production' });
 
-/** A verifier with a list of live keys, whose store counts what it is asked. */
+/** A verifier with a list of live keys, and a store that counts look-ups. */
 async function setUpListed() {
   const { memory, world, ...created } = await setUp();
   let questions = 0;
@@ -166,7 +166,7 @@ describe('a verifier with a list of live keys', () => {
     expect(await verify(successor.key)).toEqual(successor.record);
   });
 
-  it('looks up no key that has ended, once the list has heard of it', async () => {
+  it('does not look up an ended key once the list knows of its end', async () => {
     const { verify, key, memory, live, world } = await setUpListed();
     await refreshKey({ store: memory, prefix }, wanted);
     await live.refresh();

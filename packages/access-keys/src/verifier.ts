@@ -5,54 +5,60 @@ import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 import type { LiveKeys } from './live-keys.ts';
 
 export interface KeyVerifierOptions {
-  /** `live`: which keys there are at all; without it every key is looked up. */
+  /** `live`: the list of live keys. Without it every unknown key is looked up. */
   store: Pick<KeyStore, 'find'> & { readonly live?: LiveKeys };
   /** ACCESS_KEY_PREFIX, such as `svcapik`. */
   prefix: string;
-  /** Only keys of this kind are good here. */
+  /** Only keys of this kind are valid here. */
   kind: KeyKind;
-  /** Monotonic clock in milliseconds; tests give their own. The wall clock set back would keep an ended key good. */
+  /**
+   * Monotonic clock in milliseconds, replaced in tests. If the wall clock were set back, an ended key would stay valid.
+   */
   now?: () => number;
-  /** Good keys remembered at most. */
+  /** Most valid keys in the cache. */
   entriesMax?: number;
   /** How long a look-up may take before the store counts as unreachable. */
   lookUpMaxMs?: number;
 }
 
 /**
- * Tells whether a key text is good now. The answer comes without a promise when it is cached, which is nearly always.
+ * Whether a key text is valid now. Answers without a promise when it is cached, as almost always.
  * @returns the record, or null for a key that is malformed, unknown, ended or of the other kind
  * @throws KeyStoreFault (or rejects with it) when the store cannot answer and nothing usable is cached
  */
 export type KeyVerifier = (key: string) => KeyRecord | null | Promise<KeyRecord | null>;
 
-/** The key store cannot answer and no cached answer may stand in for it: a fault of ours, never of the caller's key. */
+/**
+ * The key store cannot answer, and no cached answer can replace it. This is our fault, not that of the caller's key.
+ */
 export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** From this age on an answer is looked up again without making anybody wait. */
+/** From this age on an answer is refreshed in the background. */
 const REFRESH_AFTER_MS = 250;
-/** Older answers wait for the look-up. With the look-up's bound the old key ends in 750 ms. */
+/** Requests with an older answer wait for the look-up. With its time limit, an ended key is refused within 750 ms. */
 const TRUST_MAX_MS = 500;
-/** After a failed look-up cached answers stand this long: 500 + 250 + 200 ms keeps one slow look-up within the second. */
+/**
+ * After a failed look-up cached answers are used for so long. 500 + 250 + 200 ms keep one slow look-up within a second.
+ */
 const OUTAGE_PAUSE_MS = 200;
-/** While the store is unreachable a cached key stays good this long: an outage of it must not stop ingest. */
+/** While the store is unreachable a cached key stays valid for so long: an outage must not stop ingest. */
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 /** See TRUST_MAX_MS; a healthy look-up takes a millisecond. */
 const LOOK_UP_MAX_MS = 250;
-/** Twenty look-ups a second at most for keys that the list of live ones lacks. */
+/** At most twenty look-ups a second of keys that are not in the list of live keys. */
 const SPARE_EVERY_MS = 50;
-/** A gateway serves far fewer environments than this; it only bounds memory (about 500 bytes each). */
+/** Bounds memory (about 500 bytes each). A gateway serves far fewer environments. */
 const ENTRIES_MAX = 10_000;
 
 interface Answer {
   readonly record: KeyRecord;
-  /** When the look-up that confirmed it began: what changed since then is not known. */
+  /** When the look-up that confirmed it began. Later changes are unknown. */
   readonly confirmedAt: number;
 }
 
-/** Builds a verifier with its own cache; one for each kind of key and process. */
+/** Creates a verifier with its own cache. A process needs one per kind of key. */
 export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
   const { prefix, kind, now = () => performance.now() } = options;
   const answers = new AnswerCache(options, now);
@@ -71,7 +77,7 @@ export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
         answers.lookUp(key).catch(() => {});
         return answer.record;
       }
-      // Within an outage only one request in 200 ms waits for the bound; the others are answered from the cache.
+      // During an outage only one request per 200 ms waits for a look-up; the others get the cached answer.
       if (answers.isOutage() && age <= OUTAGE_TRUST_MAX_MS) return answer.record;
       return answers.lookUp(key).catch((fault: unknown) => outlastOutage(answer, fault));
     }
@@ -80,9 +86,9 @@ export function createKeyVerifier(options: KeyVerifierOptions): KeyVerifier {
   };
 }
 
-/** What look-ups have told, and the look-ups under way. */
+/** Cached answers, and look-ups in flight. */
 class AnswerCache {
-  // By key text, so that the common case hashes nothing. The text is in the request anyway; it is never written out.
+  // By key text, so that the common case needs no hash. The text is in the request anyway, and is never logged.
   readonly #good: LRUCache<string, Answer>;
   readonly #lookUps = new Map<string, Promise<KeyRecord | null>>();
   readonly #options: KeyVerifierOptions;
@@ -109,18 +115,19 @@ class AnswerCache {
   }
 
   /**
-   * Looks up a key that was not good the last time. One that nobody made costs the store nothing: the list of live keys
-   * is asked, once for all who wait. So guesses, which cost their caller nothing either, starve nobody.
+   * Looks up a key that is not cached as valid. It first refreshes the list of live keys, once for all concurrent
+   * callers, so a key that does not exist costs the store nothing. Guesses are cheap to make, and must not slow others
+   * down.
    */
   async lookUpNew(key: string): Promise<KeyRecord | null> {
     const { live } = this.#options.store;
     if (live === undefined) return this.lookUp(key);
     const hash = hashKey(key);
     if (live.has(hash)) return this.lookUp(key);
-    // No sign that records cannot be had: guesses would otherwise keep good keys from being looked at again.
+    // A fault of the list does not count as an outage: otherwise guesses could keep valid keys from being refreshed.
     const fault = await this.#refreshFault(live);
     if (live.has(hash)) return this.lookUp(key);
-    // The list may lack a key, when a release made it that kept none: seen unless the spare look-ups are all taken.
+    // The list may lack a key that was made by a release without lists. A limited number of look-ups finds it.
     if (this.#now() - this.#spareAt < SPARE_EVERY_MS) {
       if (fault === null) return null;
       throw fault;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Where an activity is on its chain. */
+/** Place of an activity on its chain. */
 export interface ActivityPlace {
   /** Name of the chain. */
   readonly chain: string;
@@ -11,12 +11,12 @@ export interface ActivityPlace {
   readonly item: number;
 }
 
-/** Namespace of the ids. Drawn once, and must never change: every id that was ever given depends on it. */
+/** Namespace of the ids. A random value that must never change: all existing ids depend on it. */
 const NAMESPACE = Buffer.from('6f2a1c9e3b7d5e48a0c4d97be1530f86', 'hex');
 
 /**
- * The id of what happened at a place of a chain: whoever finds it there, whenever, gives it the same one (UUID version 5 of
- * RFC 9562).
+ * The id of the activity at a place of a chain. It depends only on the place, so every indexer gives the same id (UUID
+ * version 5 of RFC 9562).
  * @returns 16 bytes
  */
 export function activityIdOf({ chain, transactionHash, logIndex, item }: ActivityPlace): Buffer {

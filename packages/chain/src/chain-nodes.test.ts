@@ -10,7 +10,7 @@ const mistakesOf = (text: string) => {
   return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n');
 };
 
-/** Values as they may be given, of all members that have another value where they are absent. */
+/** Valid values of all members that have a default. */
 const GIVEN = fc.record(
   {
     finality: fc.oneof(fc.constant('finalized' as const), fc.integer({ min: 1, max: 1_000_000 })),
@@ -31,7 +31,7 @@ const GIVEN = fc.record(
 );
 
 describe('the setting of chains', () => {
-  it('has what nodes say is final, caps and waits, unless it says otherwise', () => {
+  it('has defaults for finality, limits and waits', () => {
     expect(parse([chain])).toEqual([
       {
         ...{ ...chain, chainId: 31_337, finality: 'finalized', pollMs: 1_000 },
@@ -45,7 +45,7 @@ describe('the setting of chains', () => {
     expect(parse([])).toEqual([]);
   });
 
-  it('takes each member as it is given, and leaves the others as they are without it', () => {
+  it('takes each given member, and defaults for the others', () => {
     const [usual] = parse([chain]);
     const property = fc.property(GIVEN, (given) => {
       expect(parse([{ ...chain, ...given }])).toEqual([{ ...usual, ...given }]);
@@ -89,7 +89,7 @@ describe('the setting of chains', () => {
     expect(mistakesOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected each id once');
   });
 
-  it('has in the README every member, and none that it does not have', () => {
+  it('is described in the README with exactly its members', () => {
     const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
     const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
     const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);

@@ -2,34 +2,34 @@ import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 import { isAddressText, isChainName } from './texts.ts';
 
-/** The chains of Ethereum: the only ones whose logs and transactions are known here. */
+/** Only chains of the namespace `eip155` are supported, those with the Ethereum virtual machine. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
-/** More than a month of blocks of any chain: a larger depth is a mistake. */
+/** A larger depth is a mistake: it would be more than a month of blocks of most chains. */
 const DEPTH_MAX = 1_000_000;
-/** As often as most chains make blocks. */
+/** Most chains make a block about once a second or more rarely. */
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
-/** Ten blocks of the slowest of the chains that people use: so many are never missed in a row while a chain works. */
+/** Ten blocks of the slowest common chain. A working chain never misses so many in a row. */
 const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
 const GWEI = 1_000_000_000;
 
-/** A chain and its nodes, as whoever talks to them is told. */
+/** A chain and its nodes: the settings of every process that talks to nodes. */
 export interface NodesOfChain {
   readonly name: string;
-  /** `eip155:` and the number that its nodes give. */
+  /** `eip155:` and `chainId`. */
   readonly id: string;
-  /** That number. */
+  /** The number that nodes return for `eth_chainId`. */
   readonly chainId: number;
-  /** Addresses of nodes by JSON-RPC over HTTP, the preferred one first. They may hold secrets anywhere. */
+  /** URLs of nodes with JSON-RPC over HTTP, the preferred one first. Any part of them may be a secret. */
   readonly urls: readonly string[];
-  /** What is final: as the nodes say, or so many blocks behind the latest. */
+  /** Which block is final: the one that the nodes report, or the one so many blocks behind the latest. */
   readonly finality: 'finalized' | number;
-  /** How often its end is looked at, where there is something to look for. */
+  /** Interval in milliseconds between two looks at the end of the chain. */
   readonly pollMs: number;
 }
 
-/** What an indexer reads besides. */
+/** The further settings of an indexer. */
 export interface IndexedChain extends NodesOfChain {
   /** The first block that is indexed. */
   readonly start: number;
@@ -37,27 +37,27 @@ export interface IndexedChain extends NodesOfChain {
   readonly nativeSymbol: string;
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
-  /** Whether its blocks say what logs they have. */
+  /** Whether its blocks have a bloom filter of their logs. */
   readonly hasBlooms: boolean;
-  /** Seconds without a new block after which it is told to stand still; 0: never, it makes blocks only for transactions. */
+  /** Seconds without a new block until the chain is reported as stalled. 0: never, for chains without empty blocks. */
   readonly stillAfterS: number;
 }
 
-/** What a minter reads besides: what may be spent on a transaction, and when one is looked after. */
+/** The further settings of a minter: limits of a transaction, and when it is sent again or its fees are raised. */
 export interface MintableChain extends NodesOfChain {
   readonly gasMax: number;
   readonly feeMaxWei: bigint;
   readonly priorityFeeMaxWei: bigint;
   readonly stuckAfterS: number;
   readonly resendEveryS: number;
-  /** Transactions that stand in no block. */
+  /** Most transactions of a signer that are in no block. */
   readonly openNoncesMax: number;
-  /** Transactions that are not final, in blocks or not. */
+  /** Most transactions of a signer that are not final, in a block or not. */
   readonly unfinalNoncesMax: number;
   readonly assetsMax: number;
 }
 
-/** One chain of the setting `CHAIN_NODES`, with whatever anybody reads of it. */
+/** One chain of the setting `CHAIN_NODES`, with all its members. */
 export interface ChainOfSettings extends IndexedChain, MintableChain {}
 
 const address = () =>
@@ -139,8 +139,8 @@ const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transfor
 const isEachOnce = (values: readonly string[]) => new Set(values).size === values.length;
 
 /**
- * The setting `CHAIN_NODES`: JSON, a list of chains, of which only `name`, `id` and `urls` are needed. Everybody who is told
- * it reads the same text, and judges all of it. No mistake quotes an address.
+ * The setting `CHAIN_NODES`: a JSON list of chains. Only `name`, `id` and `urls` are required. Every process reads the
+ * same text and validates all of it. Error messages never contain a URL.
  */
 export const chainNodes = () =>
   z

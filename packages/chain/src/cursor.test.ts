@@ -41,7 +41,7 @@ describe('a cursor', () => {
     );
   });
 
-  it('is refused for any other question: another chain, another filter', () => {
+  it('is refused for any other query: another chain, another filter', () => {
     fc.assert(
       fc.property(places, scopes, scopes, (any, of, other) => {
         fc.pre(JSON.stringify(of) !== JSON.stringify(other));
@@ -75,14 +75,14 @@ describe('a cursor', () => {
     );
   });
 
-  it('has one spelling: the bits that its last character leaves over are no others', () => {
+  it('has only one spelling: the unused bits of its last character must be zero', () => {
     const good = cursors.encode(place, scope);
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
     expect(spellings).toEqual([good.at(-1)]);
   });
 
-  it('is good under the keys before the present one, and under no other', () => {
+  it('is valid under earlier keys that are still listed, and under no other', () => {
     const former = createCursors({ keys: [keyOf(1)] });
     const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
     expect(present.decode(former.encode(place, scope), scope)).toEqual({ ok: true, place });

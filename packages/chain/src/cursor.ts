@@ -5,26 +5,26 @@ import { fromUuidText, toUuidText } from './texts.ts';
 
 /** A secret that cursors are signed with. */
 export interface CursorKey {
-  /** Part of every cursor that was signed with it: 0 to 255, and never reused for another secret. */
+  /** 0 to 255, never reused for another secret. Every cursor contains the id of its key. */
   readonly id: number;
   /** At least 32 bytes. */
   readonly secret: Buffer;
 }
 
-/** The question that a cursor belongs to: it can only continue that one. */
+/** The query that a cursor belongs to. It is valid for no other. */
 export interface CursorScope {
   /** Name of the chain. */
   readonly chain: string;
   readonly filters: ActivityFilters;
 }
 
-/** Where to read on, and which way. */
+/** Where to continue, and in which direction. */
 export interface CursorPlace {
   readonly gap: Gap;
   readonly direction: Direction;
 }
 
-/** A cursor that was read, or the reason why it is not ours, or not for this question. */
+/** The decoded cursor, or why it is refused. */
 export type ReadCursor =
   | { readonly ok: true; readonly place: CursorPlace }
   | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
@@ -32,7 +32,7 @@ export type ReadCursor =
 export interface Cursors {
   /** A text that is safe in a URL. */
   encode(place: CursorPlace, scope: CursorScope): string;
-  /** Never throws: the text is whatever a client sent. */
+  /** Never throws, whatever text a client sent. */
   decode(text: string, scope: CursorScope): ReadCursor;
 }
 
@@ -43,14 +43,14 @@ const MAC_BYTES = 16;
 /** Version, key id, flags, microseconds, id, scope. */
 const AT = { keyId: 1, flags: 2, updatedAt: 3, id: 11, scope: 27, mac: 43 } as const;
 const CURSOR_BYTES = AT.mac + MAC_BYTES;
-/** Flags: which way is read on, and on which side of the position the gap is. */
+/** Flags: the direction, and the side of the position on which the gap is. */
 const PREVIOUS = 1;
 const AFTER = 2;
 
 /**
  * Creates the functions that write and read cursors. The first key signs, and all are accepted. To change the key, put
- * a new one in front, and remove the old one when nobody has its cursors any more. Removing a key sends readers with
- * its cursors back to the beginning.
+ * a new one first, and remove the old one when its cursors are no longer used. Readers with a cursor of a removed key
+ * have to start from the beginning.
  * @throws RangeError for keys that cannot be used; its message contains no secret
  */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
@@ -115,7 +115,7 @@ function sign(bytes: Buffer, key: KeyObject): Buffer {
   return createHmac('sha256', key).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
 }
 
-/** Cached: for a page one cursor is read and two are written, all with the same scope. */
+/** Cache: a page decodes one cursor and encodes two, all with the same scope. */
 const hashes = new WeakMap<CursorScope, Buffer>();
 
 function hashScope(scope: CursorScope): Buffer {
@@ -126,7 +126,7 @@ function hashScope(scope: CursorScope): Buffer {
   return made;
 }
 
-/** JSON of a list keeps its members apart, and tells null from any text. */
+/** JSON, because it separates the members and tells null from any text. */
 function makeHash({ chain, filters }: CursorScope): Buffer {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const text = JSON.stringify([chain, fromIndexedAt, toIndexedAt, contractAddress, type]);

@@ -19,7 +19,7 @@ import { toShownActivity } from './wire.ts';
 
 const TABLES = new URL('../../../infra/clickhouse/tables/', import.meta.url);
 const CHAIN = 'old';
-/** With so many bytes of a body that goes on the engine has begun to insert; it tells no more of it than since when. */
+/** After so many bytes of a body ClickHouse has begun the insert. It reports only since when. */
 const LONG_BYTES = 1_200_000;
 const BEGUN =
   "SELECT count() FROM system.processes WHERE current_database = currentDatabase() AND query LIKE 'INSERT%' AND elapsed > 1";
@@ -33,7 +33,7 @@ const lineOf = ({ id, updatedAt, chain, contractAddress, type, indexedAt }: Acti
   JSON.stringify({ id, updated_at: updatedAt, chain, contract: contractAddress.slice(2), type, indexed_at: indexedAt });
 const DAY_US = 86_400_000_000;
 
-/** The tables of the release that had no feeds. */
+/** The tables of the release before there were feeds. */
 function copyFormerTables(): string {
   const folder = mkdtempSync(join(tmpdir(), 'former-tables-'));
   for (const name of readdirSync(TABLES).filter((each) => each < '0038'))
@@ -41,7 +41,7 @@ function copyFormerTables(): string {
   return folder;
 }
 
-/** Versions of some activities over two years, some of them several, in the order of the log. */
+/** Versions of activities over two years, several of some of them, in the order of the log. */
 function makeVersions(): ActivityRow[] {
   const made = fc.sample(
     fc.uniqueArray(arbitraryActivity, { minLength: 40, maxLength: 40, selector: ({ id }) => id }),
@@ -63,7 +63,7 @@ function makeVersions(): ActivityRow[] {
 
 type Stores = ReturnType<typeof openStores>;
 
-/** A database with the tables of the former release, and what the present one does with it. */
+/** A database with the tables of the former release, and the steps of this release's deployment. */
 function openStores() {
   const { url, user, password } = testStores().clickhouse;
   const target = { url, user, password, database: `playline_test_${randomBytes(6).toString('hex')}` };
@@ -77,7 +77,7 @@ function openStores() {
   };
   return {
     ...{ writer, reader, ask },
-    /** An insert as the former writer makes it, that has begun with this line, many times, and ends when it is told. */
+    /** An insert of the former writer. It begins with many copies of this line and ends when the test says so. */
     beginInsert: (line: string) => {
       let end = (_last: string) => {};
       const body = new ReadableStream({
@@ -102,7 +102,7 @@ function openStores() {
   };
 }
 
-/** As the writer of the former release stores a block. */
+/** Stores a block as the former release did. */
 async function putAsBefore({ writer, ask }: Stores, rows: readonly ActivityRow[]): Promise<void> {
   await writer.insert({ table: 'activities', rows, token: randomUUID(), signal: new AbortController().signal });
   const columns = 'chain, indexed_at, id, updated_at, contract, type';
@@ -162,7 +162,7 @@ it('what stood before there were feeds is served from them exactly as before, an
     await stores.applyFormer();
     const versions = makeVersions();
     await putAsBefore(stores, versions);
-    // Written twice, as after a crash: copies stand in both tables until a merge.
+    // Written twice, as after a crash: both tables have copies until a merge.
     await putAsBefore(stores, versions.slice(30, 60));
     await stores.applyAll();
     await expectServed(stores, versions);

@@ -1,7 +1,7 @@
 import type { ActivityConstants } from './rows.ts';
 import type { ActivityFilters } from './store.ts';
 
-/** Everything. */
+/** Filters that every activity passes. */
 export const NO_FILTERS: ActivityFilters = {
   fromIndexedAt: null,
   toIndexedAt: null,
@@ -9,7 +9,7 @@ export const NO_FILTERS: ActivityFilters = {
   type: null,
 };
 
-/** Whether a reader with these filters wants to see an activity. */
+/** Whether an activity passes these filters. */
 export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   return (

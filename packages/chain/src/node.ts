@@ -1,57 +1,57 @@
-/** A block as far as an indexer needs it. Hashes are `0x` and 64 lower-case hexadecimal digits. */
+/** The parts of a block that an indexer needs. Hashes are `0x` and 64 lower-case hexadecimal digits. */
 export interface ChainBlock {
   readonly number: number;
   readonly hash: string;
   readonly parentHash: string;
-  /** Epoch seconds, by whoever made the block. */
+  /** Epoch seconds, set by the producer of the block. */
   readonly timestampS: number;
-  /** 256 bytes: tells what of its logs nobody may have left out. */
+  /** 256 bytes: bloom filter of its logs, to check that none is missing. */
   readonly logsBloom: Buffer;
 }
 
-/** What a contract has said in a transaction. Texts are lower-case hexadecimal with `0x`. */
+/** A log that a contract emitted. Texts are lower-case hexadecimal with `0x`. */
 export interface ChainLog {
   readonly blockNumber: number;
   readonly blockHash: string;
   readonly transactionHash: string;
   readonly transactionIndex: number;
-  /** Of its block, from 0. */
+  /** Index within its block, from 0. */
   readonly logIndex: number;
   readonly address: string;
-  /** Zero to four of 32 bytes. */
+  /** Zero to four topics of 32 bytes. */
   readonly topics: readonly string[];
   readonly data: string;
 }
 
-/** A call of a contract that changes nothing. */
+/** A read-only call of a contract. */
 export interface ContractCall {
   readonly to: string;
   /** Hexadecimal with `0x`. */
   readonly data: string;
 }
 
-/** Why a node did not answer as a node of this chain should. */
+/** What went wrong with a request to a node. */
 export type NodeFaultKind =
-  /** No answer, or one that is none. */
+  /** No answer, or an invalid one. */
   | 'unreachable'
-  /** It took the question, and gave no answer within the time that it may take. Nobody has asked it again. */
+  /** It accepted the request but did not answer in time. The request was not repeated. */
   | 'late'
-  /** It was asked too often. */
+  /** It refused the request because of its rate limit. */
   | 'busy'
-  /** It does not answer about so many blocks or logs at once: ask for fewer. */
+  /** Too many blocks or logs in one request: ask for fewer. */
   | 'too-much'
-  /** It does not know of the block yet, or not any more. */
+  /** It does not know the block yet, or no longer. */
   | 'behind'
-  /** Its answers do not belong together: several nodes behind one address, one of which has holes. */
+  /** Its answers contradict each other. Behind one URL may be several nodes, one of them with missing data. */
   | 'inconsistent'
   /** It is a node of another chain. */
   | 'other-chain';
 
-/** A node's fault. Its words hold nothing of its address, which may be a secret. */
+/** A fault of a node. Its message contains no part of the URL, which may be a secret. */
 export class NodeFault extends Error {
   override readonly name = 'NodeFault';
   readonly kind: NodeFaultKind;
-  /** Milliseconds after which it asks to be asked again; null when it does not say. */
+  /** Milliseconds after which the node asks for a retry; null when it does not say. */
   readonly retryAfterMs: number | null;
 
   constructor(kind: NodeFaultKind, message: string, retryAfterMs: number | null = null) {
@@ -61,22 +61,24 @@ export class NodeFault extends Error {
   }
 }
 
-/** One node of a chain. Every call may throw a `NodeFault`. What it answers has the right form, and may still be wrong. */
+/** One node of a chain. Every method may throw a `NodeFault`. Answers are well-formed, but may still be wrong. */
 export interface ChainNode {
-  /** For logs and metrics: says nothing of the address. */
+  /** For logs and metrics. Contains no part of the URL. */
   readonly name: string;
   /** The number behind `eip155:`. */
   chainId(): Promise<number>;
-  /** Null when it knows no such block: of `finalized` also when nothing is final yet. */
+  /** Null when the node does not know the block, or when no block is final yet. */
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
-  /** @returns those of the blocks that it knows, from `from` to `to` inclusive, in order */
+  /** @returns the blocks from `from` to `to`, inclusive, in order, without those that the node does not know */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
   /** All logs of one block. */
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
-  /** As `logsOf`, by the receipts of its transactions: more to read, and what a node gives that refuses the list. */
+  /**
+   * Like `logsOf`, from the receipts of the transactions: more data, but it works when a node refuses the list of logs.
+   */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
   /** All logs of the blocks from `from` to `to` inclusive. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
-  /** Answers of calls as of the latest block, hexadecimal with `0x`; null for each that fails. */
+  /** Results of calls at the latest block, hexadecimal with `0x`; null for each failed call. */
   calls(calls: readonly ContractCall[]): Promise<readonly (string | null)[]>;
 }

@@ -11,7 +11,7 @@ const question: PageQuestion = {
   ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 2, horizon: 1_000_000 },
 };
 
-/** A feed of one version a microsecond, in which so many have later versions, from the first one on. */
+/** A feed with one version per microsecond. `outdated` of them, from the first on, have later versions. */
 function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: Over = {}) {
   const asked: number[] = [];
   const source: FeedSource = {
@@ -33,11 +33,11 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
 
 interface Over {
   readonly workMaxMs?: number;
-  /** The first that has a later version. */
+  /** The first version that has a later one. */
   readonly firstOutdated?: number;
 }
 
-/** A busy machine takes longer than a page may: here what is looked at ends it. */
+/** No time limit, because a busy machine would exceed it. Only the number of entries ends a page. */
 const IN_NO_HURRY: Over = { workMaxMs: Number.POSITIVE_INFINITY };
 
 const textAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
@@ -45,7 +45,7 @@ const noteAt = (us: number, isOutdated: boolean): FeedEntry => ({
   ...{ updatedAt: us, id: idOf(us), partition: 0, isOutdated, members: Buffer.alloc(0) },
 });
 
-/** A feed of these entries, in this order, read forwards from its beginning. */
+/** A page of these entries, read forwards from the beginning. */
 const createPageOf = (entries: readonly FeedEntry[]) =>
   createReadPage({
     async entries({ gap }, limit) {
@@ -137,7 +137,7 @@ describe('a version that stands as several entries', () => {
   });
 
   it('is not judged by the last entry that was read: what follows may belong to it', async () => {
-    // Ten entries are read for a page of two: the tenth is a version whose other half is the eleventh.
+    // Ten entries are read for a page of two. The eleventh says that the version of the tenth is superseded.
     const before = Array.from({ length: 9 }, (_, index) => noteAt(index + 1, true));
     const page = await createPageOf([
       ...before,

@@ -2,8 +2,8 @@ import { comparePositions, type Direction, type Gap, type Position, toGap } from
 import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
 
 /**
- * What stands in a feed at a position: a version with its text, or that it is superseded. Entries of one position are
- * neighbours and belong together; copies of one may stand too, until they are folded.
+ * An entry of a feed: a version with its text, or the note that it is superseded. Entries of one position are
+ * neighbours and belong together. There may be copies until they are folded.
  */
 export interface FeedEntry extends ShownActivity {
   /** Whether its activity has a later version below the horizon. */
@@ -12,50 +12,51 @@ export interface FeedEntry extends ShownActivity {
 
 /** Entries next to a gap. */
 export interface FeedPiece {
-  /** Beyond the gap, in the order of reading. */
+  /** Entries beyond the gap, in the direction of reading. */
   readonly entries: readonly FeedEntry[];
-  /** As many were read as were asked for: what follows may belong to the last of them. */
+  /** True when the limit was reached. The next entry may then have the position of the last one. */
   readonly isFull: boolean;
-  /** Where the reading ended before the feed did, because it had cost enough: between entries. */
+  /** Where reading stopped early because of its cost, a gap between entries; null otherwise. */
   readonly behind: Gap | null;
 }
 
-/** What pages are made of. All of it as of the question's horizon: nothing at or behind it is seen. */
+/** Source of the entries of pages. It returns nothing at or after the horizon of the query. */
 export interface FeedSource {
-  /** @param limit entries to read at most; some of them may stand in front of the gap, and are not in the answer */
+  /** @param limit most entries to read; some of them may lie before the gap and are dropped */
   entries(question: PageQuestion, limit: number): Promise<FeedPiece>;
 }
 
 /**
- * Of a common feed some versions in a hundred have later ones, of the oldest one in six, and a second entry that says so:
- * half more is asked for, or a page would take two turns. Each opens every part; the text of fifty rows more costs little.
+ * Share of entries to read beyond the limit. Usually a few of a hundred versions are superseded, among the oldest one
+ * in six, each with a second entry. Without spare entries a page would need a second query, which opens every part
+ * again; the text of fifty more rows costs little.
  */
 const SPARE = 1 / 2;
-/** Of a small page as well: a version has such an entry and its copies behind it. */
+/** For small pages: a version may be followed by the entry that it is superseded, and by copies. */
 const SPARE_MIN = 8;
 /**
- * After an update of everything most versions have later ones: more are looked at in one go, and then a page ends short.
- * Each comes with its text, of 64 KiB at most.
+ * After an update of everything most versions are superseded. Then more entries are read per query, up to a limit per
+ * page, which ends short. Each entry comes with its text of at most 64 KiB.
  */
 const GROWTH = 4;
 const LOOKED_AT_ONCE_MAX = 500;
 const LOOKED_AT_MAX = 20_000;
 /**
- * A page that has cost so much ends short, wherever it is: one that a reader gives up would be begun anew at the same
- * place, for ever. A hundred times what a page costs in ten million activities.
+ * A page ends short after this time. Otherwise a reader with a timeout would start again at the same place, forever. A
+ * hundred times the usual cost of a page among ten million activities.
  */
 const WORK_MAX_MS = 1_000;
 
 interface Found {
   /** In the order of reading. */
   readonly rows: readonly ShownActivity[];
-  /** Behind everything that was looked at. */
+  /** The gap after all entries that were read. */
   readonly far: Gap;
 }
 
 /**
- * Creates the reader of pages. It serves a version unless the activity has a later one below the horizon: so of every
- * activity exactly one version, wherever it now stands, and never none.
+ * Creates the reader of pages. It serves a version unless the activity has a later one below the horizon. So every
+ * activity is served in exactly one version.
  */
 export function createReadPage(
   source: FeedSource,
@@ -80,7 +81,7 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
   for (let size = withSpare(limit); ; ) {
     const piece = await source.entries({ ...question, gap: far }, size);
     const versions = foldEntries(piece.entries);
-    // What follows may say that the last one is superseded.
+    // The next entry may say that the last version is superseded.
     if (piece.isFull) versions.pop();
     const before = rows.length;
     for (const version of versions) {
@@ -92,8 +93,8 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
     looked += versions.length;
     const isSpent = versions.length > 0 && (looked >= LOOKED_AT_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
-    // All that was read may stand at one position: then only more leads further. What is missing is asked for twice over,
-    // or a feed with many later versions would take a turn more, of which each opens every part.
+    // If all entries have one position, only a larger query gets further. Otherwise ask for twice what is missing: each
+    // query opens every part, so one too many costs more than rows.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
@@ -104,7 +105,7 @@ const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil
 
 const toSide = (direction: Direction): Gap['side'] => (direction === 'next' ? 'after' : 'before');
 
-/** Nothing but the note that something was superseded has no text: a row of a log that was lost. */
+/** Only a note of a supersession has no text. It stands alone when its version was lost with its log. */
 const isServed = ({ isOutdated, members }: FeedEntry): boolean => !isOutdated && members.length > 0;
 
 const toShown = ({ updatedAt, id, partition, members }: FeedEntry): ShownActivity => ({
@@ -114,7 +115,7 @@ const toShown = ({ updatedAt, id, partition, members }: FeedEntry): ShownActivit
   members,
 });
 
-/** One entry a position, of all that stand there. */
+/** Merges entries of the same position. */
 function foldEntries(entries: readonly FeedEntry[]): FeedEntry[] {
   const folded: FeedEntry[] = [];
   for (const entry of entries) {

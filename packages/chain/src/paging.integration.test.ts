@@ -14,12 +14,12 @@ import { toShownActivity } from './wire.ts';
 /** What happens to a feed, in any order. */
 type Action =
   | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
-  /** Raises the horizon over this share of what is not served yet. */
+  /** Raises the horizon past this share of the versions that are not served yet. */
   | { kind: 'raise'; share: number }
-  /** Readers who come at the same moment. */
+  /** Concurrent readers. */
   | { kind: 'read'; readers: readonly Reader[] };
 
-/** Reads from a gap that an earlier page gave, the newest first; also with a horizon that another process last knew. */
+/** Reads from a gap of an earlier page, counted from the newest; possibly with an older horizon of another process. */
 interface Reader {
   readonly gap: number;
   readonly direction: Direction;
@@ -33,7 +33,10 @@ const contractOf = (activity: number) => addressOf(activity % 2);
 const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
 const indexedAtOf = (activity: number) => NOON_US - activity;
 
-/** Nothing: several in one microsecond. The others lie in one window of the reader, in several, and in several months. */
+/**
+ * 0 puts several versions into one microsecond. The other steps stay in a window of the reader, cross windows, cross
+ * months.
+ */
 const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
 const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
 const filters: fc.Arbitrary<ActivityFilters> = fc.record({
@@ -42,7 +45,7 @@ const filters: fc.Arbitrary<ActivityFilters> = fc.record({
   fromIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
   toIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
 });
-/** Not any double: nearly all of those are next to nothing. */
+/** Tenths, because most doubles that fast-check draws are almost 0. */
 const share = fc.nat(10).map((tenths) => tenths / 10);
 const direction = fc.constantFrom('next' as const, 'previous' as const);
 const limit = fc.integer({ min: 1, max: 4 });
@@ -66,13 +69,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
-/** A feed of one chain: what was put, and how far it is known. */
+/** Model of the feed of one chain: its versions and its horizon. */
 class Feed {
   readonly chain = `test-${randomUUID()}`;
   readonly versions: ActivityRow[] = [];
   readonly #ids = Array.from({ length: ACTIVITIES }, (_, index) => this.#idOf(index));
   readonly #chains: TestChain;
-  /** What horizons were, the newest last. */
+  /** All horizons so far, the newest last. */
   readonly horizons = [NOON_US];
   #lastUs = NOON_US;
 
@@ -84,13 +87,16 @@ class Feed {
     return this.horizons.at(-1)!;
   }
 
-  /** In the order of their numbers by the first half and by the second, so that the model need not know how UUIDs compare. */
+  /** Both halves are in the order of the numbers, so the model does not need to know how UUIDs compare. */
   #idOf(index: number): string {
     const tail = randomUUID().slice(24);
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  /** Behind everything, and so at or behind the horizon, as a writer does. One activity has a microsecond once in a block. */
+  /**
+   * Adds versions after all others, as a writer does, so not below the horizon. A block has an activity once per
+   * microsecond.
+   */
   async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;
@@ -129,7 +135,7 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
   }
 }
 
-/** @returns the gaps on both sides of the page */
+/** @returns the page, with the gaps on both sides */
 async function readOne(
   chains: TestChain,
   feed: Feed,
@@ -160,7 +166,7 @@ const follow = async (
 
 describe.each([
   ['memory', openMemoryTestChain, { numRuns: 500 }],
-  // What fails is not made smaller: with a real store that takes minutes.
+  // No shrinking of failures: with a real store it takes minutes.
   ['ClickHouse', openClickHouseTestChain, { numRuns: 25, endOnFailure: true }],
 ] as const)('the feed of a chain in %s', (_where, open, runs) => {
   let chains: TestChain;
@@ -200,7 +206,7 @@ describe.each([
         );
         const back = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
         expect(back.rows).toEqual(last.toReversed());
-        // From in front of the first row there is an empty page, whose other side leads to the first row again.
+        // Before the first row is an empty page. Its `next` leads back to the first row.
         const forth = await follow(chains, feed, { ...reader, gap: back.gap, direction: 'next' });
         expect(forth.rows).toEqual(last);
       }),

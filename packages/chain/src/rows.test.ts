@@ -25,7 +25,7 @@ describe('the row of a record', () => {
     expect(row.blockchainMetadata?.transactionHash).toBe(`0x${'00'.repeat(32)}`);
   });
 
-  it('holds the members of its type in their order, whatever else the record brings', () => {
+  it('has the members of its type in order, whatever else the record has', () => {
     const { to, amount } = details;
     const nested = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
     const brought = `{"note":${nested},"asset":${JSON.stringify(asset)},"amount":"${amount}","to":"${to.toUpperCase().replace('0X', '0x')}"}`;
@@ -59,7 +59,7 @@ describe('the row of a record', () => {
     expect(() => toTokenRow({ ...token, ...over }, version)).toThrow(RangeError);
   });
 
-  it('is none at a time that is not exact', () => {
+  it('is refused for a time that is not exact', () => {
     for (const updatedAt of [-1, 0.5, Number.NaN, MICROSECONDS_MAX + 1])
       expect(() => toActivityRow(activity, { ...version, updatedAt })).toThrow(RangeError);
   });

@@ -10,9 +10,9 @@ import { readDetails } from './import/details.ts';
 import { MICROSECONDS_MAX, type Position } from './position.ts';
 import { isChainName, isUint64Text, toAddressText, toHashText, toUuidText } from './texts.ts';
 
-/** Where a record stood in the log, and the time that the writer gave it. */
+/** Place of a record in the log, and the time that the writer gave it. */
 export interface LoggedVersion {
-  /** Epoch microseconds: from the record's own time, greater than that of every record before it in its partition. */
+  /** Epoch microseconds from the record's timestamp, strictly growing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
@@ -20,7 +20,7 @@ export interface LoggedVersion {
   readonly loggedAtMs: number;
 }
 
-/** What of an activity is the same in every version of it. */
+/** Members of an activity that are the same in all its versions. */
 export interface ActivityConstants {
   /** Name of the chain. */
   readonly chain: string;
@@ -31,7 +31,7 @@ export interface ActivityConstants {
   readonly indexedAt: number;
 }
 
-/** A version of an activity, as it is stored. */
+/** A stored version of an activity. */
 export interface ActivityRow extends Position, ActivityConstants, LoggedVersion {
   readonly blockchainMetadata: {
     /** `0x` and 64 lower-case hexadecimal digits. */
@@ -46,7 +46,7 @@ export interface ActivityRow extends Position, ActivityConstants, LoggedVersion 
   readonly traceId: string;
 }
 
-/** The state of a token as it is stored. Addresses as in `ActivityRow`. */
+/** A stored state of a token. Addresses as in `ActivityRow`. */
 export interface TokenRow extends LoggedVersion {
   readonly chain: string;
   readonly contractAddress: string;
@@ -62,10 +62,10 @@ export interface TokenRow extends LoggedVersion {
   readonly traceId: string;
 }
 
-/** The tokens' column has a byte; the contracts themselves have no more. */
+/** The column is one byte, like the return value of `decimals()`. */
 export const DECIMALS_MAX = 255;
 
-/** @throws RangeError that says what of a record no column may hold, without its value */
+/** @throws RangeError that names the bad member, without its value */
 function demand(holds: boolean, what: string): void {
   if (!holds) throw new RangeError(what);
 }
@@ -79,9 +79,9 @@ function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion):
 }
 
 /**
- * The row of a record of `chain.activities.v1`. Pure: the same record in the same place gives the same row. Whoever brought
- * the record to the log, its details have the members of its type and no others: a page shows what the contract says.
- * @throws RangeError when a value is none that is served or stored; its words hold none of the record
+ * The row of a record of `chain.activities.v1`. Pure: the same record at the same place gives the same row. Details get
+ * exactly the members of their type, whatever wrote the record, so a page follows the contract.
+ * @throws RangeError when a value cannot be served or stored; the message contains no data of the record
  */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
@@ -138,12 +138,12 @@ export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRo
   };
 }
 
-/** Names of what an update may not change, of those where two versions differ; empty when the update may be. */
+/** Names of constant members that an update would change; empty when the update is allowed. */
 export function findChanged(standing: ActivityConstants, update: ActivityConstants): string[] {
   return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => standing[name] !== update[name]);
 }
 
-/** The part of `activities` that a row goes to: the month of its `updatedAt` in UTC. */
+/** The ClickHouse partition of a row in `activities`: the month of its `updatedAt` in UTC. */
 export function partOfActivity({ updatedAt }: Pick<ActivityRow, 'updatedAt'>): number {
   const date = new Date(Math.floor(updatedAt / 1_000));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;

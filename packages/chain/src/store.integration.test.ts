@@ -24,7 +24,7 @@ const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion
   ...over,
 });
 
-/** Times of all that is read from a gap on. */
+/** Times of all rows from a gap on. */
 async function readAll({ reader }: TestChain, from: PageQuestion): Promise<{ found: number[]; pages: number }> {
   const found: number[] = [];
   let { gap } = from;
@@ -109,7 +109,7 @@ describe.each([
       chains.activities.insert({ table: 'activity_feeds', rows: given, token: `${chain}|once`, signal });
     for (let time = 0; time < 3; time++) await insert(rows);
     expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
-    // The control: it is the token that keeps others out, not what they say.
+    // Control: a new token is stored.
     await insert([activityRow({ chain, updatedAt: NOON_US + 2 })]);
     expect((await chains.reader.readPage(question(chain))).rows).toHaveLength(2);
   });
@@ -129,7 +129,7 @@ describe.each([
     expect(await chains.activities.storedOffsets([])).toEqual(new Set());
   });
 
-  it('tells what never changes of activities that stand', async () => {
+  it('returns the constant members of stored activities', async () => {
     const row = activityRow({ chain: newChain(), type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 });
     await putActivities(chains.activities, [row]);
     await putActivities(chains.activities, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
@@ -178,7 +178,7 @@ describe.each([
     expect(await servedBelow(NOON_US + 3)).toEqual([toShownActivity(third!)]);
   });
 
-  it('serves a version once that stands twice', async () => {
+  it('serves a version once although it is stored twice', async () => {
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
     for (let time = 0; time < 3; time++) await putActivities(chains.activities, rows);
@@ -239,7 +239,7 @@ describe('the store of chains in ClickHouse', () => {
     }
   });
 
-  it('is asked for times before 1970, as a caller may name them', async () => {
+  it('accepts bounds before 1970', async () => {
     const chain = newChain();
     const row = activityRow({ chain });
     await putActivities(chains.activities, [row]);
@@ -252,7 +252,7 @@ describe('the store of chains in ClickHouse', () => {
 
   it.each([
     ['long before', 0],
-    // Then all that is in front of the range is looked at at once, since nearly nothing should pass there.
+    // Then the part before the range is one window, because almost nothing should pass there.
     ['long behind', NOON_US + 100 * 86_400_000_000],
   ])(
     'ends a page short where nearly nothing was indexed in the range, %s, and always gets to the end, both ways',
@@ -260,7 +260,7 @@ describe('the store of chains in ClickHouse', () => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];
       const firstUs = NOON_US - rows * stepUs;
-      // Old and new ones in turn: the index of times leaves nothing out. One in 10,000 is in the range.
+      // Old and new ones alternate, so the index of times skips nothing. One in 10,000 is in the range.
       const columns = 'entry, feed, updated_at, id, indexed_at, superseded_at, members';
       const indexed = `multiIf(number % 10000 = 7000, 500, number % 2 = 0, 100, 900)`;
       await chains.query(
@@ -280,7 +280,7 @@ describe('the store of chains in ClickHouse', () => {
     },
   );
 
-  it('lets no text into a statement that is no UUID', async () => {
+  it('refuses an id that is no UUID, so that it gets into no statement', async () => {
     await expect(chains.activities.standing(["'"])).rejects.toThrow('an id is no UUID');
     await expect(chains.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
   });

@@ -2,11 +2,11 @@ import type { ActivityRow } from './rows.ts';
 import type { ActivityStore, Supersession } from './store.ts';
 
 /**
- * What a block says of versions before: for each of its rows that is not the first version of its activity, that the one
- * before is superseded. It may stand in the block itself or in a block before; the block's own rows may stand already, of
- * an attempt before.
+ * Finds the versions that a block supersedes: for each of its rows that is not the first version of its activity, the
+ * version before. That one may be in the block itself or in an earlier block. The block's own rows may be stored
+ * already, by an earlier attempt.
  * @param rows of one partition, in the order of `updatedAt`; all blocks of the partition before them are written
- * @param lastBefore as `ActivityStore` has it
+ * @param lastBefore see `ActivityStore`
  */
 export async function findSupersessions(
   rows: readonly ActivityRow[],

@@ -4,10 +4,10 @@ const HASH = /^0x[0-9a-fA-F]{64}$/;
 const DIGITS = /^(0|[1-9]\d*)$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UINT64_MAX = 2n ** 64n - 1n;
-/** Digits of 2^256 - 1, the largest number of a contract. */
+/** Digits of 2^256 - 1, the largest uint256. */
 const UINT256_DIGITS = 78;
 
-/** The name by which a chain is asked for. */
+/** The name of a chain in paths of the interface. */
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
 /** `0x` and 40 hexadecimal digits in any case. */
 export const isAddressText = (text: string): boolean => ADDRESS.test(text);
@@ -16,18 +16,18 @@ export const isHashText = (text: string): boolean => HASH.test(text);
 /** A UUID in any case. */
 export const isUuidText = (text: string): boolean => UUID.test(text);
 
-/** Decimal digits without leading zeros, at most as many as a number of a contract has. */
+/** Decimal digits without leading zeros, at most as many as a uint256 has. */
 export const isUint256Text = (text: string): boolean => text.length <= UINT256_DIGITS && DIGITS.test(text);
-/** Decimal digits without leading zeros of a number below 2^64, so that the number alone tells the text. */
+/** Decimal digits of a number below 2^64, without leading zeros, so that each number has one text. */
 export const isUint64Text = (text: string): boolean => isUint256Text(text) && BigInt(text) <= UINT64_MAX;
 
 /** @param bytes 20 */
 export const toAddressText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 /** @param bytes 32 */
 export const toHashText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
-/** Bytes of an address or a hash that is one. */
+/** Bytes of a valid address or hash. */
 export const fromHexText = (text: string): Buffer => Buffer.from(text.slice(2), 'hex');
-/** The 16 bytes of a UUID that is one. */
+/** The 16 bytes of a valid UUID. */
 export const fromUuidText = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex');
 /** @param bytes 16 */
 export const toUuidText = (bytes: Buffer): string =>

@@ -36,7 +36,7 @@ describe.each([
     expect(await watermarks.ready()).toBe(true);
   });
 
-  it('never go back, whoever publishes late, and are of one partition each', async () => {
+  it('never go back, even when published late, and belong to one partition each', async () => {
     const watermarks = await open();
     await Promise.all([5_000_000, 9_000_000, 10_000_000, 7].map((us) => watermarks.publish(2, us)));
     expect(await watermarks.read(2)).toBe(10_000_000);
@@ -52,7 +52,7 @@ describe('the horizon of a watermark', () => {
 });
 
 describe('watermarks in a Redis that is away', () => {
-  it('throw, so that nobody takes them for unknown', async () => {
+  it('throw, so that they are not taken for unknown', async () => {
     const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
     opened.push(watermarks);
     expect(await watermarks.ready()).toBe(false);

@@ -1,11 +1,11 @@
 /**
- * How far each partition of `chain.activities.v1` is known. A watermark says that every version of its partition up to
- * and including this time stands, and that every later one will have a greater time. It is published behind the insert.
+ * Watermarks of the partitions of `chain.activities.v1`. All versions of a partition up to and including this time are
+ * stored, and all later ones will have a greater time. A watermark is published after the insert.
  */
 export interface Watermarks {
-  /** Raises a partition's watermark; one that is not greater changes nothing. @param us epoch microseconds */
+  /** Raises a partition's watermark. A value that is not greater changes nothing. @param us epoch microseconds */
   publish(partition: number, us: number): Promise<void>;
-  /** Epoch microseconds; null when none was published, or it was lost: then nobody knows until the next is. */
+  /** Epoch microseconds; null when none was published or it was lost. It is then unknown until the next one. */
   read(partition: number): Promise<number | null>;
   /** True when the store answers. */
   ready(): Promise<boolean>;

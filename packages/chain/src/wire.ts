@@ -2,14 +2,14 @@ import { toTimestamp } from '@playline/contracts';
 import type { ActivityRow, TokenRow } from './rows.ts';
 import type { ShownActivity } from './store.ts';
 
-/** A chain as the interface shows it. */
+/** A chain in the form of the interface. */
 export interface ShownChain {
-  /** Identifier in the form namespace:reference. */
+  /** Id in the form namespace:reference. */
   readonly id: string;
   readonly name: string;
 }
 
-/** An activity as the interface shows it: an element of `result`. */
+/** An activity in the form of the interface: an element of `result`. */
 export function toActivityJson(row: ActivityRow, chain: ShownChain) {
   return {
     id: row.id,
@@ -35,9 +35,8 @@ function toPlaceJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: Act
 export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
- * Bytes of a page: the activities as `toActivityJson` has them, except that `details` are as they were stored, and what
- * leads on. Written into one buffer: to make text of bytes, and bytes of the text, would be most of what a page costs the
- * process.
+ * Bytes of a page: the activities as in `toActivityJson`, but with `details` as stored, and the cursors. Copied into
+ * one buffer, because conversion to text and back would be most of the cost of a page in this process.
  * @param shownChain JSON text of a `ShownChain`
  * @param leads JSON text of the member `page`
  */
@@ -48,7 +47,7 @@ export function toPageBody(rows: readonly ShownActivity[], shownChain: string, l
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
-  // Of the first row all but what ends the row before it; of a page without rows nothing.
+  // The first row skips the part of `BETWEEN` that ends a previous row.
   let at = HEAD.copy(body);
   for (const { id, members } of rows) {
     if (at === HEAD.length) at += BETWEEN.copy(body, at, END.length + 1);
@@ -66,18 +65,18 @@ const BETWEEN = Buffer.from('},{"id":"');
 const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 
-/** JSON of the members behind `chain`, without braces: what is written to the feeds. `details` are passed on as text. */
+/** JSON of the members after `chain`, without braces, as in the feeds. `details` stay text. */
 export function toMembersText(row: ActivityRow): string {
   return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toPlaceJson(row)).slice(1, -1)}`;
 }
 
-/** A row as readers get it. */
+/** A row in the form for readers. */
 export function toShownActivity(row: ActivityRow): ShownActivity {
   const { id, updatedAt, partition } = row;
   return { id, updatedAt, partition, members: Buffer.from(toMembersText(row)) };
 }
 
-/** A token as the interface shows it: the `result`. */
+/** A token in the form of the interface: the `result`. */
 export function toTokenJson(row: TokenRow, chain: ShownChain) {
   return {
     chain: { id: chain.id, name: chain.name },

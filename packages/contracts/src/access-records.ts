@@ -11,34 +11,34 @@ export interface AccessKeyRecord {
   last4: string;
   createdAt: number;
   revokedAt: number | null;
-  /** What people call it; '' when nobody named it. */
+  /** Name for people; '' without one. */
   name: string;
-  /** The text of a publishable key, which clients carry and which is no secret; null for secret and for older keys. */
+  /** Text of a publishable key, which is no secret; null for secret keys and for older ones. */
   text: string | null;
-  /** Who made or ended it, and with what request; '' where a release before did not say. */
+  /** Who made or ended it, and with which request; '' in records of earlier releases. */
   changedBy: string;
   requestId: string;
-  /** Of a publishable key: origins whose pages may use it, such as `https://game.example`; none: any. */
+  /** For a publishable key: origins whose pages may use it, such as `https://game.example`. Empty means any. */
   origins: readonly string[];
-  /** When it was changed last while it lived, in epoch milliseconds; 0: never since it was made. */
+  /** Epoch milliseconds of the last change before it was revoked; 0 when it never changed. */
   changedAt: number;
 }
 
-/** How many messages a second, and how many at once. */
+/** Rate limit: messages per second, and the burst. */
 export interface MessageRate {
   perSecond: number;
   burst: number;
 }
 
-/** An environment of a project: what every event, key and limit belongs to. */
+/** An environment of a project. Every event, key and limit belongs to one. */
 export interface ProjectEnvironment {
   /** Never changed, never given again. */
   id: string;
   name: string;
   kind: 'production' | 'development';
-  /** What an administrator allows, in the place of the gateways' setting; null: that setting. */
+  /** Limit set by an administrator. It replaces the gateways' setting; null keeps that setting. */
   cap: MessageRate | null;
-  /** What the project itself wants at most; it only lowers. */
+  /** Limit set by the project. It can only lower the one above. */
   limit: MessageRate | null;
   createdAt: number;
 }
@@ -70,7 +70,7 @@ export interface RateLimitKeyRecord {
   /** Calls in any window of `windowS` seconds. */
   calls: number;
   windowS: number;
-  /** Null: until it is revoked. */
+  /** Null when it is valid until it is revoked. */
   expiresAt: number | null;
   /** SHA-256 of the key text, hexadecimal. */
   hash: string;
@@ -91,7 +91,7 @@ export interface CollectionRecord {
   id: string;
   /** 1, and one more with each change of the collection. */
   revision: number;
-  /** Name of the chain, as paths say it. */
+  /** Name of the chain, as in the paths of the interface. */
   chain: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   contractAddress: string;
@@ -112,13 +112,13 @@ export interface ProjectRole {
   role: 'owner' | 'developer' | 'analyst';
 }
 
-/** A key pair in somebody's device; the public half. */
+/** Public key of a WebAuthn credential. */
 export interface Passkey {
   /** base64url */
   id: string;
   /** base64url */
   publicKey: string;
-  /** As the device counted last. */
+  /** Signature counter of the device at its last use. */
   counter: number;
   transports: string[];
   name: string;
@@ -131,25 +131,25 @@ export interface AccountRecord {
   /** 1, and one more with each change of the account. */
   revision: number;
   name: string;
-  /** What is typed to sign in, lower case; '' while nobody has accepted the invitation. */
+  /** Login name, lower case; '' until the invitation is accepted. */
   login: string;
   state: 'invited' | 'live' | 'disabled';
   /** Of the whole instance. */
   isAdministrator: boolean;
   roles: ProjectRole[];
-  /** argon2id, with its salt and its costs; null without a password. */
+  /** Argon2id hash with its salt and costs; null without a password. */
   passwordHash: string | null;
   passkeys: Passkey[];
-  /** Who the account is at a provider of OpenID Connect. */
+  /** Identity of the account at a provider of OpenID Connect. */
   openId: { issuer: string; subject: string } | null;
   /**
-   * Open as long as it is there. `hash`: SHA-256 of the text in the link, hexadecimal. `takenBy`: account that takes what the
-   * link gives, and has not got all of it yet; the link is good for nobody else.
+   * The invitation, while it is open. `hash`: SHA-256 of the text in the link, hexadecimal. `takenBy`: the account that
+   * is accepting it but does not have all that it grants yet; nobody else can use the link.
    */
   invitation: { hash: string; expiresAt: number; takenBy?: string | null } | null;
   /**
-   * The revision with which rights or credentials changed last: sessions of one before have ended. Absent in what a release
-   * before has left in Redis: 0.
+   * The last revision that changed rights or credentials. It ended all earlier sessions. Absent in records that an
+   * earlier release left in Redis; read it as 0.
    */
   sessionsFrom?: number;
   createdAt: number;
@@ -167,7 +167,7 @@ export interface SignableKeyRecord {
   projectId: string;
   environmentId: string;
   name: string;
-  /** JWE, compact: the private key, for the key pair of the process that signs. */
+  /** The private key as a compact JWE, encrypted for the process that signs. */
   sealed: string;
   state: 'live' | 'disabled';
   createdAt: number;
@@ -176,13 +176,13 @@ export interface SignableKeyRecord {
   requestId: string;
 }
 
-/** Value of `access.audit.v1`, keyed by `projectId`: what leaves no record of its own behind. */
+/** Value of `access.audit.v1`, keyed by `projectId`: actions that leave no other record. */
 export interface AuditEntryRecord {
   /** A UUID. */
   entryId: string;
   /** Epoch milliseconds. */
   happenedAt: number;
-  /** An account of the portal, or of an operator; '' when nobody is known. */
+  /** Account of the portal or of an operator; '' when unknown. */
   actor: string;
   /** Such as `session.create` or `erasure.request`. */
   action: string;
@@ -190,11 +190,11 @@ export interface AuditEntryRecord {
   projectId: string;
   /** '' for what concerns the whole project. */
   environmentId: string;
-  /** Id of what it was done to; never a secret, never an id of a player. */
+  /** Id of the object of the action. Never a secret, never an id of a player. */
   object: string;
   /** JSON; never a secret. */
   detail: string;
-  /** Where the request came from; '' when there was none. */
+  /** Client address of the request; '' without one. */
   address: string;
   requestId: string;
 }

@@ -1,6 +1,6 @@
 import type { IdentityKind } from './enumerations.ts';
 
-/** Sixteen zero bytes: nobody. */
+/** Sixteen zero bytes: the key of no identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(16);
 
 /** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
@@ -48,7 +48,7 @@ export interface MessageRecord {
   traceId: string;
 }
 
-/** Value of `audience.identity-links.v1`: identify links its anonymous id (from) with its user id (to). */
+/** Value of `audience.identity-links.v1`. An identify links its anonymous id (from) with its user id (to). */
 export interface IdentityLinkRecord {
   environmentId: string;
   messageId: Buffer;
@@ -60,7 +60,10 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /** Not empty: these are split off from the rest of their person, and both ids are one text that belongs to nobody. */
+  /**
+   * When not empty, this is an unlink: it splits these identities off from their person. Both ids are then the same
+   * text, which is no id of anybody.
+   */
   unlink: { key: Buffer; kind: IdentityKind }[];
 }
 
@@ -84,7 +87,10 @@ export interface IdentityDecisionRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /** Of an unlink alone: the identities that stay with the person, and its key. `moved` has those that were split off. Empty when nobody was. */
+  /**
+   * For an unlink only: the identities that stay with the person, and the person's key. `moved` has those split off.
+   * Both are empty when nobody was.
+   */
   unlink: { stayedRoot: Buffer; stayed: DecidedIdentity[] } | null;
 }
 
@@ -96,8 +102,8 @@ export interface DecidedIdentity {
 }
 
 /**
- * What a decision is called outside of the log. Symbols of an enumeration never change (a release that does not know one
- * could not read the record), so an unlink is logged under the words of a link, with `unlink` beside them.
+ * Names a decision outside of the log. Symbols of an Avro enumeration never change, because an earlier release could
+ * not read a new one. So an unlink is logged with the symbols of a link and marked by its field `unlink`.
  */
 export function decisionWords({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
   if (unlink === null) return { link, outcome };
@@ -137,21 +143,24 @@ export interface ErasureRequestRecord {
   traceId: string;
 }
 
-/** Headers of a link fact that waits, or has waited, for an erasure; every copy of it has them. */
+/** Headers of a parked link fact and of all its copies. */
 export const WAITING_HEADERS = {
-  /** Its offset on the topic of links when it first waited, in decimal digits: facts of one person keep this order. */
+  /** Decimal offset of the fact on the topic of links when it was first parked. Facts of one person keep this order. */
   firstOffset: 'first-offset',
-  /** Keys of all identities that it names, 16 bytes each: an eraser, which cannot compute them from the ids, sees whom it is about. */
+  /**
+   * Keys of all identities that the fact names, 16 bytes each. An eraser needs them: it cannot compute them from the
+   * ids.
+   */
   identityKeys: 'identity-keys',
   /**
-   * Of a record on the topic of parked links that is no fact but a note: offsets, eight bytes each, of facts before it in
-   * its partition that have gone back to the topic of links. A reader that starts again passes those over. It must start
-   * again before them, since its commit cannot pass a fact that still waits.
+   * Marks a note instead of a fact. It lists offsets, eight bytes each, of earlier facts in its partition that went
+   * back to the topic of links. A reader cannot commit past a fact that still waits, so after a restart it reads these
+   * facts again and must skip them.
    */
   left: 'left',
 } as const;
 
-/** An identity and when something happened to it and was received: what a fence of an erasure is asked about. */
+/** Question to a fence: an identity, and when its event happened and was received. */
 export interface FenceQuestion {
   readonly environmentId: string;
   /** 16 bytes. */

@@ -8,7 +8,7 @@ const ID = 'abcdefab-cdef-4bcd-8fab-cdefabcdefab';
 const pageOf = (messageId: unknown) => ({ type: 'page', messageId, eventTimestamp: '2026-11-21T12:00:00Z' });
 const page = (index: number) => pageOf(`0192f1c0-7b3a-7c4d-8e5f-${String(index).padStart(12, '0')}`);
 
-/** Judges messages that stand in the body as JSON.stringify writes them. */
+/** Judges messages whose bodies are written by JSON.stringify. */
 function judge(messages: unknown[], bytes: Record<number, number> = {}) {
   const sources = messages.map((value, index) => {
     const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
@@ -31,7 +31,7 @@ function entriesOf(messages: unknown[], bytes?: Record<number, number>): string[
   );
 }
 
-describe('a batch that is no batch', () => {
+describe('a document that is no batch', () => {
   it.each([
     ['without messages', {}, 'messages must be an array'],
     ['with null for messages', { messages: null }, 'messages must be an array'],
@@ -105,7 +105,7 @@ describe('a batch', () => {
     ]);
   });
 
-  it('says of each rejected message by its place what was wrong with it, twins apart', () => {
+  it('lists the errors of each rejected message by its index, twins separately', () => {
     const { rejected } = judge([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
     expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
       [0, ['DUPLICATE_MESSAGE_ID']],

@@ -33,13 +33,13 @@ export interface MessagesResponse {
   rejections: MessageRejection[];
 }
 
-/** How one element of `messages` stands in the body. */
+/** What one element of `messages` looks like in the body. */
 export interface MessageSource {
-  /** From its first byte to its last. */
+  /** Its size in the body. */
   bytes: number;
   /** JSON text of its `messageId`; '' when it has none. */
   messageIdText: string;
-  /** Its free-form objects that are nested deeper than `FREE_FORM_DEPTH_MAX`. */
+  /** Those of its free-form objects that are nested deeper than `FREE_FORM_DEPTH_MAX`. */
   tooDeep?: readonly FreeFormField[];
 }
 
@@ -65,12 +65,12 @@ export interface RejectedMessage {
 }
 
 export type BatchVerdict =
-  /** The batch as a whole is unacceptable: the error envelope with VALIDATION_ERROR. */
+  /** The whole batch is refused: an error envelope with VALIDATION_ERROR. */
   | { kind: 'fault'; message: string; details: Record<string, unknown> }
   | {
       kind: 'judged';
       accepted: AcceptedMessage[];
-      /** By place, twins apart; `response.rejections` has them together. */
+      /** By index, twins separately; `response.rejections` merges them. */
       rejected: RejectedMessage[];
       submitted: number;
       response: MessagesResponse;
@@ -78,7 +78,7 @@ export type BatchVerdict =
 
 type BatchFault = Extract<BatchVerdict, { kind: 'fault' }>;
 
-/** The batch without a word about its messages: each of them is judged on its own. */
+/** The batch without a rule about its messages: each of them is judged separately. */
 const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
 
 function toFault(issue: z.core.$ZodIssue | undefined): BatchFault {
@@ -91,11 +91,11 @@ function toFault(issue: z.core.$ZodIssue | undefined): BatchFault {
   return { kind: 'fault', message: 'messages must be an array of messages', details: limits };
 }
 
-/** What a rejection calls a message, and whether a twin with the same id is a duplicate of it. */
+/** How a rejection names a message, and whether its id can make it a duplicate. */
 interface Spelling {
   /** Echoed to the client. */
   echo: string;
-  /** Messages with the same name share one entry of `rejections`. */
+  /** Messages with the same `name` share one entry of `rejections`. */
   name: string;
   isComparable: boolean;
 }
@@ -139,10 +139,10 @@ export function tooDeepError(field: FreeFormField): RejectionError {
 }
 
 /**
- * Judges a batch: each message by itself, twins together. Pure.
+ * Judges each message of a batch, and then twins together. Pure.
  * @param document the parsed JSON body
- * @returns the accepted messages with their places and the answer to the client, or why the batch is no batch.
- *   Status 200 when `response.accepted` > 0, else 400 with the same body: contract, "Status".
+ * @returns the accepted messages with their indexes and the answer to the client, or why the whole batch is refused.
+ * Status 200 when `response.accepted` > 0, else 400 with the same body: contract, "Status".
  */
 export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
   const envelope = envelopeSchema.safeParse(document);

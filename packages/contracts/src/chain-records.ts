@@ -4,10 +4,10 @@ import type { ActivityType, VerificationStatus } from './enumerations.ts';
 export interface ActivityRecord {
   /** Name of the chain. */
   chain: string;
-  /** 16 bytes of a UUID. The same id again is a new version: chain, type, contract and `indexedAt` stay as they were. */
+  /** 16 bytes of a UUID. A record with a known id is a new version: it keeps chain, type, contract and `indexedAt`. */
   id: Buffer;
   type: ActivityType;
-  /** Contract of the asset; of a sale that of all its assets. */
+  /** Contract of the asset. All assets of a sale have the same. */
   contractAddress: Buffer;
   /** Epoch microseconds, below 2^53 - 1. */
   indexedAt: number;
@@ -18,7 +18,7 @@ export interface ActivityRecord {
   traceId: string;
 }
 
-/** Where an activity stands on its chain. Numbers are decimal digits, as the interface shows them. */
+/** Place of an activity on its chain. Numbers are decimal digits, as in the interface. */
 export interface BlockchainMetadata {
   /** 32 bytes. */
   transactionHash: Buffer;
@@ -28,8 +28,8 @@ export interface BlockchainMetadata {
 }
 
 /**
- * Header of a record of `chain.activities.v1` without a value that is no activity: its own time says how far the partition
- * is known while nothing else is written there.
+ * Header that marks a tick on `chain.activities.v1`: a record without a value. Its timestamp is the watermark of a
+ * partition to which nothing else is written.
  */
 export const TICK_HEADER = 'tick';
 
@@ -45,24 +45,24 @@ export interface TokenRecord {
   name: string | null;
   verificationStatus: VerificationStatus;
   isCanonical: boolean;
-  /** Identifier of a chain, not its name. */
+  /** Id of a chain, not its name. */
   rootChainId: string | null;
   bridgeUsed: string | null;
   /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/** Value of `chain.index-progress.v1`, keyed by `chain`: the last record of a chain is true. Hashes have 32 bytes. */
+/** Value of `chain.index-progress.v1`, keyed by `chain`. The last record of a chain counts. Hashes have 32 bytes. */
 export interface IndexProgressRecord {
   /** Name of the chain. */
   chain: string;
-  /** Everything before it is indexed. */
+  /** All earlier blocks are indexed. */
   block: number;
   /** Of `block`. */
   hash: Buffer;
-  /** Of `block` what stands before this log is indexed; null: all of it. */
+  /** The logs of `block` before this index are indexed; null when the whole block is. */
   nextLog: number | null;
-  /** Tells the chain from one that was made anew under its name. */
+  /** Hash of the first block. It tells this chain from one that was restarted under the same name. */
   genesisHash: Buffer;
   /** Epoch milliseconds. */
   changedAt: number;

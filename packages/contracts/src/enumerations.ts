@@ -26,8 +26,8 @@ export const REJECTION_CODES = [
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
 /**
- * What an identity may be: anonymous, one of the identity types, or `untyped`
- * (a `userId` sent without `identityType`, an alias side sent without its type).
+ * Kinds of identities: anonymous, one of the identity types, or `untyped` (a `userId` without `identityType`, or a side
+ * of an alias without its type).
  */
 export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];

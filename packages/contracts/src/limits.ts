@@ -23,12 +23,10 @@ export type ContextString = keyof typeof CONTEXT_CODE_POINTS_MAX;
 /** Bytes of a batch after decompression: contract, "Body limits". */
 export const BATCH_BYTES_MAX = 1024 * 1024;
 
-/** Bytes of one message as it stands in the body: contract, "Size of a message". */
+/** Bytes of one message as sent in the body: contract, "Size of a message". */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
-/**
- * Nesting of `properties` and `traits`, themselves counted: contract, "Free-form objects".
- */
+/** Levels of nesting of `properties` and `traits`, counting the object itself: contract, "Free-form objects". */
 export const FREE_FORM_DEPTH_MAX = 64;
 
 /** Default time window around the server's clock, both bounds inclusive: contract, "Time window". */
@@ -38,5 +36,7 @@ export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 /** Code points of `source`: contract, "UpdateTrackingConsentRequest". */
 export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 
-/** Bytes of a consent change after decompression: the longest id and source, each character escaped (`\ud83d\ude00`), take 5 KiB. */
+/**
+ * Bytes of a consent change after decompression. The longest id and source, fully escaped (`\ud83d\ude00`), take 5 KiB.
+ */
 export const CONSENT_BYTES_MAX = 16 * 1024;

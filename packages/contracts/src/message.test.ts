@@ -31,7 +31,7 @@ function acceptedOf(value: unknown) {
   return parsed.message;
 }
 
-/** A message and the errors it has: one line a row of the contract. */
+/** A message and its errors: one line per row of the contract. */
 type Row = [title: string, value: unknown, ...errors: string[]];
 
 const rows: Row[] = [
@@ -184,7 +184,7 @@ describe('a message', () => {
   describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
     'with the optional id %s',
     (name) => {
-      it.each(['', '  ', null])('holds it as absent when it is %j', (blank) => {
+      it.each(['', '  ', null])('takes it as absent when it is %j', (blank) => {
         expect(acceptedOf({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
       });
       it('keeps it as sent, spaces included', () => {
@@ -233,7 +233,7 @@ describe('a message', () => {
     expect(acceptedOf({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
   });
 
-  it('is judged without harm when it names fields of every object', () => {
+  it('may have members named like those of every JavaScript object', () => {
     expect(
       errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
     ).toEqual([]);
@@ -245,12 +245,12 @@ describe('a message', () => {
     expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
   });
 
-  it.each(Object.keys(messageSchema.shape))('is judged without harm when %s is nested without end', (name) => {
+  it.each(Object.keys(messageSchema.shape))('may nest %s very deep without a fault of the judge', (name) => {
     const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
     expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
   });
 
-  it('is accepted whenever it keeps the rules, and keeps its values', () => {
+  it('is accepted with its values whenever it follows the rules', () => {
     fc.assert(
       fc.property(validMessages(NOW_MS), (value) => {
         const message: Record<string, unknown> = { ...acceptedOf(value) };
@@ -262,7 +262,7 @@ describe('a message', () => {
     );
   });
 
-  it('never makes the judge throw, whatever stands in its fields', () => {
+  it('never makes the judge throw, whatever its fields contain', () => {
     fc.assert(
       fc.property(
         validMessages(NOW_MS),

@@ -15,7 +15,7 @@ export function hasCodePointsAtMost(text: string, max: number): boolean {
   return count <= max;
 }
 
-/** A rule of a string; when it `ends` the string's rules, those after it are not asked. */
+/** A rule of a string. When it is broken and `ends`, the rules after it are not checked. */
 interface TextRule {
   keeps: (value: string) => boolean;
   code: RejectionCode;
@@ -23,7 +23,7 @@ interface TextRule {
   ends?: boolean;
 }
 
-/** Asks rules in order. Not by zod's `abort`, which would end the rules between fields as well. */
+/** Checks rules in order. Zod's `abort` would not do: it would also skip the rules between fields. */
 function keepAll(...rules: readonly TextRule[]) {
   return (value: string, context: z.RefinementCtx): void => {
     for (const { keeps, code, error, ends } of rules) {
@@ -54,8 +54,8 @@ const notBlank: TextRule = {
 };
 
 /**
- * A string of the contract: at most `max` code points. Half a surrogate pair counts as one and is stored as U+FFFD:
- * clients cut strings at a number of UTF-16 units, and would lose the message for it.
+ * A string of at most `max` code points. Half a surrogate pair counts as one and is stored as U+FFFD: clients cut
+ * strings at a number of UTF-16 units, and must not lose the message because of it.
  */
 const text = (max: number) =>
   z
@@ -70,7 +70,10 @@ const requiredText = (max: number) =>
 
 /** `null` in an optional field is absent: contract, "null". */
 const name = () => text(ID_CODE_POINTS_MAX).nullish();
-/** Well-formed Unicode: two ids that differ only in half a character must not become one person. */
+/**
+ * Must be well-formed Unicode: two ids that differ only in half a surrogate pair would both become U+FFFD and one
+ * person.
+ */
 const personId = () =>
   z
     .string()
@@ -87,8 +90,8 @@ const isFreeForm = (value: unknown): value is FreeForm =>
 const FREE_FORM_WORDS =
   'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
 /**
- * Any JSON object, kept as it is: a record or a loose object would copy it key by key, half a second for 100,000 keys,
- * and lose a key `__proto__`. A custom type would do too, but has no JSON schema.
+ * Any JSON object, unchanged. A record or a loose object of zod would copy it key by key, half a second for 100,000
+ * keys, and lose a key `__proto__`. A custom type of zod has no JSON schema.
  */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
@@ -148,7 +151,7 @@ const messageShape = z.object({
 });
 type MessageShape = z.output<typeof messageShape>;
 
-/** Strings that a type needs beyond those every message needs: contract, "Required per type". */
+/** Strings that are required for one type only: contract, "Required per type". */
 export const REQUIRED_BY_TYPE = [
   { type: 'track', field: 'eventName' },
   { type: 'identify', field: 'userId' },
@@ -158,16 +161,16 @@ export const REQUIRED_BY_TYPE = [
 
 const isMissing = (value: unknown): boolean => value == null || (typeof value === 'string' && isBlank(value));
 
-/** Asked of messages that failed elsewhere too, hence of values that may be of any type. */
+/** Also called for messages with other errors, so the values may have any type. */
 function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
   if (type !== 'alias' || typeof fromId !== 'string' || typeof toId !== 'string') return false;
   return !isBlank(fromId) && fromId.trim() === toId.trim();
 }
 
-/** Every error of a message is wanted, so rules between fields are asked even when a field failed. */
+/** All errors of a message are reported, so rules between fields are checked even when a field has an error. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
-/** THE definition of a message: contract, "Message" and "Rules of a message", all but the time window. */
+/** The definition of a message, except for the time window: contract, "Message" and "Rules of a message". */
 export const messageSchema = REQUIRED_BY_TYPE.reduce(
   (schema, { type, field }) =>
     schema.refine((message) => message.type !== type || !isMissing(message[field]), {
@@ -184,11 +187,11 @@ export const messageSchema = REQUIRED_BY_TYPE.reduce(
   })
   .meta({ id: 'Message' });
 
-/** The same shape with absent fields undefined instead of null. */
+/** The same shape, with undefined instead of null. */
 type WithoutNull<T> = { [Name in keyof T]: Exclude<T[Name], null> };
 export type EventContext = WithoutNull<z.output<typeof eventContextSchema>>;
 
-/** A message that keeps every rule. Strings stand as sent; a blank optional id is undefined. */
+/** A message that follows every rule. Strings are as sent; a blank optional id is undefined. */
 export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
   context?: EventContext;
   /** `eventTimestamp` as epoch milliseconds. */
@@ -197,7 +200,7 @@ export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
 
 export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
 
-/** A blank optional id owns and links nothing: contract, "Blank optional id". */
+/** Ids that count as absent when they are blank: contract, "Blank optional id". */
 const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
 
 function withoutNull<T extends object>(value: T): WithoutNull<T> {

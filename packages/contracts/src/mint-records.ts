@@ -3,18 +3,18 @@ export interface MintRequestRecord {
   /** Name of the chain. */
   chain: string;
   contractAddress: Buffer;
-  /** What the caller calls the asset; of one collection. */
+  /** The caller's id of the asset, unique within a collection. */
   referenceId: string;
-  /** 16 bytes of a UUID: of this acceptance. A reference id that failed may be accepted again. */
+  /** 16 bytes of a UUID. Identifies this acceptance: a reference id that failed may be accepted again. */
   attemptId: Buffer;
-  /** Whose transactions mint it: the records of one signer stand in one partition. */
+  /** Address whose transactions mint it. All records of a signer are in one partition. */
   signer: Buffer;
   projectId: string;
   environmentId: string;
   ownerAddress: Buffer;
-  /** Decimal digits; null: the contract chooses. */
+  /** Decimal digits; null when the contract chooses. */
   tokenId: string | null;
-  /** Decimal digits; null: one token of an ERC-721. */
+  /** Decimal digits; null for a single token of an ERC-721. */
   amount: string | null;
   /** JSON text of an object. */
   metadata: string | null;
@@ -23,36 +23,36 @@ export interface MintRequestRecord {
   traceId: string;
 }
 
-/** `settled` when nothing can change any more: behind the finality horizon, or never carried by any transaction. */
+/** `settled` when nothing can change any more: the block is final, or no transaction ever carried the mint. */
 export type MintStage = 'accepted' | 'waiting' | 'logged' | 'mined' | 'reverted' | 'settled';
 export type MintStatus = 'pending' | 'succeeded' | 'failed';
 
 /**
- * Value of `chain.mint-state.v1`: the last record of a reference id and attempt is true. Keyed by `toMintStateKey`, in the
- * partition that `toSignerKey` falls in, so the states of one signer are in one order.
+ * Value of `chain.mint-state.v1`. The last record of a reference id and attempt counts. Keyed by `toMintStateKey`, in
+ * the partition of `toSignerKey`, so the log orders all states of a signer.
  */
 export interface MintStateRecord extends MintRequestRecord {
   /** 1, and one more with each change of the attempt. */
   revision: number;
   status: MintStatus;
   stage: MintStage;
-  /** Why it waits, for people. */
+  /** Why it waits, for operators. */
   reason: string | null;
-  /** Of the transaction that carries it. */
+  /** Nonce of the transaction that carries it. */
   nonce: number | null;
   /** 32 bytes. */
   transactionHash: Buffer | null;
-  /** 16 bytes of a UUID: the activity that the mint is in the history. */
+  /** 16 bytes of a UUID: the activity of the mint in the history. */
   activityId: Buffer | null;
   /** Why it failed, for the caller. */
   error: string | null;
-  /** Where the request stands in its log. */
+  /** Place of the request in its log. */
   requestPartition: number;
   requestOffset: number;
   changedAt: number;
 }
 
-/** An asset in a transaction. */
+/** An asset that a transaction mints. */
 export interface CarriedAsset {
   referenceId: string;
   attemptId: Buffer;
@@ -62,8 +62,8 @@ export interface CarriedAsset {
 }
 
 /**
- * Value of `chain.mint-transactions.v1`: a signed transaction, which stands here before it is sent anywhere. Keyed by
- * `toMintTransactionKey`, in the partition that `toSignerKey` falls in.
+ * Value of `chain.mint-transactions.v1`: a signed transaction, logged before it is sent anywhere. Keyed by
+ * `toMintTransactionKey`, in the partition of `toSignerKey`.
  */
 export interface MintTransactionRecord {
   /** Name of the chain. */
@@ -72,32 +72,32 @@ export interface MintTransactionRecord {
   nonce: number;
   /** 0, and one more with each raise of the fees. All variants of a nonce carry the same call. */
   variant: number;
-  /** `high_water`: the largest nonce that was ever logged for the signer, a record of its own that stays. */
+  /** `high_water` records the largest nonce ever logged for the signer. Compaction never removes it. */
   kind: 'mint' | 'noop' | 'high_water';
   contractAddress: Buffer | null;
-  /** In the order of the call. */
+  /** In the order of the contract call. */
   assets: CarriedAsset[];
   /** 32 bytes. */
   hash: Buffer;
-  /** As they are sent; none of a high water. */
+  /** The bytes that are sent; empty for a high water. */
   signedBytes: Buffer;
   gasLimit: number;
   /** wei, decimal digits. */
   maxFeePerGas: string;
   /** wei, decimal digits. */
   maxPriorityFeePerGas: string;
-  /** 32 bytes: of the chain that it was signed for. */
+  /** 32 bytes: hash of the first block of the chain that it was signed for. */
   genesisHash: Buffer;
   loggedAt: number;
 }
 
-/** Value of `chain.metadata.v1`, keyed by chain and contract: of one subject the last record is true. */
+/** Value of `chain.metadata.v1`, keyed by chain and contract. The last record of a subject counts. */
 export interface ChainMetadataRecord {
   /** Name of the chain. */
   chain: string;
   contractAddress: Buffer;
   kind: 'collection' | 'token' | 'stack';
-  /** Token id or metadata id; '' of a collection. */
+  /** Token id or metadata id; '' for a collection. */
   subject: string;
   projectId: string;
   environmentId: string;
@@ -110,17 +110,17 @@ export interface ChainMetadataRecord {
 
 const toAddressText = (address: Buffer) => `0x${address.toString('hex')}`;
 
-/** What decides the partition of every record of a signer, and the key of its mint requests. */
+/** Text that the partition of every record of a signer is computed from, and the key of its mint requests. */
 export const toSignerKey = ({ chain, signer }: Pick<MintRequestRecord, 'chain' | 'signer'>): string =>
   `${chain}:${toAddressText(signer)}`;
 
-/** Key of a state. A reference id may have any character, so it stands last. */
+/** Key of a state. The reference id comes last, because it may contain any character. */
 export const toMintStateKey = (
   state: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'attemptId' | 'referenceId'>,
 ): string =>
   `${state.chain}:${toAddressText(state.contractAddress)}:${state.attemptId.toString('hex')}:${state.referenceId}`;
 
-/** Key of a logged transaction; a high water has one for all nonces. */
+/** Key of a logged transaction. All high waters of a signer share one key. */
 export function toMintTransactionKey(
   transaction: Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>,
 ): string {

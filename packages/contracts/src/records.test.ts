@@ -24,7 +24,7 @@ const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map(toBuffer);
 const kind = fc.constantFrom(...IDENTITY_KINDS);
 const time = fc.integer({ min: 0, max: 2 ** 43 });
 
-/** Every string and flag of a message as a record holds it: absent is '' or false, free-form objects are JSON text. */
+/** Strings and flags of a message as in its record: absent is '' or false, free-form objects are JSON text. */
 function recordOf(message: Message): MessageRecord {
   const { eventTimestamp, eventTime, messageId, context, properties, traits, ...fields } = message;
   const blank = Object.fromEntries(stringFields.map((name) => [name, '']));
@@ -61,7 +61,7 @@ describe('the record of a message', () => {
     for (const name of sent.filter((other) => other !== 'context')) expect(names).toContain(renamed[name] ?? name);
   });
 
-  it('has nothing else but what the gateway adds', () => {
+  it('has no other fields than those that the gateway adds', () => {
     const sent = new Set([...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape), 'eventTime']);
     const added = avroFields.map(({ name }) => name).filter((name) => !sent.has(name));
     expect(added).toEqual([
@@ -76,7 +76,7 @@ describe('the record of a message', () => {
     ]);
   });
 
-  it('takes every message that the contract accepts, and gives it back without change', () => {
+  it('encodes every message that the contract accepts, and decodes it unchanged', () => {
     fc.assert(
       fc.property(validMessages(NOW_MS), (value) => {
         const parsed = parseMessage(value, WINDOW);
@@ -167,8 +167,8 @@ describe('the records of a chain', () => {
   });
 });
 
-describe('an unlink beside a release that knows none', () => {
-  /** The schema as it was before. */
+describe('an unlink beside an earlier release', () => {
+  /** The schema of the release before. */
   const formerOf = ({ schema }: { schema: string }) => {
     const record = JSON.parse(schema) as { fields: { name: string }[] };
     return JSON.stringify({ ...record, fields: record.fields.filter(({ name }) => name !== 'unlink') });
@@ -184,7 +184,7 @@ describe('an unlink beside a release that knows none', () => {
   const sides = { aKey: Buffer.alloc(16, 3), aKind: 'steam', bKey: Buffer.alloc(16, 4), bKind: 'epic' } as const;
   const moved = [{ key: Buffer.alloc(16, 3), kind: 'steam' as const, linkedAt: 5 }];
 
-  it('is read by it as a link that was there already, and what it wrote is read as a link', () => {
+  it('is read there as a link that existed already, and links of that release are still read as links', () => {
     const fact = {
       ...some,
       ...ids,

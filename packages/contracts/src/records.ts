@@ -29,14 +29,14 @@ export interface RecordCodec<T> {
   /** @throws Error when the bytes are not a record of this schema, or more than one. */
   decode(bytes: Buffer): T;
   /**
-   * A decoder for records written with any version of the schema, by Avro's rules of resolution: fields are matched by
-   * name, those that this version does not know are passed over, those that the other does not have get their default.
-   * @throws Error when this version cannot read that one
+   * Creates a decoder for records of any version of the schema, by Avro's rules of schema resolution: fields are
+   * matched by name, unknown fields are skipped, missing fields get their default.
+   * @throws Error when the versions are incompatible
    */
   decoderOf(writerSchema: string): (bytes: Buffer) => T;
 }
 
-/** The Avro schema of a topic's values, JSON text; null where values are bytes as they came. */
+/** The Avro schema of a topic's values as JSON text; null when values are raw bytes. */
 export function schemaTextOf({ schema }: Pick<Topic, 'schema'>): string | null {
   return schema === null ? null : readSchema(schema);
 }

@@ -53,7 +53,7 @@ export const errorEnvelopeSchema = z
   })
   .meta({ id: 'ErrorEnvelope' });
 
-/** What this module reads of a zod issue; parse with `reportInput: true`. */
+/** The members of a zod issue that are read here. Parse with `reportInput: true`. */
 type Issue = Pick<z.core.$ZodIssue, 'code' | 'path' | 'message' | 'input'> & {
   params?: Record<string, unknown> | undefined;
 };
@@ -69,7 +69,7 @@ function isRejectionCode(value: unknown): value is RejectionCode {
   return REJECTION_CODES.some((code) => code === value);
 }
 
-/** A value outside its enumeration. `type` has a code of its own and is required, so blank means missing there. */
+/** Code for a value outside its enumeration. `type` has its own code and is required, so blank means missing there. */
 function enumerationCode(field: string, input: unknown): RejectionCode {
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
   if (typeof input !== 'string' || !input.isWellFormed()) return 'INVALID_FORMAT';
@@ -77,11 +77,11 @@ function enumerationCode(field: string, input: unknown): RejectionCode {
   return isBlank(input) ? 'MISSING_REQUIRED_FIELD' : 'UNSUPPORTED_TYPE';
 }
 
-/** A value of another type than wanted. */
+/** Code for a value of the wrong type. */
 function typeCode(field: string, input: unknown): RejectionCode {
   if (field === WHOLE_MESSAGE) return 'INVALID_FORMAT';
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
-  // JSON text such as 1e999 is a number, but none that can be kept.
+  // JSON text such as 1e999 is a number that no double can represent.
   return typeof input === 'number' && !Number.isFinite(input) ? 'INVALID_VALUE' : 'INVALID_FORMAT';
 }
 

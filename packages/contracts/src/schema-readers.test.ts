@@ -29,7 +29,7 @@ import {
 import { createRecordReader, createSchemaReaders } from './schema-readers.ts';
 import { TOPICS } from './topics.ts';
 
-/** A source that gives these answers in turn; an error is thrown. */
+/** A schema source that gives these answers in turn and throws errors. */
 function createSource(...answers: (string | null | Error)[]) {
   const asked: number[] = [];
   const schemaOf = async (id: number) => {
@@ -44,7 +44,7 @@ function createSource(...answers: (string | null | Error)[]) {
 const createReader = (schema: string) => schema.toUpperCase();
 
 describe('createSchemaReaders', () => {
-  it('asks the registry once for all who wait, and knows the reader without waiting afterwards', async () => {
+  it('asks the registry once for concurrent calls, and returns the reader at once afterwards', async () => {
     const { asked, schemaOf } = createSource('schema');
     const readers = createSchemaReaders({ schemaOf, createReader });
     expect(readers.known(7)).toBeUndefined();
@@ -54,7 +54,7 @@ describe('createSchemaReaders', () => {
     expect(asked).toEqual([7]);
   });
 
-  it('tells a registry that cannot be asked from one that has no such id, and asks again', async () => {
+  it('tells an unreachable registry from an unknown id, and asks again', async () => {
     const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
     const readers = createSchemaReaders({ schemaOf, createReader });
     await expect(readers.ask(7)).rejects.toThrow('ECONNREFUSED');
@@ -62,7 +62,7 @@ describe('createSchemaReaders', () => {
     expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
   });
 
-  it('trusts for a minute that the registry has no such id, then asks again', async () => {
+  it('remembers an unknown id for a minute, then asks again', async () => {
     let nowMs = 5;
     const { schemaOf } = createSource(null, 'schema');
     const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
@@ -75,7 +75,7 @@ describe('createSchemaReaders', () => {
     expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
   });
 
-  it('refuses for good a schema that no reader can be made of', async () => {
+  it('refuses an incompatible schema for good', async () => {
     const fail = () => {
       throw new Error('no');
     };
@@ -96,7 +96,7 @@ describe('createSchemaReaders', () => {
   });
 });
 
-/** Of every schema file the codec that reads and writes it. */
+/** The codec of each schema file. */
 const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
   (
     [
@@ -143,7 +143,7 @@ function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
     string: fc.string({ unit: 'grapheme' }),
     boolean: fc.boolean(),
     int: fc.integer(),
-    // Times and offsets; Avro's 64 bits are more than a number holds.
+    // For times and offsets. A number of JavaScript cannot represent all 64 bits of Avro.
     long: fc.integer({ min: -(2 ** 48), max: 2 ** 48 }),
     bytes: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
     double: fc.double({ noNaN: true }),
@@ -184,7 +184,7 @@ describe('createRecordReader', () => {
   });
 
   it.each(FILES)('reads what an earlier release of %s wrote: a missing field gets its default', (file) => {
-    // A later release of ours, made of the codec's own schema, reads what the present encoder writes.
+    // A later release is simulated by adding a field to the codec's own schema. It reads what this encoder writes.
     const codec = CODECS.get(file)!;
     const ours = JSON.parse(codec.schema) as RecordSchema;
     fc.assert(

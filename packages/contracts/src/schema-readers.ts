@@ -1,46 +1,48 @@
 import { FRAME_BYTES, schemaIdOf } from './records.ts';
 
 /**
- * Text of a registered schema by its id; null when the registry answers that there is none.
- * @throws when the registry cannot be asked: then nobody knows
+ * Gets a registered schema by its id; null when the registry does not know the id.
+ * @throws when the registry cannot be reached, so that the answer is unknown
  */
 export type SchemaSource = (id: number) => Promise<string | null>;
 
-/** What can be done with the values of one schema id. */
+/** Whether values of a schema id can be read. */
 export type SchemaReader<R> =
   | { readonly kind: 'readable'; readonly reader: R }
-  /** No value of this id can be read: a dead letter. The reason holds nothing of any value. */
+  /** No value of this id can be read, so its records become dead letters. The reason contains no data of a record. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Readers of values by the id of the schema they were written with: made once, then found without waiting. */
+/** Readers of values by the schema id of the writer. Created once per id, then found without waiting. */
 export interface SchemaReaders<R> {
-  /** What is known of an id, without waiting; undefined: `ask`. */
+  /** The reader if it is known; undefined when `ask` must be called. */
   known(id: number): SchemaReader<R> | undefined;
-  /** Asks the registry, once for all who wait. @throws what the source threw; the next call asks again */
+  /** Asks the registry, once for concurrent calls. @throws what the source threw; the next call asks again */
   ask(id: number): Promise<SchemaReader<R>>;
 }
 
 export interface SchemaReadersOptions<R> {
   readonly schemaOf: SchemaSource;
-  /** Makes the reader of a writer's schema. @throws Error when ours cannot read it */
+  /** Creates the reader for a writer's schema. @throws Error when this release's schema cannot read it */
   readonly createReader: (writerSchema: string) => R;
-  /** A clock of any origin that only goes forward, in milliseconds. */
+  /** A monotonic clock in milliseconds, of any origin. */
   readonly nowMs?: () => number;
 }
 
-/** A registry that was restored from a copy may know an id a minute later; more often would ask for every poison record. */
+/** A restored registry may know an id later, so ask again, but not for every bad record. */
 const UNKNOWN_TRUSTED_MS = 60_000;
-/** Ids in damaged records can be any; those that can be read are as many as there are versions of a schema. */
+/**
+ * Bounds the memory for ids of damaged records, which can be any number. Readable ids are few: one per schema version.
+ */
 const UNREADABLE_MAX = 1_000;
 
-/** Creates readers from the schemas of a registry: the one way in which any process comes from a schema id to values. */
+/** Creates readers from the schemas of a registry. Every process that reads values by their schema id uses it. */
 export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): SchemaReaders<R> {
   const { schemaOf, createReader, nowMs = () => performance.now() } = options;
   const readable = new Map<number, SchemaReader<R>>();
   const unreadable = new Map<number, { answer: SchemaReader<R>; untilMs: number }>();
   const asked = new Map<number, Promise<SchemaReader<R>>>();
 
-  /** @param why what the id is of stands behind a colon, so that reasons can be counted without it */
+  /** @param why the reason. It has the id after a colon, so that reasons can be counted without ids */
   const refuse = (id: number, why: string, trustedMs: number) => {
     const answer = { kind: 'unreadable', reason: why } as const;
     unreadable.delete(id);
@@ -83,12 +85,12 @@ export type ReadValue<T> =
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 /**
- * Reads the value of a record in the Confluent frame; a promise only where the registry must be asked first.
- * @throws what the source threw, by that promise: nobody knows then whether the value can be read
+ * Reads the value of a record in the Confluent frame. Returns a promise only when the registry must be asked first.
+ * @throws what the source threw, as a rejection: it is then unknown whether the value can be read
  */
 export type RecordReader<T> = (value: Buffer | null) => ReadValue<T> | Promise<ReadValue<T>>;
 
-/** Creates the reader of one topic's values, whatever version of its schema each was written with. */
+/** Creates the reader for the values of one topic, written with any version of its schema. */
 export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffer) => T>): RecordReader<T> {
   const readers = createSchemaReaders(options);
   return (value) => {
@@ -105,7 +107,7 @@ function readBy<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: 
   try {
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };
   } catch {
-    // The decoder's words may hold bytes of the record, and so somebody's id.
+    // The decoder's message is dropped: it may quote bytes of the record, such as an id of a player.
     return { kind: 'unreadable', reason: `not a record of its schema: ${id}` };
   }
 }

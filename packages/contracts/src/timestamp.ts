@@ -12,26 +12,26 @@ const MINUTE_MS = 60_000;
 
 /**
  * Reads an RFC 3339 timestamp.
- * @returns epoch milliseconds, finer digits cut off (so always the floor); NaN when the text is no such timestamp.
+ * @returns epoch milliseconds, rounded down; NaN when the text is no such timestamp.
  */
 export function parseTimestamp(text: string): number {
   const match = RFC_3339.exec(text);
   if (match === null) return Number.NaN;
   const [, date = '', day, hour = '', minute = '', second = '', fraction = '', sign, offsetHour, offsetMinute] = match;
   const localMs = Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}Z`);
-  // Date.parse lets 30 February run over into March: a date that exists keeps its day.
+  // Date.parse turns 30 February into 1 or 2 March, so compare the day.
   if (Number.isNaN(localMs) || new Date(localMs).getUTCDate() !== Number(day)) return Number.NaN;
   if (sign === undefined) return localMs;
   const offsetMs = (Number(offsetHour) * 60 + Number(offsetMinute)) * MINUTE_MS;
   return sign === '+' ? localMs - offsetMs : localMs + offsetMs;
 }
 
-/** Digits of a fraction that stand behind the milliseconds and are still microseconds. */
+/** The digits of a fraction between milliseconds and microseconds. */
 const MICROSECOND_DIGITS = /\.\d{3}(\d{1,3})/;
 
 /**
  * Reads an RFC 3339 timestamp to the microsecond.
- * @returns epoch microseconds, finer digits cut off, exact below 2^53; NaN when the text is no such timestamp.
+ * @returns epoch microseconds, rounded down, exact below 2^53; NaN when the text is no such timestamp.
  */
 export function parseTimestampMicros(text: string): number {
   const [, digits = ''] = MICROSECOND_DIGITS.exec(text) ?? [];

@@ -1,7 +1,7 @@
-/** One topic as data: what it is called, how its records are keyed and how long Kafka keeps them. */
+/** A topic: its name, the key of its records and how long Kafka keeps them. */
 export interface Topic {
   readonly name: string;
-  /** What the record key is made of; `infra/kafka` does not read it, people and tests do. */
+  /** Parts of the record key. For readers and tests only; `infra/kafka` does not use it. */
   readonly key:
     | 'environment + owner identity key'
     | 'environment + identity key'
@@ -23,16 +23,16 @@ export interface Topic {
   readonly retentionMs: number;
   /** Whose clock stamps a record: the producer's, or the broker's where times must grow with offsets. */
   readonly timestamps: 'create' | 'log-append';
-  /** Of a compacted topic: a record that another has superseded is there for so long at least. */
+  /** For a compacted topic: the least time that a superseded record is kept, in milliseconds. */
   readonly compactionLagMs?: number;
-  /** Topics with identity data roll segments early, else "72 h" could mean ten days. */
+  /** Kafka deletes whole segments. Topics with identity data roll them early, or "72 h" could become ten days. */
   readonly segmentMs: number;
-  /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for bytes as they were. */
+  /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for raw bytes. */
   readonly schema: string | null;
 }
 
 const HOUR_MS = 60 * 60 * 1000;
-/** The local stack's partition count; production sets its own when it creates the topics. */
+/** Partitions in the local stack. Production sets its own number when it creates the topics. */
 const PARTITIONS = 6;
 
 const identityTopic = (name: string, key: Topic['key'], schema: string | null): Topic => ({
@@ -46,7 +46,7 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   schema,
 });
 
-/** Times are the broker's, since activities are served in the order of the log, and each shows its time. */
+/** Uses the broker's clock: activities are served in the order of the log, so their times must grow with it. */
 const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   name,
   key,
@@ -58,15 +58,15 @@ const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => (
   schema,
 });
 
-/** What a team asks of its collections; nothing is served in the order of these logs. */
+/** Mint requests and metadata. Nothing is served in the order of these logs. */
 const mintTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   ...chainTopic(name, key, schema),
   timestamps: 'create',
 });
 
 /**
- * Records of access, which name who made each change. The audit is derived from every one of them, also from those that a
- * later one replaces; so these stay for seven days, in which the writer of the audit may be away and lose nothing.
+ * Records of access with the author of each change. The audit is made from every record, also from superseded ones. So
+ * these are kept for seven days, in which the writer of the audit may be down without a loss.
  */
 const accessTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   ...identityTopic(name, key, schema),
@@ -74,11 +74,11 @@ const accessTopic = (name: string, key: Topic['key'], schema: string): Topic => 
   compactionLagMs: 7 * 24 * HOUR_MS,
 });
 
-/** Every topic that services write on purpose. */
+/** Every topic except those of dead letters. */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
-  /** Link facts that wait for an erasure which takes long, as they stood on the topic of links. */
+  /** Parked link facts: unchanged copies of facts that wait for a long erasure. */
   parkedLinks: identityTopic('audience.identity-links.v1.parked', 'environment', null),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
   rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
@@ -100,15 +100,20 @@ export const TOPICS = {
     ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'),
     retentionMs: 7 * 24 * HOUR_MS,
   },
-  /** All activities of a chain stand in the partition of its key, so how far a chain is known is told by one partition. */
+  /**
+   * All activities of a chain are in one partition, that of its key, so that partition alone has the chain's watermark.
+   */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
-  /** How far each chain is indexed: written with the activities themselves, in one transaction. */
+  /** How far each chain is indexed. Written in one transaction with the activities. */
   indexProgress: {
     ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'),
     cleanup: 'compact',
   },
-  /** All records of a signer stand in one partition of each of these three: it has one writer of transactions at a time. */
+  /**
+   * Each of these three has all records of a signer in one partition, so only one process at a time writes its
+   * transactions.
+   */
   mintRequests: mintTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
   mintStates: { ...mintTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
   mintTransactions: {

@@ -18,7 +18,7 @@ const toColumns = (types: Record<string, string>): InsertColumn[] =>
 const KEY = 'FixedString(16)';
 const TIME = "DateTime64(3, 'UTC')";
 
-/** What a block carries, in order: plain types, the store turns them into the column's own. */
+/** Columns of a block insert, in order. Plain types: ClickHouse converts them to the types of the table. */
 export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = {
   events: [...EVENT_FIELDS.map(({ column, inputType }) => ({ name: column, type: inputType })), ...POSITION],
   identity_links: [

@@ -71,10 +71,10 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   unlink: fc.option(fc.record({ stayedRoot: key, stayed: identities })),
 });
 
-/** The rows of one record by table, read back by the columns that the store is told. */
+/** The rows of one record by table, decoded with the columns of the insert. */
 function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPlace): Record<string, unknown>[][] {
   return tables.map(({ table, addRows }) => {
-    // Smaller than any row, so that it grows.
+    // Smaller than any row, so that the buffer has to grow.
     const out = new RowBuffer(16);
     addRows(out, record, at);
     return readRows(out.toBytes(), EVENT_TABLE_COLUMNS[table]);
@@ -82,7 +82,7 @@ function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPlace): Recor
 }
 
 describe('the rows of a record', () => {
-  it('say of a consent what the record says, and when the log took it', () => {
+  it('have all fields of a consent, and its time in the log', () => {
     fc.assert(
       fc.property(consent, place, (record, at) => {
         const decoded = consentCodec.decode(consentCodec.encode(record));
@@ -102,7 +102,7 @@ describe('the rows of a record', () => {
     );
   });
 
-  it('say of a rejection what the record says', () => {
+  it('have all fields of a rejection', () => {
     fc.assert(
       fc.property(rejection, place, (record, at) => {
         const decoded = rejectionCodec.decode(rejectionCodec.encode(record));
@@ -123,7 +123,7 @@ describe('the rows of a record', () => {
     );
   });
 
-  it('say of a decision what the record says, and one person for each identity it moved', () => {
+  it('have all fields of a decision, and one person for each identity it moved', () => {
     fc.assert(
       fc.property(decision, place, (record, at) => {
         const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
@@ -170,13 +170,13 @@ describe('the rows of a record', () => {
     );
   });
 
-  it('are refused, and the buffer left as it was, when a time does not fit its column', () => {
+  it('are refused, and the buffer is unchanged, when a time does not fit its column', () => {
     const late = { ...fc.sample(consent, 1)[0]!, receivedAt: TIME_MS_LAST + 1 };
     const at = { partition: 0, offset: 0, timestampMs: 0 };
     const out = new RowBuffer(16);
     const { addRows } = consentRows.tables[0]!;
     expect(() => addRows(out, late, at)).toThrow(RangeError);
-    // A broker without a clock says -1.
+    // A broker that has no time for a record sends -1.
     expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
     expect([out.rows, out.length]).toEqual([0, 0]);
   });
@@ -239,7 +239,7 @@ describe('what may be stored of a record', () => {
         expect(unlinks!.withoutFenced(record, () => false)).toBe(isOfNobody ? null : record);
         const isVain = record.unlink !== null && record.outcome !== 'linked';
         if (isVain) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
-        // Links are many, and nobody of them is asked about.
+        // Links are frequent, so they must not cost a question about a fence.
         if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
       }),
     );

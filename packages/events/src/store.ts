@@ -13,8 +13,8 @@ export const EVENT_TABLES = [
 export type EventTable = (typeof EVENT_TABLES)[number];
 
 /**
- * Tables whose rows do not name their place in the log: the place of the decision, or which change of what they follow
- * from, is part of what they say, so a row written twice is one row at once.
+ * Tables whose rows do not contain their place in the log. What identifies the change is part of the row, so copies of
+ * a row fold into one.
  */
 export const FOLDING_TABLES = [
   'identity_overrides',
@@ -23,7 +23,7 @@ export const FOLDING_TABLES = [
 ] as const satisfies readonly EventTable[];
 export type FoldingTable = (typeof FOLDING_TABLES)[number];
 
-/** Tables whose rows name their place in the log. */
+/** Tables whose rows contain their place in the log. */
 export type OffsetTable = Exclude<EventTable, FoldingTable>;
 
 export function isFolding(table: EventTable): table is FoldingTable {
@@ -35,7 +35,7 @@ export interface BlockInsert {
   table: EventTable;
   /** RowBinary, columns in the order of `EVENT_TABLE_COLUMNS`; not changed until the promise settles. */
   rows: Buffer;
-  /** Names exactly this set of rows: the same token again is stored once. Other rows under it would be lost. */
+  /** Names exactly this set of rows. A repeated token is not stored again, so other rows under it would be lost. */
   token: string;
   signal: AbortSignal;
 }
@@ -47,26 +47,30 @@ export interface OffsetRange {
   end: number;
 }
 
-/** A question for rows that may stand. */
+/** Rows that may be stored already, and where. */
 export interface StoredQuestion extends OffsetRange {
-  /** RowBinary, at least one. Their times and keys bound what is read; what they are told by says which stored row is theirs. */
+  /**
+   * RowBinary, at least one. Their times and keys limit what is read, and tell them from other rows at the same offset.
+   */
   rows: readonly Buffer[];
 }
 
-/** Where events, decisions about identities, consents and rejections are kept for analysts, and the audit for who runs all this. */
+/**
+ * Store of events, decisions about identities, consents and rejections, for analysts, and of the audit, for operators.
+ */
 export interface EventStore {
   /**
-   * Stores the block once, however often it is called with the same token. Resolves also when the store remembers the
-   * token without its rows, after a crash between the two: of a block that was tried before, ask `storedOffsets`.
+   * Stores the block once per token. After a crash of the store between recording the token and storing the rows, it
+   * resolves without storing them. So ask `storedOffsets` about a block that was tried before.
    * @throws StoreFault
    */
   insert(block: BlockInsert): Promise<void>;
   /**
-   * Which of these rows stand, by their offsets; what other tables derive from events that do stands too when it
-   * resolves. Reads no more than what their times and keys allow. @throws StoreFault
+   * Offsets of those of these rows that are stored. When it resolves, the tables derived from them are complete too.
+   * Reads only where the times and keys of the rows may lie. @throws StoreFault
    */
   storedOffsets(table: OffsetTable, question: StoredQuestion): Promise<ReadonlySet<number>>;
-  /** True when the store answers, and lets us in. */
+  /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }

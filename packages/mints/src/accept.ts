@@ -6,14 +6,14 @@ import type { ClaimOutcome, MintClaims, PlacedClaim, UnknownClaim, WantedClaim }
 import type { QuotaPolicy, QuotaStanding, Quotas } from './quota.ts';
 import { toRequestedState } from './states.ts';
 
-/** Who asks, and what the assets are of. */
+/** A request to mint assets of one collection. */
 export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
   /**
-   * `0x` and 40 lower-case hexadecimal digits: of the oldest live key that signs. Asked for behind the first look at
-   * conflicts, which are told whoever signs. @throws what the caller is told when there is none
+   * Address of the oldest live signing key: `0x` and 40 lower-case hexadecimal digits. Called only after the first
+   * check for conflicts, which are reported even without a key. @throws the error for the caller when there is no key
    */
   readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
@@ -24,21 +24,23 @@ export interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
-  /** Resolves when every in-sync replica has all of them. @throws when they do not stand, or nobody knows */
+  /** Resolves when every in-sync replica has all of them. @throws when they were not stored, or when that is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
-  /** Longer than a producer tries; `CLAIM_LAPSE_MS` unless it is said. */
+  /** Must be longer than a producer retries. Default: `CLAIM_LAPSE_MS`. */
   readonly lapseMs?: number;
   /**
-   * True when everything that the log of requests of a signer may hold now has been brought into the claims.
-   * @throws when nobody can tell
+   * True when all that the signer's log of requests may contain by now has been applied to the claims.
+   * @throws when that is unknown
    */
   readonly isLogKnown: (signer: { chain: string; signer: string }) => Promise<boolean>;
 }
 
-/** Accepts all assets of an order or none; resolves when their requests are on the log, and are found by their ids. */
+/**
+ * Accepts all assets of an order or none. Resolves when their requests are on the log and can be found by their ids.
+ */
 export type AcceptMints = (order: MintOrder) => Promise<QuotaStanding>;
 
-/** The quota of a project does not suffice; nothing was taken. */
+/** The quota of the project is too small; nothing was taken. */
 export class QuotaSpent extends PublicError {
   readonly standing: QuotaStanding;
 
@@ -49,17 +51,17 @@ export class QuotaSpent extends PublicError {
 }
 
 /**
- * Behind it an unconfirmed claim may lapse. Three times as long as the producer tries: no request can come to stand on the
- * log behind it. Time alone frees nothing: what the log holds must have been read as well.
+ * Age after which an unconfirmed claim may lapse. Three times as long as the producer retries, so its request cannot
+ * reach the log any more. The log must also have been read: age alone frees nothing.
  */
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
- * How an order is accepted: conflicts, quota, claims, log, confirmation. The order is the guarantee. Conflicts cost nothing;
- * what is claimed and not known to be on the log stays claimed, so that the same order sent again takes it over and no
- * other one takes its place.
- * @throws PublicError CONFLICT_ERROR with every reference id that is taken, QuotaSpent; any other fault when something could
- *   not be done or told: the same order may be sent again
+ * Accepts an order in the order that gives its guarantee: conflicts, quota, claims, log, confirmation. Conflicts cost
+ * nothing. A claim whose request may or may not be on the log stays, so the same order sent again takes it over and no
+ * other order can.
+ * @throws PublicError CONFLICT_ERROR with every reference id that is taken, QuotaSpent; another fault when a step
+ * failed or its outcome is unknown: the same order may then be sent again
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
@@ -77,7 +79,7 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
       await send(parts, order, assertFree(outcome, twice));
       return standing;
     } catch (fault) {
-      // Nobody pays for what was not accepted. What cannot be given back comes back with time.
+      // Give the quota back, because the order is not accepted. If this fails, the bucket refills with time anyway.
       await quotas.take(order.projectId, policy, -units).catch(() => {});
       throw fault;
     }
@@ -87,12 +89,12 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     const records = order.assets.map((asset, at) => toRecord(order, asset, placed[at]!));
     await publish(records);
     const others = await claims.confirm(order.collection, records.map(toRequestedState));
-    // Claims were lost, and somebody else's request came first: theirs is minted, and this one passed over.
+    // Claims were lost and another request came first. The minter mints that one and skips this one.
     if (others.length > 0) throw new Error(`another attempt stands for ${others.length} of the reference ids`);
   }
 }
 
-/** Claims; where claims of other assets are in the way whose fate is known by now, they lapse first. */
+/** Claims. If claims of other assets are in the way and turn out to have no request on the log, they lapse first. */
 function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async ({ chain }: MintCollection, claim: UnknownClaim): Promise<boolean> =>
     claim.ageMs > lapseMs && (await isLogKnown({ chain, signer: claim.signer }));
@@ -110,7 +112,7 @@ function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMi
   };
 }
 
-/** Signs for what is looked for and not claimed. */
+/** Placeholder for the signer when claims are only looked up. */
 const NOBODY = `0x${'0'.repeat(40)}`;
 
 function toWanted(asset: MintAsset, signer: string): WantedClaim {
@@ -118,7 +120,7 @@ function toWanted(asset: MintAsset, signer: string): WantedClaim {
   return { referenceId: asset.referenceId, attemptId, signer, digest: digestOf(asset) };
 }
 
-/** Reference ids that the order itself has more than once. */
+/** Reference ids that occur more than once in the order. */
 function findTwice(assets: readonly MintAsset[]): readonly string[] {
   const seen = new Set<string>();
   return assets.flatMap(({ referenceId }) => {

@@ -13,7 +13,7 @@ interface Store {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Everything is gone. */
+  /** Deletes everything. */
   empty(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ async function perform(world: MintWorld, step: Act): Promise<void> {
   if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
 }
 
-/** Everything that is on its way arrives and is read. */
+/** Everything in flight arrives and is read. */
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
   while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
@@ -95,7 +95,7 @@ function expectSound(world: MintWorld): void {
   expect(new Set(minted).size).toBe(minted.length);
   for (const { order: given, answer } of world.answered) {
     if (answer === 'unknown') continue;
-    // What was accepted is minted or failed as it was asked for; what was told as taken was accepted from somebody.
+    // What was accepted was minted or failed as requested; what was reported as taken was accepted before.
     for (const asset of given.assets) {
       const attempts = taken.filter(({ state }) => state.referenceId === asset.referenceId);
       if (answer === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
@@ -114,7 +114,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       expectSound(world);
       for (const { answer } of world.answered) seen[answer === 'accepted' || answer === 'unknown' ? answer : 'taken']++;
-      // Whatever was not known is known now: every reference id may be asked for, and is told as it stands.
+      // Nothing is unknown any more: every reference id can be requested, and its real state is reported.
       for (const referenceId of REFERENCES) {
         await world.project();
         const before = world.answered.length;
@@ -144,7 +144,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       const minted = world.minted.map(({ state }) => state.referenceId);
       expect(new Set(minted).size).toBe(minted.length);
-      // What is shown is what the minter says.
+      // The state that is shown is that of the minter.
       for (const { state } of world.minted) {
         const { state: shown } = await store.claims.read(state, state.referenceId);
         expect(shown).toMatchObject({ attemptId: state.attemptId, status: 'succeeded' });

@@ -1,63 +1,63 @@
 import type { MintCollection } from './asset.ts';
 import type { MintState, Standing } from './states.ts';
 
-/** What a reference id is claimed with. */
+/** A claim to be placed on a reference id. */
 export interface WantedClaim {
   readonly referenceId: string;
-  /** Of this acceptance, when nothing is taken over. 32 lower-case hexadecimal digits. */
+  /** Id for this acceptance, unless an existing claim is taken over. 32 lower-case hexadecimal digits. */
   readonly attemptId: string;
-  /** Whose transactions would mint it. */
+  /** Address whose transactions would mint it. */
   readonly signer: string;
-  /** Of the asset: `digestOf`. */
+  /** `digestOf` the asset. */
   readonly digest: string;
 }
 
-/** A claim that stands: the request that it is for carries these, whoever placed it first. */
+/** A claim that is placed. The request must have these values, also when another process placed the claim first. */
 export interface PlacedClaim {
   readonly referenceId: string;
   readonly attemptId: string;
   readonly signer: string;
-  /** Epoch milliseconds; later than that of an attempt that has failed. */
+  /** Epoch milliseconds. Later than that of any failed attempt before it. */
   readonly requestedAt: number;
 }
 
-/** A claim of another asset under the same reference id, of which nobody knows whether its request is on the log. */
+/** A claim of another asset under the same reference id whose request may or may not be on the log. */
 export interface UnknownClaim {
   readonly referenceId: string;
   readonly attemptId: string;
   readonly signer: string;
   /** Epoch milliseconds by the clock of the store. */
   readonly claimedAt: number;
-  /** How long ago that was, by the same clock, in milliseconds. */
+  /** Age in milliseconds by the same clock. */
   readonly ageMs: number;
 }
 
 export type ClaimOutcome =
   | { readonly kind: 'claimed'; readonly claims: readonly PlacedClaim[] }
-  /** Pending or succeeded; nothing was claimed. */
+  /** These reference ids are pending or have succeeded; nothing was claimed. */
   | { readonly kind: 'taken'; readonly referenceIds: readonly string[] }
   /** Nothing was claimed. */
   | { readonly kind: 'unknown'; readonly claims: readonly UnknownClaim[] };
 
-/** What stands for one reference id. */
+/** What the store has of one reference id. */
 export interface FoundState {
-  /** Null where nothing of it is kept here: it may be in the tables. */
+  /** Null when the store has nothing; the tables may have it. */
   readonly state: MintState | null;
-  /** False when something may have been lost: then nobody can say that there is nothing. */
+  /** False when data may have been lost. A null state then does not mean that there is no request. */
   readonly isComplete: boolean;
 }
 
 /**
- * Reference ids that are taken, by collection. They make a conflict quick to tell; what is minted is decided by the log.
+ * Reference ids that are taken, by collection. Claims answer conflicts quickly; the log decides what is minted.
  *
- * A claim is placed before its request goes to the log, and confirmed behind that. In between nobody knows whether the
- * request stands. The same asset asked for again takes the claim over, with its attempt and its signer, so that two requests
- * on the log are one and the same to the minter; another asset under that reference id waits until the claim is known.
+ * A claim is placed before its request is published and confirmed afterwards. In between, the request may or may not be
+ * on the log. A repeated request for the same asset takes the claim over, with its attempt and its signer, so that the
+ * minter sees two records of one request. Another asset under that reference id waits until the outcome is known.
  */
 export interface MintClaims {
   /**
-   * Looks only, when `isDry`; else claims all or none, in one step. Times are those of the store.
-   * @throws IncompleteClaimsFault when claims may have been lost, and were not brought back yet
+   * Claims all or none, in one step; with `isDry` it only checks. Times are those of the store.
+   * @throws IncompleteClaimsFault when claims may have been lost and are not restored yet
    */
   claim(
     collection: MintCollection,
@@ -65,11 +65,11 @@ export interface MintClaims {
     options?: { isDry?: boolean },
   ): Promise<ClaimOutcome>;
   /**
-   * The requests of these claims are on the log.
-   * @returns reference ids under which another attempt stands: that one is minted, if any
+   * Records that the requests of these claims are on the log.
+   * @returns reference ids that have another attempt. Only that one can be minted
    */
   confirm(collection: MintCollection, states: readonly MintState[]): Promise<readonly string[]>;
-  /** Ends a claim that is as it was found, and not confirmed: its reference id is free, as behind a failure. */
+  /** Ends a claim if it is unchanged and unconfirmed. Its reference id is then free, as after a failure. */
   lapse(
     collection: MintCollection,
     claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>,
@@ -77,7 +77,7 @@ export interface MintClaims {
   read(collection: MintCollection, referenceId: string): Promise<FoundState>;
 }
 
-/** The store was emptied or started anew: claims may be missing. They come back by themselves, from the log. */
+/** The store was emptied or restarted, so claims may be missing. They are restored from the log without an operator. */
 export class IncompleteClaimsFault extends Error {
   override readonly name = 'IncompleteClaimsFault';
 
@@ -86,17 +86,17 @@ export class IncompleteClaimsFault extends Error {
   }
 }
 
-/** What is done with a reference id that something is claimed for. */
+/** Verdict on a claim for a reference id. */
 export type ClaimVerdict = 'free' | 'taken over' | 'unknown' | 'taken';
 
-/** What stands, with what an unconfirmed claim has besides. */
+/** The current state of a reference id, with the further fields of a claim. */
 export interface StandingClaim extends Standing {
   readonly digest: string;
-  /** Epoch milliseconds; null once it is confirmed. */
+  /** Epoch milliseconds; null after it is confirmed. */
   readonly claimedAt: number | null;
 }
 
-/** The rule of claims. */
+/** Decides whether a reference id may be claimed for the asset with this digest. */
 export function judgeClaim(standing: StandingClaim | null, digest: string): ClaimVerdict {
   if (standing === null) return 'free';
   if (standing.claimedAt !== null) return standing.digest === digest ? 'taken over' : 'unknown';

@@ -25,7 +25,7 @@ describe('a cursor of mint requests', () => {
     );
   });
 
-  it('is good for its chain, collection and status alone', () => {
+  it('is valid for its chain, collection and status only', () => {
     const { collection } = scope;
     const others = [
       { ...scope, status: 'failed' as const },
@@ -39,7 +39,7 @@ describe('a cursor of mint requests', () => {
     );
   });
 
-  it('with any bit changed, any other text, and one of a key that is not known are none', () => {
+  it('is refused with any bit changed, with an unknown key, and as any other text', () => {
     const strangers = createMintCursors({ keys: [key(3)] });
     fc.assert(
       fc.property(place, fc.nat(), fc.string(), (given, at, text) => {

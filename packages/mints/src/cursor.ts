@@ -5,25 +5,25 @@ import type { MintPageQuestion } from './store.ts';
 
 /** A secret that cursors are signed with. */
 export interface MintCursorKey {
-  /** Stands in every cursor that was signed with it: 0 to 255. */
+  /** 0 to 255. Every cursor contains the id of its key. */
   readonly id: number;
   /** At least 32 bytes. */
   readonly secret: Buffer;
 }
 
-/** What a cursor is good for: the same question, further on. */
+/** The query that a cursor belongs to. It is valid for no other. */
 export interface MintCursorScope {
   readonly collection: MintCollection;
   readonly status: MintStatus | null;
 }
 
-/** Where to read on, and which way. */
+/** Where to continue, and in which direction. */
 export type MintCursorPlace = Pick<MintPageQuestion, 'gap' | 'direction'>;
 
 export interface MintCursors {
   /** A text that is safe in a URL. */
   encode(place: MintCursorPlace, scope: MintCursorScope): string;
-  /** Null for a text that is none of ours, was changed, or is of another question. Never throws. */
+  /** Null for a text that was not signed here, was changed, or belongs to another query. Never throws. */
   decode(text: string, scope: MintCursorScope): MintCursorPlace | null;
 }
 
@@ -32,13 +32,13 @@ const SCOPE_BYTES = 16;
 const MAC_BYTES = 16;
 const AT = { keyId: 1, flags: 2, requestedAt: 3, attemptId: 11, scope: 27, mac: 43 } as const;
 const CURSOR_BYTES = AT.mac + MAC_BYTES;
-/** Flags: which way is read on, and on which side of the position the gap is. */
+/** Flags: the direction, and the side of the position on which the gap is. */
 const PREVIOUS = 1;
 const AFTER = 2;
-/** Other cursors are signed with the same keys: what is signed here is never one of theirs. */
+/** Part of the signed text, because other kinds of cursors are signed with the same keys. */
 const PURPOSE = 'mint-requests';
 
-/** Creates what writes and reads cursors. The first key signs; all are accepted. */
+/** Creates the codec of cursors. The first key signs; all are accepted. */
 export function createMintCursors({ keys }: { keys: readonly [MintCursorKey, ...MintCursorKey[]] }): MintCursors {
   const keyOf = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
   const signingKey = keyOf.get(keys[0].id)!;
@@ -56,7 +56,7 @@ export function createMintCursors({ keys }: { keys: readonly [MintCursorKey, ...
     },
     decode: (text, scope) => {
       const bytes = Buffer.from(text, 'base64url');
-      // One spelling each, so that a cursor can be compared as text.
+      // Accepts only one spelling of each cursor, so that cursors can be compared as texts.
       if (bytes.length !== CURSOR_BYTES || bytes.toString('base64url') !== text) return null;
       const key = keyOf.get(bytes[AT.keyId]!);
       if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(AT.mac))) return null;
@@ -83,7 +83,7 @@ function sign(bytes: Buffer, key: KeyObject): Buffer {
   return mac.digest().subarray(0, MAC_BYTES);
 }
 
-/** JSON of a list keeps its members apart, and tells null from any text. */
+/** JSON, because it separates the members and tells null from any text. */
 function hashScope({ collection, status }: MintCursorScope): Buffer {
   const text = JSON.stringify([collection.chain, collection.contractAddress, status]);
   return hash('sha256', text, 'buffer').subarray(0, SCOPE_BYTES);

@@ -9,7 +9,7 @@ import {
 import { type MintState, toMintState, toRequestedState } from './states.ts';
 import type { MintLog } from './view.ts';
 
-/** A log of bytes, as it is read at chosen places. */
+/** A log that is read at given offsets. */
 export interface MintLogBytes {
   bounds(
     topic: string,
@@ -29,7 +29,7 @@ export interface MintLogsParts {
   readonly topicPrefix: string;
 }
 
-/** The logs that the latest states are made of. A record that cannot be read is passed over: for its writer it is a dead letter. */
+/** The logs that the view is made from. Skips unreadable records, which the activity writer makes dead letters. */
 export function createMintLogs(parts: MintLogsParts): { readonly states: MintLog; readonly requests: MintLog } {
   return {
     states: createLog(parts, { name: TOPICS.mintStates.name, codec: mintStateCodec, toState: toMintState }),
@@ -50,7 +50,7 @@ function createLog<T>({ log, schemaOf, topicPrefix }: MintLogsParts, { name, cod
     topic,
     bounds: async () => {
       const bounds = await log.bounds(topic);
-      // Nothing read there would pass for a log without requests.
+      // Without this, a missing topic would look like a log without requests.
       if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
       return bounds;
     },

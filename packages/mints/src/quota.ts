@@ -1,22 +1,22 @@
-/** What a project may use: `burst` units at once, `perSecond` in the long run. */
+/** Quota of a project, a token bucket: `burst` units at once, `perSecond` in the long run. */
 export interface QuotaPolicy {
   readonly kind: 'mint' | 'refresh';
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** Where a project stands. */
+/** State of a project's quota after a call. */
 export interface QuotaStanding {
-  /** False: nothing was taken. */
+  /** When false, nothing was taken. */
   readonly isAllowed: boolean;
   readonly remaining: number;
-  /** Milliseconds until all of it is there again. */
+  /** Milliseconds until the bucket is full. */
   readonly fullInMs: number;
-  /** Whole seconds until as much as was asked for is there; 0 when it was. */
+  /** Whole seconds until the units that were asked for are available; 0 when they were. */
   readonly retryAfterS: number;
 }
 
-/** Quotas of projects, counted by all processes together. */
+/** Quotas of projects, shared by all processes. */
 export interface Quotas {
   /** Takes all units or none, in one step; a negative number gives units back. */
   take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStanding>;
@@ -25,8 +25,8 @@ export interface Quotas {
 const ROUNDING = 1e-6;
 
 /**
- * @param backlogMs until the bucket is full, with what was taken
- * @param lackMs until what was asked for is there; 0 when it was
+ * @param backlogMs until the bucket is full, after the units were taken
+ * @param lackMs until the units that were asked for are available; 0 when they were
  */
 export function toQuotaStanding(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStanding {
   const left = policy.burst - (backlogMs / 1000) * policy.perSecond;
@@ -38,10 +38,10 @@ export function toQuotaStanding(policy: QuotaPolicy, backlogMs: number, lackMs: 
   };
 }
 
-/** The four values that answers tell a caller, as texts. */
+/** The four values of a quota in answers, as texts. */
 export interface QuotaTexts {
   readonly limit: string;
-  /** ISO 8601: when all of it is there again. */
+  /** ISO 8601 time when the bucket is full. */
   readonly reset: string;
   readonly remaining: string;
   readonly retryAfter: string;

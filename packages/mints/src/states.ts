@@ -1,6 +1,6 @@
 import type { MintRequestRecord, MintStateRecord, MintStatus } from '@playline/contracts';
 
-/** What became of an asset that was asked for, as it is stored and shown. One a reference id and attempt. */
+/** State of a requested asset, as it is stored and shown. One per reference id and attempt. */
 export interface MintState {
   readonly chain: string;
   /** `0x` and 40 lower-case hexadecimal digits; so are the signer and the owner. */
@@ -19,7 +19,7 @@ export interface MintState {
   /** Epoch milliseconds. */
   readonly requestedAt: number;
   readonly traceId: string;
-  /** 0 while only the request is known; rises with each change. */
+  /** 0 while only the request is known; grows with each change. */
   readonly revision: number;
   readonly status: MintStatus;
   readonly stage: string;
@@ -36,11 +36,11 @@ export interface MintState {
 
 const toHex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 
-/** A UUID of its 16 bytes, as texts have it. */
+/** Text of a UUID, from its 16 bytes. */
 export const toUuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-/** What is known of an asset when its request is on the log and nothing more. */
+/** State of an asset of which only the request is known. */
 export function toRequestedState(request: MintRequestRecord): MintState {
   return {
     chain: request.chain,
@@ -61,7 +61,7 @@ export function toRequestedState(request: MintRequestRecord): MintState {
   };
 }
 
-/** What a record of `chain.mint-state.v1` says. */
+/** State from a record of `chain.mint-state.v1`. */
 export function toMintState(record: MintStateRecord): MintState {
   const { revision, status, stage, reason, nonce, error, changedAt } = record;
   const { transactionHash, activityId } = record;
@@ -73,19 +73,19 @@ export function toMintState(record: MintStateRecord): MintState {
   };
 }
 
-/** What stands for a reference id. */
+/** The fields that decide which of two states counts. */
 export type Standing = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
-/** A standing that may be of a claim nobody has confirmed yet: whether its request is on the log is not known. */
+/** A state that may come from an unconfirmed claim, whose request may or may not be on the log. */
 export interface OpenStanding extends Standing {
   readonly isConfirmed: boolean;
 }
 
 /**
- * Whether something that the log says takes the place of what stands for a reference id. It follows what the minter does:
- * the first request of a reference id wins until it has failed, so a later one counts only behind a failure, and whatever
- * the minter has said of an attempt counts more than a request of which it has said nothing. What it says of the attempts of
- * one signer is in one order, that of the log; between two signers the time of the request decides.
+ * Whether a state from the log replaces the current state of a reference id. Follows the minter: the first request of a
+ * reference id wins until it has failed, so a later one counts only after a failure. Any state of the minter counts
+ * more than a request without one. States of one signer are ordered by the log; between two signers the time of the
+ * request decides.
  */
 export function isTruer(said: Standing, standing: OpenStanding | null): boolean {
   if (standing === null) return true;
@@ -97,7 +97,7 @@ export function isTruer(said: Standing, standing: OpenStanding | null): boolean 
   return isLater || said.signer === standing.signer;
 }
 
-/** The attempt that is true of all that a reference id has had, each in one of its revisions at least. */
+/** The attempt that counts among all attempts of a reference id. Each must be given in at least one revision. */
 export function foldAttempts<S extends Standing & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
   let standing: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
@@ -105,7 +105,7 @@ export function foldAttempts<S extends Standing & Pick<MintState, 'changedAt'>>(
   return standing;
 }
 
-/** A request of the interface: one element of `result`. */
+/** A request in the form of the interface: one element of `result`. */
 export function toMintRequestJson(state: MintState, chain: { readonly id: string; readonly name: string }) {
   return {
     chain: { id: chain.id, name: chain.name },
@@ -123,5 +123,5 @@ export function toMintRequestJson(state: MintState, chain: { readonly id: string
   };
 }
 
-/** Six fractional digits, as all times of the chain interface have. */
+/** Six fractional digits, as in all times of the chain interface. */
 const toTimeText = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');

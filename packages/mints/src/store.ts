@@ -2,31 +2,31 @@ import type { ChainMetadataRecord, MintStatus } from '@playline/contracts';
 import type { MintCollection } from './asset.ts';
 import type { MintState } from './states.ts';
 
-/** Where a request stands in the list of its collection: by when it was asked for. */
+/** Sort key of a request in the list of its collection. */
 export type MintPosition = Pick<MintState, 'requestedAt' | 'attemptId'>;
 
-/** A place between requests: before or after one, which need not be there. */
+/** A place between requests: before or after a position, which need not exist. */
 export interface MintGap extends MintPosition {
   readonly side: 'before' | 'after';
 }
 
-/** For whom requests were accepted: a collection may have been another project's before. */
+/** Owner of a request. A collection may have belonged to another project when it was made. */
 export type MintOwner = Pick<MintState, 'projectId' | 'environmentId'>;
 
-/** Which page of the requests of a collection is asked for. */
+/** A query for a page of the requests of a collection. */
 export interface MintPageQuestion {
   readonly collection: MintCollection;
-  /** Whose requests; null: everybody's, for operators. */
+  /** Only requests of this owner; null for all, for operators. */
   readonly owner: MintOwner | null;
   /**
-   * Requests of later than this are left out, epoch milliseconds; null: none are. Rows come to stand in the order in which
-   * logs are read and blocks are stored, so one that was asked for earlier may turn up in front of one that stands already:
-   * a reader who was let past it would never see it.
+   * Epoch milliseconds; later requests are left out. Null: none are. Rows are stored in the order of partitions and
+   * blocks, so an earlier request may appear after a later one. A reader whose cursor is already past its place would
+   * never see it.
    */
   readonly horizon: number | null;
-  /** Null: all. */
+  /** Null for all. */
   readonly status: MintStatus | null;
-  /** Beyond it lies the page. */
+  /** The page begins beyond this gap. */
   readonly gap: MintGap;
   readonly direction: 'next' | 'previous';
   readonly limit: number;
@@ -35,20 +35,20 @@ export interface MintPageQuestion {
 export interface MintPage {
   /** In ascending order. */
   readonly states: readonly MintState[];
-  /** Where the pages beside it begin. */
+  /** Where the adjacent pages begin. */
   readonly previous: MintGap;
   readonly next: MintGap;
 }
 
-/** Requests as the tables have them, seconds behind the log. */
+/** Reads requests from the tables, which are seconds behind the log. */
 export interface MintReader {
   readPage(question: MintPageQuestion): Promise<MintPage>;
-  /** The latest attempt of a reference id; null where the tables have none. */
+  /** The attempt that counts for a reference id; null when the tables have none. */
   readOne(collection: MintCollection, referenceId: string): Promise<MintState | null>;
   ready(): Promise<boolean>;
 }
 
-/** In front of every request. */
+/** Before every request. */
 export const START_GAP: MintGap = { side: 'before', requestedAt: 0, attemptId: '0'.repeat(32) };
 
 /** The gap right before or right after a request. */
@@ -60,7 +60,7 @@ export const toMintGap = ({ requestedAt, attemptId }: MintPosition, side: MintGa
 export const isOwnedBy = (state: MintOwner, { projectId, environmentId }: MintOwner): boolean =>
   state.projectId === projectId && state.environmentId === environmentId;
 
-/** Below zero when `a` stands before `b`. The order of every store. */
+/** Below zero when `a` comes before `b`. Every store uses this order. */
 export function comparePositions(a: MintPosition, b: MintPosition): number {
   if (a.requestedAt !== b.requestedAt) return a.requestedAt - b.requestedAt;
   return a.attemptId < b.attemptId ? -1 : a.attemptId > b.attemptId ? 1 : 0;
@@ -73,7 +73,7 @@ export function isBeyond(position: MintPosition, gap: MintGap, direction: MintPa
   return order > 0 === (direction === 'next');
 }
 
-/** A page of what was found, in ascending order. */
+/** Makes a page of the states found, which are in ascending order. */
 export function toMintPage(states: readonly MintState[], gap: MintGap): MintPage {
   const [first, last] = [states[0], states.at(-1)];
   return {
@@ -83,7 +83,7 @@ export function toMintPage(states: readonly MintState[], gap: MintGap): MintPage
   };
 }
 
-/** Metadata of one subject, and where it stood in the log. */
+/** Metadata of one subject, with its place in the log. */
 export interface MetadataRow
   extends Pick<ChainMetadataRecord, 'chain' | 'kind' | 'subject' | 'projectId' | 'environmentId'> {
   readonly contractAddress: string;
@@ -99,7 +99,7 @@ export interface MetadataRow
   readonly loggedAtMs: number;
 }
 
-/** A state and where its record stood in the log. */
+/** A state with the place of its record in the log. */
 export interface MintRow extends MintState {
   readonly updatedAt: number;
   readonly partition: number;
@@ -113,19 +113,19 @@ export type MintTable = 'mint_requests' | 'collections' | 'nft_metadata' | 'meta
 export interface MintInsert {
   readonly table: MintTable;
   readonly rows: readonly (MintRow | MetadataRow)[];
-  /** Rows that were sent under it once are not stored again. */
+  /** Rows are stored once per token. */
   readonly token: string;
   readonly signal: AbortSignal;
 }
 
-/** The writers' side of the tables. */
+/** Writes to the tables. */
 export interface MintWriter {
   /** @throws StoreFault */
   insert(block: MintInsert): Promise<void>;
   ready(): Promise<boolean>;
 }
 
-/** Where metadata of a kind is kept. */
+/** The table for each kind of metadata. */
 export const METADATA_TABLES: Readonly<Record<ChainMetadataRecord['kind'], MintTable>> = {
   collection: 'collections',
   token: 'nft_metadata',

@@ -1,49 +1,49 @@
 import type { MintState } from './states.ts';
 
-/** How far a log has been brought in. */
+/** How far a partition of a log has been applied to the view. */
 export interface MintPlace {
   readonly topic: string;
   readonly partition: number;
-  /** In front of it everything was brought in. */
+  /** All records before it were applied. */
   readonly offset: number;
 }
 
 export interface MintViewStanding {
-  /** Names the present run of the store. */
+  /** Identifies the present run of the store. */
   readonly run: string;
-  /** The run in which everything was there; null for none. */
+  /** The run in which the view was complete; null for none. */
   readonly completeIn: string | null;
   /** By `topic/partition`. */
   readonly places: ReadonlyMap<string, number>;
 }
 
-/** What is brought in, in one step. */
+/** States that are applied in one step. */
 export interface MintUpdate {
   /** In the order of the log. */
   readonly states: readonly MintState[];
   readonly place: MintPlace;
-  /** Where the place must stand, else nothing is done; null: nowhere yet. */
+  /** The expected offset; null when there is none yet. If it differs, nothing is done. */
   readonly from: number | null;
 }
 
-/** The latest state of each reference id, made of the log: it can always be made again. */
+/** The latest state of each reference id. It is made from the log and can always be rebuilt. */
 export interface MintView {
   standing(): Promise<MintViewStanding>;
-  /** @returns false when the place stood elsewhere: somebody else has moved it, and nothing was done */
+  /** @returns false when the offset differed: another process has moved it, and nothing was done */
   apply(update: MintUpdate): Promise<boolean>;
-  /** Brings in what is kept elsewhere than on the log. */
+  /** Applies states that come from elsewhere than the log. */
   restore(states: readonly MintState[]): Promise<void>;
-  /** Forgets how far the log was brought in, so that it is read anew; until then nothing is complete. */
+  /** Forgets how far the logs were applied, so that they are read again. Until then the view is incomplete. */
   forgetPlaces(): Promise<void>;
-  /** Everything is there. Does nothing when that run is over. */
+  /** Marks the view as complete. Does nothing when the run is over. */
   complete(run: string): Promise<void>;
 }
 
-/** A log as far as a view reads it. */
+/** What a view needs of a log. */
 export interface MintLog {
   readonly topic: string;
   bounds(): Promise<readonly { readonly partition: number; readonly start: number; readonly end: number }[]>;
-  /** States in the order of the log, each with its offset; null where a record holds none. */
+  /** States in the order of the log with their offsets; null for a record without a state. */
   read(range: {
     partition: number;
     start: number;
@@ -51,14 +51,14 @@ export interface MintLog {
   }): AsyncIterable<{ readonly offset: number; readonly state: MintState | null }>;
 }
 
-/** Records of one step: a script of a millisecond or two. */
+/** Records per step. The script then takes a millisecond or two. */
 const STEP_MAX = 200;
 
 /**
- * Brings into the view what the logs have and it lacks. All that the minter has said comes before any request, so that a
- * request that came behind a failure is judged by the failure.
- * @param logs of states, then of requests
- * @returns how many records were brought in
+ * Applies new records of the logs to the view. States come before requests, so that a request after a failure is judged
+ * with that failure known.
+ * @param logs the logs of states and of requests
+ * @returns how many records were applied
  */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
   const { run, completeIn, places } = await view.standing();
@@ -67,7 +67,7 @@ export async function catchUpMints(view: MintView, logs: { states: MintLog; requ
     for (const { partition, start, end } of await log.bounds()) {
       const from = places.get(`${log.topic}/${partition}`) ?? null;
       const steps = await bringIn(view, log, { partition, start, end, from });
-      // Somebody else brings the same in: what they have not done yet is done at the next look.
+      // Another process applies the same records. The next run does what it left.
       if (steps === null) return count;
       count += steps;
     }
@@ -82,7 +82,7 @@ interface Range {
   readonly from: number | null;
 }
 
-/** Null when somebody else has moved the place. */
+/** Null when another process has moved the offset. */
 async function bringIn(view: MintView, log: MintLog, { partition, start, end, from }: Range): Promise<number | null> {
   if (from === end) return 0;
   const { topic } = log;
@@ -96,7 +96,7 @@ async function bringIn(view: MintView, log: MintLog, { partition, start, end, fr
     states = [];
     return isDone;
   };
-  // A place behind the end is of a log that was replaced: what it holds is brought in as it is found.
+  // An offset beyond the end comes from a log that was replaced. The new log is applied from its start.
   const begin = from !== null && from <= end ? Math.max(from, start) : start;
   for await (const { offset, state } of log.read({ partition, start: begin, end })) {
     if (state !== null) states.push(state);

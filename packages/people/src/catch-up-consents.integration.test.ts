@@ -13,7 +13,7 @@ const inRedis = openTestPeople();
 const { redis } = inRedis;
 afterAll(inRedis.close);
 
-/** A log of three partitions: a change stands where its identity's first byte says. */
+/** A log of three partitions. The first byte of an identity chooses the partition. */
 function createLog(): ConsentLog & {
   add(identityKey: Buffer, status: ChosenStatus): Change;
   read: ConsentLog['read'];
@@ -48,7 +48,7 @@ async function open() {
     store: people.consents,
     namespace,
     dump,
-    /** As Redis stands when it was started anew from what it had written at an earlier moment. */
+    /** Simulates a restart of Redis from what it had written earlier. */
     goBackTo: async (copy: Awaited<ReturnType<typeof dump>>) => {
       await inRedis.clear(namespace);
       for (const [name, value] of copy) await redis.restore(name, 0, value);
@@ -62,7 +62,7 @@ const steps = fc.array(
   fc.record({
     key: fc.constantFrom(...keys),
     status: fc.constantFrom('none', 'anonymous', 'full'),
-    /** How many changes are logged before this one is applied; at the end those that are left are not. */
+    /** How many further changes are logged before this one is applied. Some may never be applied. */
     appliedAfter: fc.nat(6),
   }),
   { minLength: 1, maxLength: 40 },
@@ -132,7 +132,7 @@ describe('a consent store that was started anew', () => {
     expect((await store.standing()).isCurrent).toBe(false);
   });
 
-  it('passes over records that nobody can read', async () => {
+  it('skips unreadable records', async () => {
     const { store } = await open();
     const log = createLog();
     const records = [

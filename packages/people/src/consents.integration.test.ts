@@ -9,7 +9,7 @@ import { rebuildConsents } from './rebuild-consents.ts';
 import { openRedisPeople } from './redis/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-/** A store, a second one on the same content as another process has it, and what a test does behind their backs. */
+/** A store, a second one on the same content like that of another process, and direct changes by the test. */
 interface Harness {
   readonly stores: readonly [People, People];
   loseEpoch(): Promise<void>;
@@ -59,7 +59,7 @@ const changesIn = (partition: number, fromMs: number) =>
     }),
     { minLength: 1, maxLength: 8, selector: ({ place }) => place.offset },
   );
-/** What an identity has in the log; partitions may have been added in between. */
+/** Changes of an identity in the log. Partitions may have been added in between. */
 const history = fc
   .tuple(changesIn(4, LOGGED_AT), fc.option(changesIn(1, LOGGED_AT + 10), { nil: [] }))
   .map((partitions) => partitions.flat());
@@ -113,7 +113,7 @@ describe.each([
     expect(await stores[0].consents.read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
   });
 
-  it('takes nothing of a fenced identity up to the cut-off, and what is newer', async () => {
+  it('refuses changes of a fenced identity up to the cut-off, and takes newer ones', async () => {
     const { stores } = await open();
     const change = createChange();
     const { environmentId, identityKey: key } = change;

@@ -31,9 +31,10 @@ export type HeldConsent = Pick<PlacedConsent, 'identityKey' | 'status' | 'place'
 export type StoredConsent = Pick<PlacedConsent, 'status' | 'place'>;
 
 /**
- * The result of a change. - applied: it is the answer from now on - superseded: the same or a later place was applied
- * before, and stays the answer - fenced: the identity was erased, and the change is not later than the erasure's
- * cut-off
+ * The result of a change.
+ * - applied: it is the current choice now
+ * - superseded: the same or a later place was applied before and stays current
+ * - fenced: the identity was erased, and the change is not later than the erasure's cut-off
  */
 export type ApplyOutcome = 'applied' | 'superseded' | 'fenced';
 

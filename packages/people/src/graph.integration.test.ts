@@ -25,7 +25,7 @@ describe.each([
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const rootOf = async (name: Name) =>
     (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
-  /** An empty one in the place of the one before. */
+  /** Replaces the graph with an empty one. */
   const replace = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
     people = await open({ ...DEFAULT_LIMITS, ...limits });
     ({ graph } = people);
@@ -59,13 +59,13 @@ describe.each([
     expect(await rootOf('custom:y')).toBe(root);
   });
 
-  it('keeps no entry for an identity that is linked to nobody', async () => {
+  it('keeps no entry for an identity that is not linked', async () => {
     expect(await identify('anonymous:a', 'untyped:null')).toEqual(['refused: blocked']);
     expect(await rootOf('anonymous:a')).toBeNull();
     expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('anonymous:a'))).toEqual([]);
   });
 
-  it('calls a link that stands already unchanged', async () => {
+  it('calls a link that exists already unchanged', async () => {
     await identify('anonymous:a', 'steam:s');
     expect(await identify('anonymous:a', 'steam:s', NOW + 1)).toEqual(['unchanged', 'unchanged']);
   });
@@ -258,7 +258,7 @@ describe.each([
     expect(await graph.forget(erasure, [...erased, randomBytes(16)])).toBe(4);
     expect(await graph.forget(erasure, erased)).toBe(0);
     await people.guards.release(erasure);
-    // By now newer links may be in the graph.
+    // The graph may have newer links by now.
     await expect(graph.forget(erasure, kept)).rejects.toThrow(MissingHoldFault);
     for (const key of erased) {
       expect(await graph.rootOf(environmentId, key)).toBeNull();
@@ -269,7 +269,7 @@ describe.each([
       expect((await graph.membersOf(environmentId, key)).map((member) => member.key)).toEqual(kept);
     }
     expect(await graph.membersOf(environmentId, keyOf('epic:e'))).toHaveLength(3);
-    // The kinds of those who went do not count any more: another custom id would have been refused.
+    // The kinds of removed identities no longer count: otherwise another custom id would be refused.
     expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
   });
 

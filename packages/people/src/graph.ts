@@ -59,7 +59,7 @@ export interface UnlinkSide {
   readonly unlinkedAt: number;
 }
 
-/** Where a fact stands that was decided. */
+/** Place of a decided fact. */
 export interface DecidedPlace extends LinkSourcePartition {
   readonly environmentId: string;
   readonly offset: number;
@@ -88,7 +88,7 @@ export const DEFAULT_LIMITS: GraphLimits = {
   uniqueTypes: ['passport'],
 };
 
-/** Who is the same person as whom, by environment. */
+/** Which identities are the same person, by environment. */
 export interface IdentityGraph {
   /**
    * Applies facts in order, each once: for a fact that was applied before it returns the recorded decision.
@@ -114,9 +114,8 @@ export interface IdentityGraph {
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**
    * For erasures: removes identities from their components and from the memory of unlinks. Those who stay keep the
-   * person key. Safe to repeat. Fence the identities first, or else a fact that is on its way brings them back. Hold
-   * every one of them: only while this erasure's hold exists is nothing newer in the graph, which an eraser that comes
-   * late would remove too.
+   * person key. Safe to repeat. Fence the identities first, or a fact in flight brings them back. Hold all of them:
+   * only while this erasure's hold exists, the graph has no newer links, which a late eraser would remove.
    * @returns how many of them were in a component
    * @throws MissingEpochFault, MissingHoldFault
    */

@@ -40,7 +40,7 @@ function createHold(fields: Partial<ErasureHold> = {}): ErasureHold {
   return { ...own, cutoffMs: T, lapsesAtMs: LAPSES_AT, ...fields };
 }
 
-/** A few erasures over a few people of one environment: what is done to them, in any order. */
+/** Random operations on a few erasures of a few people in one environment. */
 const step = fc.record({
   erasure: fc.nat({ max: 3 }),
   act: fc.constantFrom('place', 'extend', 'confirm', 'release', 'lapse'),
@@ -184,7 +184,7 @@ describe('erasure holds in redis', () => {
       alone.push(await measure('few'));
       among.push(await measure('many'));
     }
-    // The fastest of seven: what else the machine does lengthens some of them.
+    // The fastest of seven, because other load on the machine slows some of them.
     expect(Math.min(...among) / Math.min(...alone)).toBeLessThan(5);
   });
 
@@ -211,7 +211,7 @@ describe('erasure holds in redis', () => {
     expect(await cutoffsOf()).toEqual([String(T + 5), String(T)]);
     await holds.release(second);
     expect(await cutoffsOf()).toEqual([String(T), String(T)]);
-    // A gateway of that release, still running, would let go of what it does not see: it is refused.
+    // A running gateway of that release would release holds that it does not see, so it is refused.
     await expect(redis.hset(former, second.erasureId, toLease(second))).rejects.toThrow('WRONGTYPE');
     await holds.release(first);
     expect(await cutoffsOf()).toEqual([null, null]);

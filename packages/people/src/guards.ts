@@ -28,13 +28,13 @@ export interface Cutoff {
 
 /**
  * Keeps an erased person from coming back. A hold exists while the erasure runs: links newer than its cut-off wait. A
- * fence stays for ever: links and consents not later than its cut-off are refused.
+ * fence stays forever: links and consents not later than its cut-off are refused.
  *
  * Several erasures may hold one identity. Each releases its own hold only, and of those that are left the latest
  * cut-off counts.
  */
 export interface ErasureGuards {
-  /** Holds every key, instead of what this erasure held before. In effect when it resolves. */
+  /** Holds every key, and replaces what this erasure held before. In effect when it resolves. */
   place(hold: ErasureHold): Promise<void>;
   /**
    * Notes that the request is on the topic, so the hold does not expire any more.

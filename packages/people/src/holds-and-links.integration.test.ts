@@ -16,7 +16,7 @@ const ERASURES = 4;
 const inRedis = openTestPeople();
 
 let people: People;
-// Each run has partitions of its own: what counts as applied outlives a run.
+// Each run has its own partitions, because the applied offsets outlive a run.
 let partitions = 0;
 
 beforeAll(async () => {
@@ -57,7 +57,9 @@ function toFact(environmentId: string, offset: number, link: { a: Buffer; b: Buf
   return { environmentId, offset, receivedAt: link.at, eventTime: link.at, steps: [step] };
 }
 
-/** Fenced first, as an erasure does it: others may have the erased for their person key. Its hold is not what is tried. */
+/**
+ * Fences first, as an erasure does: others may have an erased identity as their person key. The hold is not under test.
+ */
 async function erase(
   { guards, graph }: Pick<People, 'guards' | 'graph'>,
   { environmentId, keys }: { environmentId: string; keys: readonly Buffer[] },
@@ -109,7 +111,7 @@ it('holds placed, placed again, confirmed, released and lapsed in any order betw
       for (const { kind } of applied) seen[kind]++;
     }
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
-    // What is left of holds in this run must not lapse in the next one.
+    // Remaining holds of this run must not lapse in the next one.
     for (const erasureId of ids) await people.guards.release({ environmentId, erasureId });
     await people.guards.dropLapsed(LAPSES_AT + 10);
   });

@@ -45,7 +45,7 @@ describe('a call of the identity graph in Redis', () => {
       free.push(await measure('free'));
       busy.push(await measure('held'));
     }
-    // The fastest of five: what else the machine does lengthens some of them. Looking at every hold took seconds a call.
+    // The fastest of five, because other load slows some of them. A scan of all holds took seconds a call.
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 
@@ -102,7 +102,7 @@ describe('a call of the identity graph in Redis', () => {
     await people.guards.place(hold);
     const asked = [persons[0]![0]!, ...persons.slice(1).map(([root]) => root!), persons[0]![1]!];
     const asking = people.guards.heldFrom(environmentId, asked);
-    // On the same connection: behind the first call, which stops within the persons, and before the second.
+    // On the same connection: after the first call, which reaches its limit of look-ups, and before the second.
     const releasing = people.guards.release(hold);
     const told = await asking;
     await releasing;

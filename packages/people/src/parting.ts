@@ -1,14 +1,14 @@
 import type { Member } from './graph.ts';
 import type { Household } from './person.ts';
 
-/** Who leaves a person and who stays. */
+/** The two sides of a split: who leaves a person and who stays. */
 export interface Parting {
   readonly personKey: Buffer;
   readonly gone: readonly Member[];
   readonly stayed: readonly Member[];
 }
 
-/** Why nothing can be split, for a person. */
+/** Why nothing can be split, for people. */
 export const NO_PARTING = {
   strangers: 'They are not of one person: only what is wrongly together can be split.',
   alone: 'Nobody has linked it: it is a person of its own already.',

@@ -20,7 +20,7 @@ export interface Household extends Person {
   readonly members: readonly Member[];
 }
 
-/** What tells who belongs to whom. */
+/** Source of answers about persons. */
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
 /**

@@ -13,14 +13,14 @@ import { type Ask, type Command, command, NAMES } from './test/programs.ts';
 import { createScenario, describeValue, type FactOptions, type Name, toWords } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-// Small bounds and little time, so that links fail and are late all the time.
+// Small limits and short times, so that links often fail or are late.
 const limits = { identitiesMax: 5, anonymousIdsMax: 2, anonymousWindowMs: 60, uniqueTypes: ['passport'] as const };
 const TICK_MS = 10;
 const SIDE_BYTES = 14;
 const CRASHES_MAX = 3;
 
 const inRedis = openTestPeople();
-/** A store that lost its data is another one: the next of these, under names that nobody has used. */
+/** A loss of data is simulated by switching to the next of these stores, under new names. */
 let stores: { people: People; namespace: string }[];
 let partitions = 0;
 
@@ -33,14 +33,14 @@ afterAll(inRedis.close);
 interface Done {
   fact: GraphFact;
   options: FactOptions;
-  /** What the stores said of it: of one that was parked, until it is decided. */
+  /** The stores' last answer: for a parked fact, until it is decided. */
   said: string[];
-  /** In the memory of the linker, to go round. */
+  /** Parked in the memory of the linker, until its next round. */
   waits: boolean;
   records: IdentityDecisionRecord[];
 }
 
-/** One program: the log of an environment, the stores that decide it, and what a plain list of names says of it. */
+/** One program: the log of an environment, the stores that decide it, and the naive model to compare with. */
 class Run {
   readonly scenario = createScenario();
   readonly #source = { generation: 0, partition: partitions++ };
@@ -53,9 +53,9 @@ class Run {
   #crashes = 0;
   #nowMs = 1_000;
   #lastCall = 0;
-  /** Facts before it are committed: an erasure waits for that. */
+  /** Facts before it are committed. An erasure waits for that. */
   #committed = 0;
-  /** Facts before it have their decisions in the log, which never loses any. */
+  /** Decisions of facts before it are in the log, which loses nothing. */
   #published = 0;
 
   readonly #key = (of: Name) => this.scenario.keyOf(of);
@@ -84,13 +84,13 @@ class Run {
 
   #toOptions({ link, from, to, and, late, before }: Ask): FactOptions {
     this.#nowMs += TICK_MS;
-    // The command's clock is that of now; so its unlinks are never late.
+    // The command uses the present time, so unlinks are never late.
     if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
     const receivedAt = this.#nowMs - late;
     return { link, from, to, receivedAt, eventTime: receivedAt - before };
   }
 
-  /** Facts at the end of the log, in one call. */
+  /** Appends facts to the log and applies them in one call. */
   async #take(asked: FactOptions[]): Promise<void> {
     const expected = asked.map((options) => this.naive.decide(options));
     const facts = asked.map((options) => this.scenario.position(options));
@@ -115,7 +115,7 @@ class Run {
     return inStore!;
   }
 
-  /** A decision as it comes back from the log. */
+  /** Decisions encoded for the log and decoded again. */
   #toLog(fact: GraphFact, applied: Applied): IdentityDecisionRecord[] {
     if (applied.kind !== 'decided') return [];
     return this.scenario
@@ -131,7 +131,7 @@ class Run {
     for (const people of this.#both) await this.#placeHolds(people, [of]);
   }
 
-  /** As the eraser, and a rebuild, places them. */
+  /** Places holds as the eraser and a rebuild do. */
   async #placeHolds({ guards }: People, names: Iterable<Name>): Promise<void> {
     for (const of of names) {
       const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(of) };
@@ -147,7 +147,7 @@ class Run {
     await this.#take(waiting.map(({ options }) => options));
   }
 
-  /** The linker's commit goes no further than what waits. */
+  /** The linker cannot commit past a parked fact. */
   #firstWaiting(): number {
     const first = this.#done.findIndex(({ waits }) => waits);
     return first < 0 ? this.#done.length : first;
@@ -163,7 +163,8 @@ class Run {
 
   async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
     const { environmentId } = this.scenario;
-    // The eraser waits until the linkers have committed what it found; what waits goes round meanwhile.
+    // The eraser waits until the linkers have committed all facts so far. Meanwhile parked facts go through their
+    // rounds.
     const end = this.#done.length;
     await this.#goRound();
     this.#committed = Math.min(end, this.#firstWaiting());
@@ -179,7 +180,7 @@ class Run {
     }
     if (crash) await this.#crash({ kind: 'crash', unpublished: 0, uncommitted: 0 });
     for (const { guards, graph } of this.#both) {
-      // Placed again: a Redis that lost its data has it from the rebuild.
+      // Placed again, as after a rebuild of a Redis that lost its data.
       await guards.place(hold);
       await graph.forget(erasure, keys);
       await guards.release(erasure);
@@ -190,7 +191,7 @@ class Run {
   async #crash({ unpublished, uncommitted }: Extract<Command, { kind: 'crash' }>): Promise<void> {
     if (++this.#crashes > CRASHES_MAX) return;
     const isWaiting = this.#done.some(({ said }) => said[0] === 'parked');
-    // What waits may be decided when it comes again, behind what was decided meanwhile: the log must have that.
+    // A parked fact may be decided after facts that were decided meanwhile, so the log must have their decisions.
     const published = isWaiting
       ? this.#done.length
       : Math.max(this.#published, this.#committed, this.#done.length - unpublished);
@@ -211,12 +212,12 @@ class Run {
     for (const [at, one] of applied.entries()) {
       const before = again[at]!;
       if (before.said[0] === 'parked') this.#takeAgain(before, one);
-      // Its decision is part of what was rebuilt, or it is decided just so once more.
+      // Its decision is part of the rebuilt graph, or it is decided again in the same way.
       else expect(toWords(one)).toEqual(committed + at < published ? ['done'] : before.said);
     }
   }
 
-  /** A fact that waited, or has gone round already: it waits again, or is decided at last. */
+  /** A fact that was parked: it is parked again, or decided now. */
   #takeAgain(before: Done, applied: Applied): void {
     before.waits = applied.kind === 'parked';
     if (before.waits) return;
@@ -226,7 +227,10 @@ class Run {
     this.#published = this.#done.length;
   }
 
-  /** The table has the older half of what was published and a little more, each identity once; the log has the rest. */
+  /**
+   * The table has the older half of the published decisions and a little more, each identity once. The log has the
+   * rest.
+   */
   #toSources({ published, committed }: { published: number; committed: number }) {
     const log = this.#done.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>
@@ -243,7 +247,7 @@ class Run {
     };
   }
 
-  /** Everybody's person, its members and their splits, as each of the three has them. */
+  /** Compares all persons, their members and their splits in the two stores and the model. */
   async compare(): Promise<void> {
     const { environmentId } = this.scenario;
     const hex = (of: Name) => this.#key(of).toString('hex');

@@ -11,7 +11,7 @@ import { rebuildGraph, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-// Small bounds and few names, so that links meet, fail and merge all the time.
+// Small limits and few names, so that links often conflict, fail and merge.
 const limits = { identitiesMax: 6, anonymousIdsMax: 2, anonymousWindowMs: 10, uniqueTypes: ['passport'] as const };
 const wide = { ...limits, identitiesMax: 1_000, anonymousIdsMax: 1_000 };
 const NAMES: Name[] = [
@@ -74,7 +74,7 @@ let redis: People;
 let wideRedis: People;
 let rebuilt: People;
 let namespace: string;
-// Each run has partitions of its own: what counts as applied outlives a run.
+// Each run has its own partitions, because the applied offsets outlive a run.
 let partitions = 0;
 
 beforeAll(async () => {
@@ -91,7 +91,7 @@ const postpone = (fact: FactOptions, byMs: number): FactOptions => ({
   eventTime: fact.eventTime! + byMs,
 });
 
-/** As an erasure ends: everybody of the person is fenced, then forgotten, and once more when it was cut short. */
+/** The end of an erasure: fences and forgets all members of the person, and repeats that after an interruption. */
 async function erase(stores: People[], { environmentId, keyOf }: Scenario, of: { name: Name; cutoffMs: number }) {
   const members = await stores[0]!.graph.membersOf(environmentId, keyOf(of.name));
   const keys = members.length === 0 ? [keyOf(of.name)] : members.map(({ key }) => key);
@@ -108,10 +108,10 @@ async function erase(stores: People[], { environmentId, keyOf }: Scenario, of: {
   return cutoffs;
 }
 
-/** A fence that no erasure followed: identities that are linked already stay. It stands for decisions behind this offset. */
+/** A fence without an erasure: linked identities stay. It applies to decisions after the offset `behind`. */
 type FenceAt = Cutoff & { readonly behind: number };
 
-/** Sides of unlinks as the table has them: its writer leaves out whom a fence keeps out. */
+/** Sides of unlinks in the table. Its writer leaves out fenced identities. */
 const toStoredSides = (fenced: readonly FenceAt[]) => (decision: IdentityDecisionRecord) =>
   toUnlinkSides(decision).filter(
     ({ key }) =>
@@ -123,7 +123,7 @@ const toStoredSides = (fenced: readonly FenceAt[]) => (decision: IdentityDecisio
       ),
   );
 
-/** Runs commands on several stores as one linker would, and keeps what it was told. */
+/** Runs commands on several stores like one linker, and records the results. */
 function createRun(stores: People[]) {
   const scenario = createScenario();
   const source = { generation: 0, partition: partitions++ };
@@ -131,7 +131,7 @@ function createRun(stores: People[]) {
   const erased: Cutoff[] = [];
   const fenced: FenceAt[] = [];
   let known = -1;
-  // What comes after an erasure is later than its cut-off.
+  // Facts after an erasure are later than its cut-off.
   let laterBy = 0;
 
   const deliver = async (block: GraphFact[]): Promise<Applied[]> => {
@@ -172,7 +172,7 @@ function createRun(stores: People[]) {
   return { scenario, run, digests, erased, fenced };
 }
 
-/** Decisions as they come back from the log. */
+/** Decisions encoded for the log and decoded again. */
 function toLog(
   run: ReturnType<typeof createRun>,
   done: { facts: GraphFact[]; applied: Applied[] },
@@ -185,7 +185,7 @@ function toLog(
     .map((record) => identityDecisionCodec.decode(identityDecisionCodec.encode(record)));
 }
 
-/** The later half of the log and its first rows again; what the table had is older, and overlaps. */
+/** The later half of the log, with some rows repeated. The table has the older rows, which overlap. */
 function toSources(
   log: readonly IdentityDecisionRecord[],
   { erased: fences, fenced }: { erased: readonly Cutoff[]; fenced: readonly FenceAt[] },
@@ -281,7 +281,7 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
           await otherRun.run({ kind: 'facts', facts: other.slice(at, at + size).map(toAlias) });
         const roots = await rootsOf(wideRedis, run, names);
         const otherRoots = await rootsOf(wideRedis, otherRun, names);
-        // Keys differ between environments, so components are compared by who is together.
+        // Keys differ between environments, so the partitions into components are compared.
         const together = (all: (string | undefined)[]) => all.map((root) => all.indexOf(root));
         expect(together(otherRoots)).toEqual(together(roots));
       }),

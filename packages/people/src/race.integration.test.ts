@@ -20,10 +20,10 @@ afterAll(inRedis.close);
 
 const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => `${kind}:${id}` as Name);
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
-/** How one linker cuts the partition into blocks. */
+/** Block sizes of one linker. */
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
-/** Applies the whole partition block by block, as a linker does that believes it owns it. */
+/** Applies the whole partition block by block, like a linker that believes it is the owner. */
 async function applyAll(
   graph: IdentityGraph,
   place: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },

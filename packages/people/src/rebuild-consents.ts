@@ -4,12 +4,12 @@ import type { PeopleRebuild } from './rebuild.ts';
 /** What a rebuild has done. */
 export type RebuiltConsents = Record<ApplyOutcome, number>;
 
-/** A few round trips' worth of work a call, in memory at once; more a call brings nothing. */
+/** Changes per call. More would not make it faster. */
 const ROWS_A_CALL = 1_000;
 
 /**
- * Puts the history of consents back, in any order and as often as wanted: only places count, so it may run
- * beside gateways that write. Fences must stand first, else rows of erased identities come back.
+ * Restores consents from their history, in any order and repeatedly: only places count, so gateways may write
+ * meanwhile. Load the fences first, or rows of erased identities come back.
  */
 export async function rebuildConsents(
   rebuild: Pick<PeopleRebuild, 'loadConsents'>,

@@ -21,7 +21,7 @@ it('puts each identity under its latest root, whichever source knows it and in w
   expect(members.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'].map(keyOf));
 });
 
-it('leaves out what an erasure had cut off, and keeps what was linked since', async () => {
+it('leaves out links up to the cut-off of an erasure, and keeps later ones', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const stored = [row('a', 'a'), row('b', 'a'), row('c', 'c')];

@@ -4,7 +4,7 @@ import type { DecidedPlace, LinkSourcePartition, Override, UnlinkSide } from './
 import type { Cutoff } from './guards.ts';
 import type { People } from './people.ts';
 
-/** What puts everything back into an emptied store. */
+/** Restores everything into an emptied store. */
 export interface PeopleRebuild {
   /** Mints an epoch if there is none, and returns the one that counts. The caller must know whether that is allowed. */
   mintEpoch(): Promise<string>;
@@ -37,7 +37,7 @@ export interface PeopleRebuild {
 /** The parts of a store that a graph is loaded into. */
 type Target = Pick<People, 'guards' | 'rebuild'>;
 
-/** An override with the place of the decision that made it: of two rows of one identity the greater version is true. */
+/** An override with the place of its decision. Of two rows of an identity the greater version counts. */
 export interface VersionedOverride extends Override {
   readonly version: bigint;
 }
@@ -46,15 +46,15 @@ type Rows<R> = AsyncIterable<R> | Iterable<R>;
 
 /** What a graph is rebuilt from. */
 export interface GraphSources {
-  /** Erasures whose fences stand. */
+  /** Fences of erasures. */
   readonly fences: readonly Cutoff[];
-  /** Rows of decisions that the table may lack, in any order, copies among them. Read first, and kept in memory. */
+  /** Rows of decisions that the table may lack, in any order and with copies. Read first and kept in memory. */
   readonly later: Rows<VersionedOverride | UnlinkSide | DecidedPlace>;
-  /** Rows of the table, one an identity. Streamed. */
+  /** Rows of the table, one per identity. Streamed. */
   readonly stored: Rows<VersionedOverride>;
   /** Sides of unlinks that the table has. Streamed. */
   readonly unlinks: Rows<UnlinkSide>;
-  /** Places of facts behind `applied` that the table has a decision of. Streamed. */
+  /** Places of facts after `applied` with a decision in the table. Streamed. */
   readonly decided: Rows<DecidedPlace>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
@@ -62,20 +62,20 @@ export interface GraphSources {
 
 /** Identities that a rebuild put under their roots. */
 export interface RebuiltGraph {
-  /** As the table has them. */
+  /** Identities from the table. */
   readonly fromTable: number;
-  /** Those of them for which the log knew a later person than the table, or the table knew none. */
+  /** Those with a later person in the log than in the table, or without one in the table. */
   readonly fromLog: number;
   /** Erased identities that a source still had; they were left out. */
   readonly erased: number;
-  /** Sides of unlinks that were put back, copies of a row among them. */
+  /** Restored sides of unlinks, copies included. */
   readonly unlinkSides: number;
 }
 
 /** Rows loaded in one call: about 100 KB, well within the time that a call may take. */
 const LOAD_ROWS_MAX = 1_000;
 
-/** Overrides that a decision makes: one a moved identity, and of an unlink one for each who stays. */
+/** Overrides of a decision: one per moved identity, and for an unlink one per identity that stays. */
 export function toOverrides(
   decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved' | 'unlink'>,
   version: bigint,
@@ -97,7 +97,7 @@ export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   return [...toSides(moved, 'split'), ...toSides(unlink.stayed, 'stayed')];
 }
 
-/** Where the fact of a decision stands. */
+/** Place of the fact of a decision. */
 export function toDecidedPlace(decision: DecidedPlace): DecidedPlace {
   const { environmentId, generation, partition, offset } = decision;
   return { environmentId, generation, partition, offset };
@@ -150,12 +150,12 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
   return rebuilt;
 }
 
-/** Sixteen bytes as sixteen one-byte characters: half the memory of hexadecimal text. */
+/** Key of a map. The sixteen bytes as one-byte characters take half the memory of hexadecimal. */
 function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>): string {
   return `${environmentId}\0${key.toString('latin1')}`;
 }
 
-/** The log may hold a decision twice, and an earlier one again behind a later one: only versions count. */
+/** The log may have copies of decisions, also an earlier one after a later one. Only versions count. */
 async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedPlace) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
@@ -179,7 +179,7 @@ function createIsApplied(applied: GraphSources['applied']): (place: DecidedPlace
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
-/** What came after an erasure is no remainder of the erased person: the cut-off separates the two. */
+/** Whether a row is a remainder of an erased person: only rows up to the cut-off are. */
 function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {

@@ -11,10 +11,10 @@ import type { IdentityGraph } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
 import type { People } from './people.ts';
 
-/** `userId` carries no type, so it is meant in every type and untyped: contract, "User id". */
+/** `userId` has no type, so it means the id in every type and untyped: contract, "User id". */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
-/** A request as it goes to `audience.erasures.v1`. */
+/** A record for `audience.erasures.v1`. */
 export interface ErasureRequestToPublish {
   readonly key: Buffer;
   /** In the frame of its schema. */
@@ -27,13 +27,13 @@ export interface RequestErasureParts {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
   };
-  /** Resolves when every in-sync replica has it. @throws when it does not stand, or nobody knows */
+  /** Resolves when every in-sync replica has it. @throws when it was not stored, or when that is unknown */
   publish: (request: ErasureRequestToPublish) => Promise<unknown>;
-  /** Id under which the schema of requests is registered. @throws while it is not known */
+  /** Id of the registered schema of requests. @throws while it is unknown */
   schemaId: () => number | Promise<number>;
-  /** How far the clocks of two processes that take erasures and messages may lie apart. */
+  /** Largest difference between the clocks of two processes that accept erasures and messages, in milliseconds. */
   clockSkewMs: number;
-  /** Told of faults that change no answer. */
+  /** Called with faults that do not change the answer. */
   onFault: (fault: unknown, words: string) => void;
 }
 
@@ -44,7 +44,7 @@ export interface WantedErasure {
   readonly traceparent: string;
 }
 
-/** Records the wish; resolves to the erasure's id (a UUID) when the request stands on the topic. */
+/** Publishes the request. Resolves with the erasure's id (a UUID) when it is on the topic. */
 export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 
 /**
@@ -54,9 +54,9 @@ export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 const HOLD_LAPSE_MS = 60_000;
 
 /**
- * How an erasure begins: hold, then read who is known, then publish. The order is the guarantee: from the hold on no
- * newer link can drag a stranger in, so the members read after it are the subject's own.
- * @throws a fault before the request stands on the topic, or when nobody knows whether it does
+ * Starts an erasure: hold, then read the members, then publish. The order matters: after the hold no newer link can add
+ * a stranger, so the members read afterwards belong to the subject.
+ * @throws a fault when the request is not on the topic, or when that is unknown
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
   const { people } = parts;
@@ -64,7 +64,8 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
   return async (wanted) => {
     const { environmentId, subjectKeys, traceId } = wanted;
     const schemaId = await parts.schemaId();
-    // Without it the graph is lost or half rebuilt: its members would be too few, and the rebuild would lose the hold.
+    // Without an epoch the graph is lost or half rebuilt: members would be missing, and the rebuild would lose the
+    // hold.
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -74,11 +75,11 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const name = { environmentId, erasureId };
     await guards.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
     const members = await readMembers(parts, wanted).catch(async (fault) => {
-      // Nothing was published, so nothing needs the hold.
+      // Nothing was published, so the hold is not needed.
       await guards.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
       throw fault;
     });
-    // Read later than the cut-off they may be linked by what came later. The decisions tell the eraser who is known.
+    // Members that were read late may come from links after the cut-off. Without them the eraser uses the decisions.
     const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
     const request = {
       erasureId,
@@ -89,16 +90,16 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
       requestedAt,
       traceId,
     };
-    // After a fault nobody knows whether the request stands: letting go at once could drag a stranger into an erasure
-    // that happens all the same. The hold lapses instead.
+    // After a fault the request may still be on the topic. Releasing the hold could then add a stranger to the erasure,
+    // so the hold is left to lapse.
     await parts.publish(toRecord(request, schemaId, wanted.traceparent));
-    // The request stands, whatever becomes of this: the eraser places the hold again when it reads the request.
+    // The request is on the topic, so a failure here does no harm: the eraser places the hold again when it reads it.
     await guards.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
     return id;
   };
 }
 
-/** Everybody linked with the subject, without the subject itself. */
+/** All identities linked with the subject, without the subject itself. */
 async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
   const components = await Promise.all(subjectKeys.map((key) => people.graph.membersOf(environmentId, key)));
   const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));

@@ -60,7 +60,7 @@ describe.each([
       expect(await membersOf(name)).toContain(mine.toString('hex'));
     }
     expect([decision.root, decision.stayed!.root].map((key) => key.toString('hex'))).toContain(root);
-    // Everybody is told of, so that one record says who was parted from whom.
+    // The decision names all members, so that one record says who was separated from whom.
     expect(decision.moved.map(({ key }) => key.toString('hex'))).toEqual(hexesOf('steam:1', 'epic:2'));
     expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
   });
@@ -91,11 +91,11 @@ describe.each([
     await alias('steam:1', 'epic:2');
     await unlink('steam:1', [], NOW + 10);
     expect(await alias('steam:1', 'epic:2', NOW + 10)).toEqual(['refused: unlinked']);
-    // Happened before it, received after it.
+    // Happened before the unlink, received after it.
     expect(
       await apply({ link: 'alias', from: 'epic:2', to: 'steam:1', receivedAt: NOW + 20, eventTime: NOW + 10 }),
     ).toEqual(['refused: unlinked']);
-    // Strangers to the unlink join either side, and cannot join them to each other.
+    // Identities outside the unlink can join either side, but cannot join the sides to each other.
     expect(await alias('custom:3', 'steam:1', NOW + 5)).toEqual(['linked']);
     expect(await alias('google:4', 'epic:2', NOW + 5)).toEqual(['linked']);
     expect(await alias('custom:3', 'google:4', NOW + 5)).toEqual(['refused: unlinked']);
@@ -122,7 +122,7 @@ describe.each([
     expect(await unlink('steam:1', ['epic:2'], NOW + 2)).toEqual(['unchanged']);
     expect(await unlink('email:5', [], NOW + 3)).toEqual(['unchanged']);
     expect(await digest()).toEqual(before);
-    // It has parted nobody, so it keeps nobody apart.
+    // It has separated nobody, so it refuses no link.
     expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
   });
 
@@ -175,7 +175,7 @@ describe.each([
     expect(await unlink('steam:1')).toEqual(['refused: fenced']);
     expect(await rootOf('steam:1')).toBeNull();
     expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
-    // Linked again later it is as new.
+    // When it is linked again later, nothing of before counts.
     expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
   });
 
@@ -203,19 +203,19 @@ describe.each([
     const digestOf = ({ rebuild }: People) => rebuild.digest(scenario.environmentId);
     expect(await digestOf(people)).toBe(await digestOf(model));
     const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
-    // email:x went along with the first three, since it was linked to one of each.
+    // email:x moved with the first three, because it was linked to one of each.
     expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
   });
 
   it('is known after a rebuild, however far back the facts are delivered again: nothing that it has parted is joined', async () => {
     const told: FactOptions[] = [
       { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW },
-      // Refused while passport:1 is of the person, and would not be once that one is split off.
+      // Refused while passport:1 belongs to the person; it would be accepted after that one is split off.
       { link: 'alias', from: 'passport:3', to: 'epic:2', receivedAt: NOW },
-      // Later than the unlink by its clock, and before it in the log.
+      // Later than the unlink by its clock, but before it in the log.
       { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW + 90 },
       { link: 'unlink', to: 'passport:1', receivedAt: NOW + 10 },
-      // It splits nobody; what is linked behind it must stay.
+      // It splits nobody; links made after it must stay.
       { link: 'unlink', to: 'passport:1', receivedAt: NOW + 11 },
       { link: 'alias', from: 'steam:4', to: 'passport:1', receivedAt: NOW + 12 },
     ];

@@ -3,9 +3,9 @@ const M = 0x5bd1e995;
 const R = 24;
 
 /**
- * The 32-bit murmur2 of Kafka's Java client (`org.apache.kafka.common.utils.Utils.murmur2`), signed as Java's.
- * Own code because a key must reach the same partition whichever client wrote it, and the hash runs once a record:
- * 32-bit multiplications instead of big integers.
+ * The 32-bit murmur2 of Kafka's Java client (`org.apache.kafka.common.utils.Utils.murmur2`), signed as Java's. Needed
+ * because a key must go to the same partition with every client. Own code with 32-bit multiplications, because it runs
+ * for every record and big integers are slow.
  */
 export function murmur2(data: Uint8Array): number {
   const length = data.length;

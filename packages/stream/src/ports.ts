@@ -2,7 +2,7 @@ import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';
 
-/** A record to be published, as bytes: what they mean is the caller's business. */
+/** A record to be published, as bytes that are not interpreted here. */
 export interface OutgoingRecord {
   topic: string;
   /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
@@ -58,7 +58,7 @@ export interface StreamRecord {
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
 }
 
-/** The result of one record: a value, never an exception. */
+/** The result of one record: a value instead of an exception. */
 export type Outcome =
   | { kind: 'ok' }
   /** Left out on purpose, and counted under its reason. */
@@ -75,13 +75,13 @@ export interface BlockName {
   /**
    * True when rows of the block may have reached the store before: sent by this owner or an earlier one, or before an
    * operator decided to read on in a log that was replaced. The store may then have some of the rows, or remember the
-   * token and have none. So whoever writes the block first reads which rows are stored (`storeOnce`). Absent: nobody
-   * has sent any.
+   * token and have none. So a writer of the block first reads which rows are stored (`storeOnce`). Absent when none
+   * were sent.
    */
   readonly triedBefore?: boolean;
   /**
-   * Time of the block's first record when the block was named. A topic that is made anew has the same offsets again,
-   * but not at the same time: with the time in the token, the store does not take new rows for those it has.
+   * Time of the block's first record when the block was named. A recreated topic has the same offsets at other times.
+   * With the time in the token, the store does not mistake new rows for stored ones.
    */
   readonly firstTimestampMs?: number;
   /**
@@ -133,7 +133,7 @@ export interface BlockOrigin {
 
 /** What a block adds to commits. */
 export interface BlockTrace {
-  /** What its rows depend on besides the records. Whoever builds the block again gets it back. */
+  /** What its rows depend on besides the records. It is passed in when the block is built again. */
   readonly basis: string;
   /** What the next block gets. */
   readonly carries: string;
@@ -163,9 +163,9 @@ export class UnregisteredSchemaFault extends Error {
 export interface SchemaRegistry {
   /**
    * The id under which exactly this text is registered: never that of a newer version, whose readers would misread what
-   * was written by this one. Whoever deploys a release registers its schemas; a process only asks.
+   * was written by this one. Deployment registers the schemas of a release; a process only looks them up.
    * @throws UnregisteredSchemaFault when it is not registered under the subject; else what the registry or the network
-   *   says. Either is asked again next time
+   * says. Either is asked again next time
    */
   idOf(subject: string, schema: string): Promise<number>;
   /** The schema's text as it was registered; null when the registry has no such id, asked again next time. @throws as `idOf` */
@@ -174,7 +174,10 @@ export interface SchemaRegistry {
 
 /** What a service hands to a block consumer. */
 export interface BlockSink {
-  /** Version of the transform: part of the intent and of every token; raised when the same record gives other rows. */
+  /**
+   * Version of the transform, part of the intent and of every token. Raise it when the same record would give other
+   * rows.
+   */
   readonly transformVersion: number;
   /** Versions that `openBlock` can still build, for blocks that an older release named and did not finish. */
   readonly olderVersions?: readonly number[];
@@ -197,7 +200,8 @@ export interface Consumer {
    */
   ready(): boolean;
   /**
-   * Sentences that say why partitions stand or do not go on, by `topic/partition`: for whoever asks why it is not ready.
+   * Why partitions stand or make no progress, as sentences by `topic/partition`. Explains why the consumer is not
+   * ready.
    */
   hindrances(): ReadonlyMap<string, string>;
   /**

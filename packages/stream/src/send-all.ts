@@ -1,8 +1,8 @@
 import type { OutgoingRecord, Producer } from './ports.ts';
 
 /**
- * Publishes records and resolves when all of them are acknowledged; none are acknowledged at once. A promise a call, for
- * callers that wait: the hot path gives `send` a callback.
+ * Publishes records and resolves when all of them are acknowledged; at once for an empty list. Each call costs a
+ * promise, so the hot path uses `send` with a callback instead.
  * @throws the producer's fault
  */
 export function sendAll(producer: Pick<Producer, 'send'>, records: readonly OutgoingRecord[]): Promise<void> {

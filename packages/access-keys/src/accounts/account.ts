@@ -32,8 +32,8 @@ export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: str
 }
 
 /**
- * The account that a link was made for, whoever uses it; null when the link was used, was revoked or is older than 72
- * hours.
+ * The account that a link was made for, regardless of who uses it; null when the link was used, was revoked or is older
+ * than 72 hours.
  */
 export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);

@@ -116,7 +116,7 @@ export function toDone(record: AccountRecord | null): AccountRecord {
   return record;
 }
 
-/** One sentence for a link that was used, was revoked, is too old or never existed, so that it tells nobody which. */
+/** One error for a link that was used, was revoked, is too old or never existed, so that it does not reveal which. */
 export const linkNotGood = () =>
   new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
 

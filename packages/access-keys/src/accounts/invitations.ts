@@ -27,26 +27,26 @@ import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, roleIn } from './roles.ts';
 import { createToken, hashToken } from './token.ts';
 
-/** How long a link that lets somebody in is good. */
+/** Lifetime of the link of an invitation or a reset. */
 export const INVITATION_MS = 72 * 60 * 60_000;
 
-/** How somebody is to prove who they are: at least one of these. */
+/** Credentials of a new person: at least one of these. */
 export interface NewCredentials {
-  /** As `Passwords.hash` gives it. */
+  /** From `Passwords.hash`. */
   readonly passwordHash: string | null;
   readonly passkey: Passkey | null;
-  /** Who they are at a provider, as it has said just now. */
+  /** Identity at a provider, just proven there. */
   readonly openId?: OpenIdSubject;
 }
 
-/** What somebody says of themselves. */
+/** What a person enters about themselves. */
 export interface NewPerson extends NewCredentials {
   readonly login: string;
   readonly name: string;
 }
 
 export interface Invitation {
-  /** How the one who invites calls the person; they may change it. */
+  /** Name that the inviter gives; the person may change it. */
   readonly name: string;
   readonly roles: readonly ProjectRole[];
   readonly isAdministrator: boolean;
@@ -63,9 +63,10 @@ export interface Invited {
 }
 
 /**
- * Makes the account that may make all others, while there is none.
- * @param person `id`: for which a passkey was made; one of its own without it
- * @throws PublicError CONFLICT_ERROR when the log has an administrator, VALIDATION_ERROR for a login or a name that cannot be
+ * Creates the first administrator, if there is none.
+ * @param person `id`: the id that a passkey was made for; a new one when absent
+ * @throws PublicError CONFLICT_ERROR when the log has an administrator, VALIDATION_ERROR for a login or a name that
+ * cannot be
  */
 export async function createFirstAdministrator(
   context: AccountContext,
@@ -81,9 +82,9 @@ export async function createFirstAdministrator(
 }
 
 /**
- * Makes an account for somebody who is to come.
- * @throws PublicError AUTHENTICATION_ERROR when the one who asks may not, or invites to more than they may themselves;
- *   VALIDATION_ERROR for an invitation to nothing
+ * Creates an account for an invited person.
+ * @throws PublicError AUTHENTICATION_ERROR when the inviter may not invite, or grants more rights than they have;
+ * VALIDATION_ERROR for an invitation without any right
  */
 export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
   if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Say what the person is to be.');
@@ -99,8 +100,8 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
 }
 
 /**
- * The account that a link is of; null when the link was used, revoked or is older than 72 hours, and when somebody who has an
- * account already is taking it.
+ * The account of a link; null when the link was used, revoked or is older than 72 hours, or when the owner of an
+ * existing account is accepting it.
  */
 export function findInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const account = findAnyInvited(accounts, text, nowAt);
@@ -215,7 +216,7 @@ export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Pas
     throw conflict('This passkey is in use already.');
 }
 
-/** @throws PublicError CONFLICT_ERROR for somebody at a provider whom some account signs in as */
+/** @throws PublicError CONFLICT_ERROR when another account is linked to this identity at a provider */
 export function assertNewOpenId(accounts: readonly AccountRecord[], openId: OpenIdSubject): void {
   if (findByOpenId(accounts, openId) !== null)
     throw conflict('Somebody here signs in with this account there already.');

@@ -54,8 +54,8 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
 }
 
 /**
- * Ends an account for ever. Its name, login and credentials are erased from the record. Its id stays, since records of
- * what it did name it.
+ * Removes an account for good. Its name, login and credentials are erased from the record. Its id stays, since records
+ * of what it did name it.
  * @throws PublicError as `setRole`
  */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {

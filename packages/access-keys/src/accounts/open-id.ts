@@ -24,18 +24,18 @@ export interface OpenIdQuestion {
   readonly isFresh: boolean;
 }
 
-/** Somebody whom a provider vouches for. */
+/** A person whose identity a provider has confirmed. */
 export interface OpenIdProof {
   readonly openId: OpenIdSubject;
   /** When they signed in there, epoch milliseconds; null when the provider does not say. */
   readonly authenticatedAt: number | null;
 }
 
-/** The provider that a portal was told of. */
+/** The configured provider of a portal. */
 export interface OpenIdProvider {
-  /** What people know it by. */
+  /** Name of the provider for people. */
   readonly label: string;
-  /** Where it may send browsers and be asked: its own first. */
+  /** Origins for redirects and requests, its issuer's first. */
   readonly origins: readonly string[];
   /** The page of the provider for a question. @throws ProviderAway */
   authorization(question: OpenIdQuestion): Promise<URL>;
@@ -54,7 +54,7 @@ export class ProviderAway extends Error {
   override readonly name = 'ProviderAway';
 }
 
-/** Who signs in by a provider as somebody; null when nobody does. */
+/** The account that is linked to an identity at a provider; null when there is none. */
 export function findByOpenId(
   accounts: readonly AccountRecord[],
   { issuer, subject }: OpenIdSubject,

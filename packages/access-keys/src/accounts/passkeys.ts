@@ -1,22 +1,22 @@
 import type { Passkey } from './account.ts';
 
-/** For whom a device makes a key pair. */
+/** Owner of a passkey that a device creates. */
 export interface PasskeyOwner {
   /** Id of the account. */
   readonly id: string;
-  /** Shown by the device when it asks which one is meant. */
+  /** Shown by the device when it offers a choice. */
   readonly login: string;
   readonly name: string;
   readonly passkeys: readonly Pick<Passkey, 'id' | 'transports'>[];
 }
 
-/** What a browser has sent, as far as it is understood here. */
+/** The members of a browser's response that are used here. */
 export interface PasskeyResponse {
   /** base64url */
   readonly id: string;
-  /** base64url; as the browser says it was asked, which the signature proves. */
+  /** base64url; the challenge in the browser's client data, which is signed. */
   readonly challenge: string;
-  /** All of it. */
+  /** The whole response. */
   readonly json: object;
 }
 
@@ -24,15 +24,15 @@ export interface PasskeyResponse {
 export interface Passkeys {
   /** What a browser needs to have a passkey made. @param challenge base64url */
   creation(owner: PasskeyOwner, challenge: string): Promise<object>;
-  /** The passkey that was made, without a name; null unless all that was sent is right. */
+  /** The new passkey, without a name; null when the response is invalid. */
   read(response: PasskeyResponse): Promise<Omit<Passkey, 'name' | 'createdAt'> | null>;
   /** What a browser needs to sign in with any passkey of this portal. @param challenge base64url */
   request(challenge: string): Promise<object>;
-  /** What the device counts now; null unless the response is signed by the passkey. */
+  /** The device's new counter; null unless the response is signed by the passkey. */
   verify(response: PasskeyResponse, passkey: Passkey): Promise<{ readonly counter: number } | null>;
 }
 
-/** Reads what a browser has sent; null when it is nothing of the kind. */
+/** Parses a browser's response; null when it is not one. */
 export function parsePasskeyResponse(sent: unknown): PasskeyResponse | null {
   const json = toObject(sent);
   const clientData = toObject(json?.response)?.clientDataJSON;

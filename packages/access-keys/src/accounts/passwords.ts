@@ -10,7 +10,7 @@ const OWN_CHARACTERS_MIN = 6;
 
 /** Cost of one hash, and so of each guess and each sign-in: 19 MiB, two passes, about 30 ms of one core. */
 const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
-/** Whoever can write to the log can write a record with any costs. This bounds what a check may cost us. */
+/** Limits the cost of a check: anybody who can write to the log can write a record with any costs. */
 const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
@@ -45,11 +45,11 @@ export interface Passwords {
 }
 
 export interface PasswordsOptions {
-  /** Nobody's password: everybody tries it. */
+  /** Not allowed as a password, because everybody would try it. */
   readonly productName: string;
 }
 
-/** Builds what hashes passwords in this process, a few at a time. */
+/** Creates the password hashing of this process, a few hashes at a time. */
 export function createPasswords({ productName }: PasswordsOptions): Passwords {
   const inTurn = createTurns(TURNS);
   return {
@@ -106,7 +106,7 @@ function derive(password: string, { salt, costs, tagBytes }: Derivation): Promis
 
 const KEPT = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/;
 
-/** Null for what is no hash of ours, or would cost more than it may. */
+/** Null for an unknown format, or for costs above the limit. */
 function parseKept(kept: string): { salt: Buffer; costs: Costs; tag: Buffer } | null {
   const [, memory = '', passes = '', parallelism = '', salt = '', tag = ''] = KEPT.exec(kept) ?? [];
   const costs = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };

@@ -1,9 +1,9 @@
 import type { AccountRecord, ProjectRole } from '@playline/contracts';
 
-/** What somebody is in a project: an owner may what a developer may, a developer what an analyst may. */
+/** Role in a project. An owner has all rights of a developer, a developer all of an analyst. */
 export type Role = ProjectRole['role'];
 
-/** From the one who may most to the one who may least. */
+/** From most to least rights. */
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
 /** For each action the weakest role that may do it, or null for administrators of the instance only. */
@@ -45,7 +45,7 @@ const LEAST_ROLES = {
   'accounts.remove': 'administrator',
 } as const satisfies Record<string, Role | 'administrator'>;
 
-/** Something that may be done, and that somebody may be kept from. */
+/** Actions that need a right. */
 export type Action = keyof typeof LEAST_ROLES;
 
 export const ACTIONS = Object.keys(LEAST_ROLES) as Action[];
@@ -53,11 +53,14 @@ export const ACTIONS = Object.keys(LEAST_ROLES) as Action[];
 export interface Question {
   readonly account: Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>;
   readonly action: Action;
-  /** Null: for the whole instance. */
+  /** Null for the whole instance. */
   readonly projectId: string | null;
 }
 
-/** Whether an account may do something now. Administrators may all; others what their role in the project allows. */
+/**
+ * Whether an account may do something now. Administrators may do everything; others what their role in the project
+ * allows.
+ */
 export function mayDo({ account, action, projectId }: Question): boolean {
   if (account.state !== 'live') return false;
   if (account.isAdministrator) return true;
@@ -66,12 +69,12 @@ export function mayDo({ account, action, projectId }: Question): boolean {
   return role !== null && least !== 'administrator' && isAtMost(least, role);
 }
 
-/** What an account is in a project; null: nothing. */
+/** Role of an account in a project; null without one. */
 export function roleIn({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null {
   return roles.find((each) => each.projectId === projectId)?.role ?? null;
 }
 
-/** Whether a role may no more than another one. */
+/** Whether a role has no more rights than another one. */
 export function isAtMost(role: Role, other: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(other);
 }

@@ -8,9 +8,9 @@ export const SEEN_EVERY_MS = 60_000;
 /** Longer ones are cut. They are only shown to the person; nothing depends on them. */
 const USER_AGENT_CHARACTERS_MAX = 200;
 
-/** That somebody has signed in on some device. */
+/** A session: a person has signed in on a device. */
 export interface SessionRecord {
-  /** SHA-256 of the text, hexadecimal: with the content of the store alone nobody can sign in. */
+  /** SHA-256 of the text, hexadecimal, so that data of the store do not let anybody sign in. */
   readonly id: string;
   readonly accountId: string;
   /** Revision of the account's record when the person signed in. */
@@ -56,7 +56,7 @@ export interface Sessions {
   /** Those of an account that have not ended, the newest first. */
   list(accountId: string): Promise<readonly SessionRecord[]>;
   end(id: string): Promise<void>;
-  /** Ends all sessions of an account, but for one. */
+  /** Ends all sessions of an account except one. */
   endAll(accountId: string, exceptId?: string): Promise<void>;
 }
 

@@ -24,7 +24,7 @@ const FOR_SIGN_IN = 'passkey-sign-in';
 const FOR_CREATION = 'passkey-creation';
 
 export interface SignInParts {
-  /** As they are now. @throws when nobody can say: then nobody signs in */
+  /** All present accounts. @throws when that is unknown; then nobody can sign in */
   readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
@@ -65,10 +65,10 @@ export interface SignIn {
    * live
    */
   byOpenId(wanted: SignInFrom & { readonly proof: OpenIdProof }): Promise<SignedIn>;
-  /** What a browser needs to have a passkey made for an account, which need not be there yet. */
+  /** What a browser needs to create a passkey for an account, which need not exist yet. */
   passkeyCreation(owner: PasskeyOwner): Promise<object>;
   /**
-   * The passkey that a browser had made, to be given to `addPasskey` or to whoever makes the account.
+   * The passkey that a browser had made, for `addPasskey` or for a new account.
    * @returns also for which account it was asked for
    * @throws PublicError VALIDATION_ERROR when it is not right, or was asked for more than 5 minutes ago
    */
@@ -80,7 +80,7 @@ export interface NewPasskey {
   readonly passkey: Passkey;
 }
 
-/** Builds what lets people in. Each sign-in makes a session of its own, and ends the one that the browser had. */
+/** Creates the sign-in of a portal. Each sign-in starts a new session and ends the previous one of the browser. */
 export function createSignIn(parts: SignInParts): SignIn {
   const { oneTimeTexts, passkeys } = parts;
   const challengeFor = (purpose: string, value: string) =>

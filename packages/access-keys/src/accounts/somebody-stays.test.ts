@@ -42,7 +42,7 @@ const ownersOf = (accounts: readonly AccountRecord[], projectId: string) =>
     .filter(isLive)
     .filter(({ roles }) => roles.some((each) => each.projectId === projectId && each.role === 'owner'));
 
-/** One role in a project, somebody of its own at a provider, and something to come in by. */
+/** Checks: one role per project, a unique identity at a provider, and at least one credential. */
 function assertSound({ id, state, roles, openId, ...account }: AccountRecord, all: readonly AccountRecord[]): void {
   expect(new Set(roles.map(({ projectId }) => projectId)).size).toBe(roles.length);
   if (openId !== null) expect(findByOpenId(all, openId)?.id).toBe(id);
@@ -98,7 +98,7 @@ describe('whatever is done to accounts, in whatever order and by whomever', () =
       }),
       { numRuns: 300 },
     );
-    // The rule was met, not only never asked for.
+    // The rule was really applied in these runs.
     expect(kept).toBeGreaterThan(20);
   });
 });

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** 256 bits that nobody guesses, base64url. */
+/** 256 random bits, base64url. */
 export function createToken(): string {
   return randomBytes(32).toString('base64url');
 }

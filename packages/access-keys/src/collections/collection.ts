@@ -4,7 +4,9 @@ import type { RecordKind } from '../records/record-log.ts';
 
 export type { CollectionRecord } from '@playline/contracts';
 
-/** Contracts of chains, each linked to one project at most: one record for each contract, whoever has it. */
+/**
+ * Contracts on chains, each linked to one project at most. A contract has one record, also when it changes projects.
+ */
 export const COLLECTIONS: RecordKind<CollectionRecord> = {
   name: 'collections',
   topic: TOPICS.collections.name,
@@ -14,7 +16,7 @@ export const COLLECTIONS: RecordKind<CollectionRecord> = {
 
 /** A contract on a chain. */
 export interface Contract {
-  /** Name of the chain, as paths say it. */
+  /** Name of the chain, as in paths of the interface. */
   readonly chain: string;
   /** `0x` and 40 hexadecimal digits; lower case once it is parsed. */
   readonly contractAddress: string;
@@ -23,7 +25,7 @@ export interface Contract {
 const CHAIN = /^[a-z0-9-]{1,64}$/;
 const CONTRACT_ADDRESS = /^0x[0-9a-f]{40}$/;
 
-/** @throws PublicError VALIDATION_ERROR for what cannot be a contract */
+/** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
   if (!CHAIN.test(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
   const address = contractAddress.trim().toLowerCase();
@@ -37,7 +39,7 @@ export function collectionIdOf({ chain, contractAddress }: Contract): string {
   return `${chain}:${contractAddress}`;
 }
 
-/** The collections of a project, the oldest first; those that it has unlinked too, until somebody else links them. */
+/** The collections of a project, oldest first. Includes those that it unlinked, until another project links them. */
 export function collectionsOf(records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] {
   return records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
 }

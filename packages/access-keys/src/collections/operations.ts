@@ -12,7 +12,7 @@ interface Owner {
   readonly environmentId: string;
 }
 
-/** A collection of a project. One of another project is none. */
+/** Names a collection of a project. One of another project is not found. */
 export interface CollectionName extends Contract {
   readonly projectId: string;
 }
@@ -21,8 +21,8 @@ const NAME_CHARACTERS_MAX = 200;
 
 /**
  * Links a contract to a project.
- * @throws PublicError VALIDATION_ERROR for a contract or a name that cannot be, CONFLICT_ERROR when the contract is linked
- *   already; it says nothing of another project
+ * @throws PublicError VALIDATION_ERROR for an invalid contract or name, CONFLICT_ERROR when the contract is linked
+ * already; it does not name the other project
  */
 export async function linkCollection(
   { store }: CollectionContext,
@@ -39,7 +39,9 @@ export async function linkCollection(
   return toDone(linked);
 }
 
-/** Gives a collection another name. @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND where the project has none */
+/**
+ * Renames a collection. @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND when the project does not have it
+ */
 export async function renameCollection(
   context: CollectionContext,
   { name, ...collection }: CollectionName & { readonly name: string },
@@ -49,7 +51,7 @@ export async function renameCollection(
 }
 
 /**
- * Takes a contract from a project: from then on any project may link it.
+ * Unlinks a contract from a project. Any project may link it afterwards.
  * @throws PublicError RESOURCE_NOT_FOUND where the project has none, CONFLICT_ERROR when it is unlinked already
  */
 export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
@@ -60,10 +62,10 @@ export function unlinkCollection(context: CollectionContext, collection: Collect
 }
 
 /**
- * Links a collection again that the project has unlinked, under the name that it had, or moves it to another of the project's
- * environments.
+ * Links an unlinked collection of the project again, with its former name, or moves it to another environment of the
+ * project.
  * @throws PublicError RESOURCE_NOT_FOUND where the project has none, also when somebody else has linked it since;
- *   CONFLICT_ERROR when it is linked to this environment already
+ * CONFLICT_ERROR when it is linked to this environment already
  */
 export function relinkCollection(
   context: CollectionContext,
@@ -105,6 +107,6 @@ function toDone(record: CollectionRecord | null): CollectionRecord {
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
 const linkedHere = () => conflict('This project has linked the contract already.');
-/** The same for whoever has it. */
+/** The same text for any other project. */
 const linkedElsewhere = () =>
   conflict('The contract cannot be linked: it is linked already. Whoever has it must unlink it first.');

@@ -5,12 +5,12 @@ export * from './records.ts';
 export * from './sessions.ts';
 export * from './usage.ts';
 
-/** Key records in this process, for tests and for trying things out. It is complete as long as it is there. */
+/** Key records in memory, for tests and experiments. Always complete. */
 export function createMemoryKeyStore(): KeyView {
   const records = new Map<string, KeyRecord>();
   const live = new Map<string, string>();
   const changes: { hash: string; isLive: boolean }[] = [];
-  /** Counts how often the list was made anew. */
+  /** Counts how often the list was rebuilt. */
   let list = 0;
   const find = async (hash: string) => records.get(hash) ?? null;
   let turn: Promise<unknown> = Promise.resolve();
@@ -81,7 +81,7 @@ function restoreInto(
     records.delete(hash);
     if (stranger !== undefined) free(stranger);
   }
-  // Ended ones first: they free the place that a live one takes.
+  // Ended keys first: they make room for the live key of their environment.
   for (const record of restored.filter((each) => !isLive(each))) {
     records.set(record.hash, record);
     free(record);
@@ -94,7 +94,7 @@ function restoreInto(
   }
 }
 
-/** A key log in this process; it keeps what was appended, in order. */
+/** A key log in memory. `appended` has all records in order. */
 export function createMemoryKeyLog(): KeyLog & { readonly appended: KeyRecord[] } {
   const appended: KeyRecord[] = [];
   return {

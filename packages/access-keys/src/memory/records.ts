@@ -2,11 +2,11 @@ import type { Change, LogRange, Placed, RecordKind, RecordLog } from '../records
 import { isLater, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 import { IncompleteViewFault } from '../records/view-faults.ts';
 
-/** Records of one kind in this process, for tests and for trying things out. */
+/** Records of one kind in memory, for tests and experiments. */
 export interface MemoryRecordView<R extends Change> extends RecordView<R> {
-  /** As a store that is started anew: it holds what it held, and is not complete. */
+  /** Simulates a restart: the data stay, but the view is incomplete. */
   restart(): void;
-  /** As a store that was emptied. */
+  /** Simulates a store that was emptied. */
   empty(): void;
 }
 
@@ -61,7 +61,7 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
   };
 }
 
-/** Gives everybody their turn, also behind one that failed. */
+/** Runs work in turns, also after one that failed. */
 function createTurns(): RecordView<Change>['exclusive'] {
   let turn: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -71,7 +71,7 @@ function createTurns(): RecordView<Change>['exclusive'] {
   };
 }
 
-/** A log of one partition in this process; it keeps what was appended, in order. */
+/** A log of one partition in memory. `appended` has all records in order. */
 export interface MemoryRecordLog<R> extends RecordLog<R> {
   readonly appended: R[];
 }

@@ -6,11 +6,11 @@ export interface MemorySessionsOptions {
   readonly wallClockMs?: () => number;
 }
 
-/** Sessions and one-time texts in this process, for tests and for trying things out. */
+/** Sessions and one-time texts in memory, for tests and experiments. */
 export interface MemorySessions {
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
-  /** As a store that was emptied. */
+  /** Simulates a store that was emptied. */
   empty(): void;
 }
 
@@ -59,7 +59,7 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
 interface Expiring<V> {
   readonly entries: Map<string, { readonly value: V; readonly endsAt: number }>;
   get(name: string): V | null;
-  /** @param lifetimeS null: the end stays as it is */
+  /** @param lifetimeS null keeps the present end */
   set(name: string, value: V, lifetimeS: number | null): void;
 }
 

@@ -13,7 +13,7 @@ interface Counted {
   refusals: number;
 }
 
-/** Counts in this process, for tests and for trying things out. It forgets nothing. */
+/** Counts in memory, for tests and experiments. Forgets nothing. */
 export function createMemoryKeyUsage({ wallClockMs = Date.now }: { wallClockMs?: () => number } = {}): KeyUsage {
   const minutes = new Map<string, Counted>();
   const environments = new Map<string, { accepted: number; rejected: number }>();

@@ -3,17 +3,17 @@ import { type OpenIdProof, type OpenIdProvider, type OpenIdQuestion, ProviderAwa
 import { createBoundFetch } from './bound-fetch.ts';
 
 export interface OpenIdProviderOptions {
-  /** As the provider calls itself; `http` is for the own machine. */
+  /** Issuer of the provider; `http` only for the local machine. */
   readonly issuer: URL;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** What people know the provider by. */
+  /** Name of the provider for people. */
   readonly label: string;
-  /** Other origins that are the provider's too: some answer at several. */
+  /** Further origins of the provider: some use several. */
   readonly alsoAt: readonly string[];
   /** Called with a code for what was wrong with an answer. The code contains nothing of the answer. */
   readonly onFault: (code: string) => void;
-  /** Of one request to the provider. */
+  /** Time limit of one request to the provider, in milliseconds. */
   readonly timeoutMs?: number;
 }
 
@@ -72,7 +72,7 @@ function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenI
   return { openId: { issuer: iss, subject: sub }, authenticatedAt };
 }
 
-/** What the provider says of itself, and how it wants to be asked. */
+/** Fetches the provider's metadata and configures the client. */
 async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
   const ask = createBoundFetch({ origins, timeoutMs });

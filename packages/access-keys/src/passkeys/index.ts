@@ -9,20 +9,23 @@ import {
 import type { Passkeys } from '../accounts/passkeys.ts';
 
 export interface PasskeysOptions {
-  /** What devices show people; such as the name of the product. */
+  /** Name that devices show, such as that of the product. */
   readonly name: string;
-  /** Where the portal is: `https://portal.example.com`. Its host is what passkeys are bound to; an IP address has none. */
+  /**
+   * Origin of the portal: `https://portal.example.com`. Passkeys are bound to its host name, which cannot be an IP
+   * address.
+   */
   readonly origin: string;
 }
 
-/** EdDSA, ES256 and RS256: all devices know one of them. The library's own list asks Node for what it warns of. */
+/** EdDSA, ES256 and RS256: every device supports one of them. The library's default list causes a warning of Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
-/** A person may look for the device as long. */
+/** Time for a person to find the device. */
 const ASKED_MS = 5 * 60_000;
 
 /**
- * Passkeys by `@simplewebauthn/server`. Which device it is nobody asks; that it has made sure of the person is wished, not
- * demanded. Devices keep the login with the key, so that nobody has to type it.
+ * Passkeys with `@simplewebauthn/server`: no attestation, user verification preferred but not required, and
+ * discoverable credentials, so that nobody has to type a login.
  */
 export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
   const rpID = new URL(origin).hostname;
@@ -60,7 +63,7 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
   };
 }
 
-/** What it throws is about what was sent: it asks nobody. */
+/** Null for a throw of the library. It makes no requests, so a throw always means that the response is invalid. */
 async function orNull<T>(verified: Promise<T>): Promise<T | null> {
   return verified.catch(() => null);
 }

@@ -6,13 +6,13 @@ import type { ProjectEnvironment, ProjectRecord } from './project.ts';
 /** The project that a deployment begins with when it has neither projects nor keys. */
 const FIRST_PROJECT = 'demo';
 
-/** What a key says of its environment. */
+/** The fields of a key about its environment. */
 export type KeyOwner = Pick<KeyRecord, 'projectId' | 'environmentId' | 'environment' | 'createdAt'>;
 
 /**
- * Creates projects from what keys say. Releases without projects made keys in environments that nobody had created, and
- * allowed production and development in any project, so both are created too. Ids stay the same. If there is neither a
- * project nor a key, `demo` is created. May be repeated: what exists stays as it is.
+ * Creates projects for the environments of existing keys. Releases without projects made keys in environments that
+ * nobody had created, and allowed production and development in any project, so both are created too. Ids stay the
+ * same. If there is neither a project nor a key, `demo` is created. May be repeated: what exists stays as it is.
  * @returns the number of records that were written
  */
 export async function adoptProjects({ store }: ProjectContext, owners: readonly KeyOwner[]): Promise<number> {
@@ -21,7 +21,7 @@ export async function adoptProjects({ store }: ProjectContext, owners: readonly 
   return written;
 }
 
-/** A project that lacks something, with all that keys say of it; null when none does. */
+/** The next project to create or complete, with all environments of its keys; null when none is left. */
 function nextToAdopt(projects: readonly ProjectRecord[], owners: readonly KeyOwner[]): Content<ProjectRecord> | null {
   if (projects.length === 0 && owners.length === 0) return makeFirst();
   const known = new Set(projects.flatMap(({ environments }) => environments.map(({ id }) => id)));
@@ -46,7 +46,7 @@ function makeFirst(): Content<ProjectRecord> {
   return { id: FIRST_PROJECT, name: FIRST_PROJECT, state: 'live', environments, createdAt };
 }
 
-/** Those of the usual environments that a project lacks. */
+/** The usual environments that a project lacks. */
 function usualBeside(id: string, there: readonly ProjectEnvironment[], createdAt: number): ProjectEnvironment[] {
   const lacking = USUAL_ENVIRONMENTS.filter(({ name }) => !there.some((each) => each.name === name));
   return lacking.map(({ name, kind }) => ({ id: `${id}-${name}`, name, kind, cap: null, limit: null, createdAt }));

@@ -14,32 +14,32 @@ export interface ProjectContext {
   readonly store: RecordStore<ProjectRecord>;
 }
 
-/** An environment that is to be. */
+/** An environment to be created. */
 export interface NewEnvironment {
-  /** `[a-z0-9_-]`; stands behind the id of the project in the id of the environment. */
+  /** `[a-z0-9_-]`; the end of the environment's id, after the id of the project. */
   readonly name: string;
   readonly kind: KeyEnvironment;
 }
 
 export interface NewProject {
   readonly name: string;
-  /** Instead of an opaque id: for a project that is known by one already. */
+  /** Replaces the opaque id, for a project that has a known id already. */
   readonly id?: string | undefined;
   readonly environments: readonly NewEnvironment[];
 }
 
-/** The two that a project has unless others are named. */
+/** The environments of a project when none are given. */
 export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
   { name: 'production', kind: 'production' },
   { name: 'development', kind: 'development' },
 ];
 
 const NAME = /^[a-z0-9_-]+$/;
-/** Events, keys and limits bear the id of their environment. */
+/** Bounded, because events, keys and limits contain the id of their environment. */
 const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
 const PROJECT_ID_CHARACTERS_MAX = 52;
 const NAME_CHARACTERS_MAX = 200;
-/** Without characters that are mistaken for others; 60 bits. */
+/** Without characters that look alike; 12 of them have 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const OPAQUE_CHARACTERS = 12;
 
@@ -78,21 +78,21 @@ export function renameProject(context: ProjectContext, project: string, name: st
   return changeProject(context, project, (record) => ({ ...record, name: given }));
 }
 
-/** Ends a project for ever: nothing can be made in it any more, and its ids are never given again. */
+/** Archives a project for good: nothing can be created in it any more, and its ids are never reused. */
 export function archiveProject(context: ProjectContext, project: string): Promise<ProjectRecord> {
   return changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
 }
 
-/** What is to be said of the rate of an environment; null takes it away, absent leaves it. */
+/** New rates of an environment. Null removes one, absent keeps it. */
 export interface WantedRates {
   readonly cap?: MessageRate | null;
   readonly limit?: MessageRate | null;
 }
 
 /**
- * Sets what an environment may send.
- * @throws PublicError RESOURCE_NOT_FOUND when the project has no such environment, VALIDATION_ERROR for a limit above the
- *   cap, which would allow nothing more
+ * Sets the rates of an environment.
+ * @throws PublicError RESOURCE_NOT_FOUND when the project has no such environment, VALIDATION_ERROR for a limit above
+ * the cap, which would have no effect
  */
 export function setRates(
   context: ProjectContext,

@@ -23,7 +23,7 @@ export interface OwnedEnvironment {
   readonly environment: ProjectEnvironment;
 }
 
-/** The project that is meant by an id, or by a name that one live project alone has; null when there is none. */
+/** The project with an id, or with a name that only one live project has; null when there is none. */
 export function findProject(projects: readonly ProjectRecord[], idOrName: string): ProjectRecord | null {
   const byId = projects.find(({ id }) => id === idOrName);
   if (byId !== undefined) return byId;
@@ -31,14 +31,13 @@ export function findProject(projects: readonly ProjectRecord[], idOrName: string
   return named.length === 1 ? named[0]! : null;
 }
 
-/** The environment of a project that is meant by a name or an id; null when it has none. */
+/** The environment of a project with a name or an id; null when there is none. */
 export function findEnvironment({ environments }: ProjectRecord, nameOrId: string): ProjectEnvironment | null {
   return environments.find(({ id, name }) => id === nameOrId || name === nameOrId) ?? null;
 }
 
 /**
- * What an environment may send: what an administrator has allowed, else the setting; and no more than the project itself
- * wants, which may lower it alone.
+ * The rate of an environment: the administrator's cap, or else the setting. The project's own limit can only lower it.
  */
 export function rateOf({ cap, limit }: Pick<ProjectEnvironment, 'cap' | 'limit'>, setting: MessageRate): MessageRate {
   const allowed = cap ?? setting;

@@ -7,7 +7,7 @@ export interface RateLimitKeyFinderOptions {
   readonly copy: Pick<RecordCopy<RateLimitKeyRecord>, 'records' | 'ageMs' | 'isFailing' | 'refresh'>;
   /** ACCESS_KEY_PREFIX, such as `svcapik`. */
   readonly prefix: string;
-  /** Keys expire at an instant. */
+  /** Used for the expiry of keys. */
   readonly wallClockMs?: () => number;
 }
 
@@ -19,7 +19,7 @@ export interface RateLimitKeyFinderOptions {
  */
 export type FindRateLimitKey = (text: string) => Promise<RateLimitKeyRecord | null>;
 
-/** What is older is asked again. With the bound of one question a key that has ended is refused within 750 ms. */
+/** Older answers are refreshed. With the time limit of a look-up, an ended key is refused within 750 ms. */
 const TRUST_MAX_MS = 500;
 /**
  * While the view cannot answer, a key that was valid stays valid for this long, so that an outage does not stop
@@ -47,7 +47,7 @@ export function createRateLimitKeyFinder(options: RateLimitKeyFinderOptions): Fi
   };
 }
 
-/** The records of a copy by their hashes, made again when they have changed. */
+/** Index of the records of a copy by hash, rebuilt after a change. */
 function createIndex(copy: Pick<RecordCopy<RateLimitKeyRecord>, 'records'>) {
   let of: readonly RateLimitKeyRecord[] = [];
   let index = new Map<string, RateLimitKeyRecord>();

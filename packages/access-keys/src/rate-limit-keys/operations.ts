@@ -12,11 +12,11 @@ export interface RateLimitKeyContext {
 
 export interface CreatedRateLimitKey {
   readonly record: RateLimitKeyRecord;
-  /** The key's text. It cannot be had a second time. */
+  /** The key's text. It cannot be read again. */
   readonly key: string;
 }
 
-/** Makes a key for a partner, who may have several. */
+/** Creates a key for a partner, who may have several. */
 export async function createRateLimitKey(
   { store, prefix }: RateLimitKeyContext,
   wanted: Plan & { readonly partner: string },
@@ -27,8 +27,8 @@ export async function createRateLimitKey(
 }
 
 /**
- * Gives a key another text: the one before ends, and nothing else changes but what is given of the plan. What its partner has
- * used of the plan stays used.
+ * Replaces the text of a key, and the given members of its plan. The old text ends. Calls that the partner has used
+ * stay counted.
  * @throws PublicError RESOURCE_NOT_FOUND when nobody has the id, CONFLICT_ERROR when the key was revoked
  */
 export async function refreshRateLimitKey(
@@ -40,7 +40,7 @@ export async function refreshRateLimitKey(
   return { record: toDone(record), key };
 }
 
-/** Ends a key for ever. @throws PublicError as `refreshRateLimitKey` */
+/** Revokes a key for good. @throws PublicError as `refreshRateLimitKey` */
 export async function revokeRateLimitKey(
   { store }: Pick<RateLimitKeyContext, 'store'>,
   keyId: string,

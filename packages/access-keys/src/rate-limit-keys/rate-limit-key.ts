@@ -11,16 +11,16 @@ export const RATE_LIMIT_KEYS: RecordKind<RateLimitKeyRecord> = {
   idOf: ({ keyId }) => keyId,
 };
 
-/** What a partner may use. */
+/** Rate limit of a partner. */
 export interface Plan {
-  /** Calls in any window. */
+  /** Most calls in any window of `windowS` seconds. */
   readonly calls: number;
   readonly windowS: number;
   /** Epoch milliseconds from which on the key is not valid; null: until it is revoked. */
   readonly expiresAt: number | null;
 }
 
-/** Whether a key is good at an instant, in epoch milliseconds. */
+/** Whether a key is valid at an instant, in epoch milliseconds. */
 export function isGoodAt({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean {
   return revokedAt === null && (expiresAt === null || atMs < expiresAt);
 }

@@ -9,7 +9,7 @@ export interface RecordPair<R extends Change, L extends RecordLogReader<R> = Rec
 }
 
 /**
- * Brings into a view what the log has after its place: changes of commands that died half-way, and everything that a
+ * Applies to a view what the log has after its place: changes of commands that died half-way, and everything that a
  * restarted or emptied Redis has lost. Waits for its turn only if something is missing.
  * @returns the number of records brought in; null when nothing was missing
  * @throws LogLost when the log ends before the view's place: then `rebuildRecords` decides
@@ -19,7 +19,7 @@ export async function catchUpRecords<R extends Change>({ view, log }: RecordPair
   return view.exclusive(() => catchUpInTurn({ view, log }));
 }
 
-/** `catchUpRecords` for whoever has the turn already. */
+/** `catchUpRecords` for a caller that has the turn already. */
 export async function catchUpInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
@@ -58,7 +58,7 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
 export interface RecordRebuild<R> {
   /** The present record of each id. */
   readonly records: readonly R[];
-  /** Records of the view that the log does not know, or not any more: taken out. */
+  /** Records of the view that the log does not have, which were removed. */
   readonly removed: number;
 }
 

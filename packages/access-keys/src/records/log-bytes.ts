@@ -1,6 +1,6 @@
 import { createRecordReader, type RecordCodec, type SchemaSource } from '@playline/contracts';
 
-/** A record of a topic of access as bytes, and where it stands. */
+/** A record of a topic of access as bytes, with its place. */
 export interface LoggedBytes {
   readonly partition: number;
   readonly offset: number;
@@ -29,7 +29,7 @@ export interface UnreadablePlace {
 export class UnreadableRecord extends Error {
   override readonly name = 'UnreadableRecord';
   readonly place: UnreadablePlace;
-  /** Why it cannot be read; holds nothing of the record. */
+  /** Why it cannot be read; contains nothing of the record. */
   readonly reason: string;
 
   constructor(place: UnreadablePlace, reason: string) {

@@ -25,7 +25,7 @@ export interface RecordCopyOptions<R extends Change> {
   readonly view: Pick<RecordView<R>, 'readSince'>;
   /** Monotonic, in milliseconds. */
   readonly now?: () => number;
-  /** How often it looks by itself; 0: never. */
+  /** Interval of its own checks, in milliseconds; 0 for none. */
   readonly lookEveryMs?: number;
   /** How long a look may take before the view counts as unreachable. */
   readonly lookMaxMs?: number;

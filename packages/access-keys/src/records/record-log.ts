@@ -37,7 +37,7 @@ export interface LogRange {
   readonly end: number;
 }
 
-/** The log of one kind of records, for whoever changes nothing. */
+/** The log of one kind of records, for readers. */
 export interface RecordLogReader<R> {
   /** What each partition holds now. @throws Error when the log cannot be asked, or is not there */
   bounds(): Promise<readonly LogRange[]>;
@@ -45,7 +45,7 @@ export interface RecordLogReader<R> {
   read(range: LogRange): Promise<readonly Placed<R>[]>;
 }
 
-/** The truth about one kind of records. */
+/** The log of one kind of records, its source of truth. */
 export interface RecordLog<R> extends RecordLogReader<R> {
   /** Resolves when every in-sync replica has it. @throws when that is not certain */
   append(record: R): Promise<Omit<Placed<R>, 'record'>>;

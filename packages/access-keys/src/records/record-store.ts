@@ -8,7 +8,7 @@ export type Author = Pick<Change, 'changedBy' | 'requestId'>;
 /** A record without what the store itself adds about the change. */
 export type Content<R extends Change> = Omit<R, keyof Change>;
 
-/** One kind of records, for whoever changes them. */
+/** One kind of records, for changes. */
 export interface RecordStore<R extends Change> {
   /** All of them, as the log has them. */
   readAll(): Promise<readonly R[]>;

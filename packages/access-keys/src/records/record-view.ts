@@ -53,7 +53,7 @@ export interface RecordView<R extends Change> {
    * every place to where `moves` lead, wherever it was before.
    */
   restore(update: ViewUpdate<R> & { readonly removed: readonly Placed<R>[] }): Promise<void>;
-  /** Runs `work` while nobody else runs theirs, in any process; waits for its turn. @throws when the view cannot say */
+  /** Runs `work` exclusively across all processes; waits for its turn. @throws when the view cannot say */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
 

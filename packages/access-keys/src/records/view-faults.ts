@@ -6,7 +6,7 @@ export interface ViewStanding {
   readonly completeIn: string | null;
 }
 
-/** The view may lack changes that were made: whoever has the log brings them in. */
+/** The view may lack changes. They can be restored from the log. */
 export class IncompleteViewFault extends Error {
   override readonly name = 'IncompleteViewFault';
 }

@@ -23,11 +23,10 @@ export interface RedisKeyStore extends KeyView {
 const SCAN_COUNT = 1000;
 
 /**
- * Key records in Redis: `k:<hash>` holds a record as JSON, `k:environment:<id>` the hash of the live key of each kind,
- * `k:project:<id>` the hashes of all keys of a project, `k:complete` the run of Redis in which
- * all this was there, `k:turn` who changes it now; `k:live` the hashes of all live keys, `k:list` its name, `k:version`
- * the number of its changes and `k:changes` the last of them.
- * Waits a second for Redis and opens all the same without it.
+ * Key records in Redis. `k:<hash>` has a record as JSON, `k:environment:<id>` the hash of the live key of each kind,
+ * `k:project:<id>` the hashes of all keys of a project, `k:complete` the run of Redis in which all this was there,
+ * `k:turn` whose turn it is, `k:live` the hashes of all live keys, `k:list` the name of that list, `k:version` the
+ * number of its changes, and `k:changes` the last of them. Waits a second for Redis, then opens without it.
  */
 export async function openRedisKeyStore(options: RedisAccessOptions): Promise<RedisKeyStore> {
   const { redis, ready, close } = await openConnection(options);

@@ -4,7 +4,7 @@ import { IncompleteViewFault } from '../records/view-faults.ts';
 import type { Names } from './names.ts';
 import { CHANGES } from './scripts.ts';
 
-/** Hashes in one step: below a millisecond of Redis's time, also on a busy machine (2.8 µs a hash there). */
+/** Hashes per step. It takes Redis less than a millisecond, even on a busy machine (2.8 µs a hash). */
 const SCAN_COUNT = 250;
 const BEGIN = '0';
 

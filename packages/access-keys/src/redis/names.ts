@@ -1,6 +1,6 @@
 export type Names = ReturnType<typeof createNames>;
 
-/** Names of what is kept of keys in Redis; `openRedisKeyStore` says what each holds. */
+/** Names of the Redis keys of key records; `openRedisKeyStore` describes them. */
 export function createNames(namespace: string) {
   return {
     record: (hash: string) => `${namespace}k:${hash}`,

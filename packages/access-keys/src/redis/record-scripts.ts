@@ -1,12 +1,12 @@
 import { PRESENT_RUN } from './scripts.ts';
 
-/** KEYS: mark of completeness, places. Replies the present run, the one of the mark or nil, and the places. */
+/** KEYS: mark of completeness, places. Replies the present run, the run of the mark or nil, and the places. */
 export const RECORDS_STANDING = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: mark of completeness, version, records. ARGV: the version that the caller has, or ''.
- * Replies nothing when the records are not complete in this run; else the version, and all records unless it is that one.
+ * KEYS: mark of completeness, version, records. ARGV: the version that the caller has, or ''. Replies nothing when the
+ * records are incomplete in this run; else the version, and all records if it differs.
  */
 export const READ_RECORDS = `${PRESENT_RUN}
 local version = redis.call('GET', KEYS[2])
@@ -15,11 +15,11 @@ if version == ARGV[1] then return {version} end
 return {version, redis.call('HVALS', KEYS[3])}`;
 
 /**
- * KEYS: records, places, version, mark of completeness. ARGV: JSON of what is brought in.
- * Replies 0, and does nothing, when it is to be complete in a run that is over.
+ * KEYS: records, places, version, mark of completeness. ARGV: JSON of the update. Replies 0, and does nothing, when it
+ * should be complete in a run that is over.
  *
- * A place is moved only from where it was seen: records that Redis lost meanwhile, with its places, are then read again,
- * and until then it is not complete.
+ * A place is moved only from its expected value. If Redis lost records and places meanwhile, the records are read
+ * again, and the view stays incomplete until then.
  */
 export const UPDATE_RECORDS = `${PRESENT_RUN}
 local given = cjson.decode(ARGV[1])

@@ -14,10 +14,10 @@ export interface RedisRecordView<R extends Change> extends RecordView<R> {
 }
 
 /**
- * Records of one kind in Redis: `access:<kind>` holds each under its id, behind its revision and its place in the log;
- * `access:<kind>:places` by partition the offset in front of which everything was brought in, `access:<kind>:version` a name
- * of what stands now, `access:<kind>:complete` the run of Redis in which all of it was there, `access:<kind>:turn` who
- * changes it. Waits a second for Redis and opens all the same without it.
+ * Records of one kind in Redis. `access:<kind>` has each record by id, with its revision and its place in the log;
+ * `access:<kind>:places` the offset by partition before which everything was applied; `access:<kind>:version` a name of
+ * the present state; `access:<kind>:complete` the run of Redis in which all of it was there; `access:<kind>:turn` whose
+ * turn it is. Waits a second for Redis, then opens without it.
  */
 export async function openRedisRecords<R extends Change>(
   kind: RecordKind<R>,
@@ -80,7 +80,7 @@ function orderOf<R extends Change>({ record, offset }: Placed<R>) {
   return { revision: record.revision, offset };
 }
 
-/** `revision partition offset JSON`: a script finds the order without reading the record. */
+/** `revision partition offset JSON`, so that a script can order records without parsing them. */
 function toText<R extends Change>({ record, partition, offset }: Placed<R>): string {
   return `${record.revision} ${partition} ${offset} ${JSON.stringify(record)}`;
 }

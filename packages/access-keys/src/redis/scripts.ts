@@ -1,6 +1,6 @@
 /**
- * The present run of Redis: its process, and since when it is the primary. A start gives it another process id of its
- * own making (run_id), a replica that is promoted another replication id; both may have lost what was written last.
+ * Identifies the present run of Redis: its process, and since when it is the primary. A start gives a new `run_id`, a
+ * promotion a new replication id; both may have lost the last writes.
  */
 export const PRESENT_RUN = `
 local info = redis.call('INFO', 'server', 'replication')
@@ -10,7 +10,7 @@ local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'mas
 /** More changes than a gateway can miss between two looks. A process that was away for longer reads the whole list. */
 const CHANGES_KEPT = 1000;
 
-/** Puts one change into the list of live keys and among its last changes. */
+/** Applies one change to the list of live keys and appends it to the last changes. */
 const LIST = `
 local function list(keys, hash, live)
   redis.call(live and 'SADD' or 'SREM', keys.live, hash)
@@ -21,9 +21,9 @@ end
 `;
 
 /**
- * A view of which the list is missing, because a release made it that had none, counts as of another run: the log is
- * brought in once more, and the list with it.
- * KEYS: mark of completeness, name of the list. Replies the present run, and the one of the mark or nil.
+ * A view without a list comes from a release that had none. It counts as complete in another run, so the log is applied
+ * again and creates the list. KEYS: mark of completeness, name of the list. Replies the present run, and the one of the
+ * mark or nil.
  */
 export const STANDING = `${PRESENT_RUN}
 local complete = redis.call('GET', KEYS[1])
@@ -33,8 +33,8 @@ return {run, complete}`;
 
 /**
  * KEYS: mark of completeness, name of the list. ARGV: the run of which it is to be, a name that no list has had.
- * Replies 0 when that run is over. What stands in the list now may have been put there without a change, so it gets
- * another name, under which everybody reads it anew.
+ * Replies 0 when that run is over. The list may have entries without a recorded change, so it gets a new name, and
+ * every process reads it again.
  */
 export const COMPLETE = `${PRESENT_RUN}
 if run ~= ARGV[1] then return 0 end
@@ -43,9 +43,9 @@ redis.call('SET', KEYS[2], run .. ':' .. ARGV[2])
 return 1`;
 
 /**
- * KEYS: name of the list, version, last changes, mark of completeness. ARGV: name and version from which on.
- * Replies nothing when list or records are not complete in this run; else its name, its version and the changes, or false when
- * it has to be read whole.
+ * KEYS: name of the list, version, last changes, mark of completeness. ARGV: name and version that the caller has.
+ * Replies nothing when list or records are incomplete in this run; else the name, the version and the changes, or false
+ * when the whole list must be read.
  */
 export const CHANGES = `${PRESENT_RUN}
 local named = redis.call('GET', KEYS[1])
@@ -57,8 +57,8 @@ if missed == 0 then return {named, version, {}} end
 return {named, version, redis.call('LRANGE', KEYS[3], -missed, -1)}`;
 
 /**
- * Looks one record up. What an incomplete view holds counts only when the key has ended, which is for ever.
- * KEYS: record, mark of completeness. Replies the record or nil, and 1 when that is the answer.
+ * Looks up a record. In an incomplete view it counts only if the key has ended, because that is final. KEYS: record,
+ * mark of completeness. Replies the record or nil, and 1 when that is the answer.
  */
 export const FIND = `${PRESENT_RUN}
 local record = redis.call('GET', KEYS[1])
@@ -89,7 +89,8 @@ redis.call('RPUSH', KEYS[2], ARGV[4])
 return 1`;
 
 /**
- * Which keys live is as it was, so the list is too. KEYS: live keys of the environment, record. ARGV: kind, hash, record.
+ * The set of live keys does not change, so the list stays. KEYS: live keys of the environment, record. ARGV: kind,
+ * hash, record.
  */
 export const AMEND = `
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
@@ -97,9 +98,8 @@ redis.call('SET', KEYS[2], ARGV[3])
 return 1`;
 
 /**
- * Brings one record of the log in; an ended one never comes back to life.
- * KEYS: live keys of the environment, keys of the project, record, live keys. ARGV: kind, hash, record, '1' when it has
- * ended.
+ * Applies a record of the log. An ended key never becomes live again. KEYS: live keys of the environment, keys of the
+ * project, record, live keys. ARGV: kind, hash, record, '1' when it has ended.
  */
 export const RESTORE = `
 local ended = ARGV[4] == '1'
@@ -113,7 +113,7 @@ if ended and live == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
 if not ended and not live then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 return 1`;
 
-/** Takes one record out. KEYS as RESTORE. ARGV: kind, hash. */
+/** Removes a record. KEYS as RESTORE. ARGV: kind, hash. */
 export const REMOVE = `
 redis.call('DEL', KEYS[3])
 redis.call('SREM', KEYS[4], ARGV[2])
@@ -121,7 +121,7 @@ redis.call('LREM', KEYS[2], 0, ARGV[2])
 if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
 return 1`;
 
-/** KEYS: the turn. ARGV: whose it must be, how long it lasts from now on in ms; 0 gives it back. */
+/** KEYS: the turn. ARGV: the expected owner, its duration from now on in ms; 0 ends it. */
 export const KEEP_TURN = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;

@@ -1,11 +1,11 @@
 /**
- * What follows from a session's times is decided by the process, which has the rule; the scripts keep a record and the list
- * of its account in step. KEYS: session, list of its account.
+ * Scripts that keep a session and the list of its account consistent. The rules about times are in the process. KEYS:
+ * session, list of its account.
  */
 
 /**
- * ARGV: what stands before the id in the name of a session, id, record, seenAt, signedInAt, milliseconds until it ends.
- * The list lasts as long as the session that ends last; what has ended by itself leaves it here.
+ * ARGV: prefix of the names of sessions, id, record, seenAt, signedInAt, milliseconds until it ends. The list lives as
+ * long as its last session. Expired sessions are removed from it here.
  */
 export const CREATE_SESSION = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[2])) do
@@ -17,7 +17,10 @@ redis.call('SADD', KEYS[2], ARGV[2])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[6]) then redis.call('PEXPIRE', KEYS[2], ARGV[6]) end
 return 1`;
 
-/** ARGV: name of a time, the time, milliseconds until the session ends. One that was ended meanwhile stays so. */
+/**
+ * ARGV: name of a time, the time, milliseconds until the session ends. Does nothing to a session that has ended
+ * meanwhile.
+ */
 export const CHANGE_SESSION = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
@@ -30,7 +33,7 @@ export const END_SESSION = `
 redis.call('SREM', KEYS[2], ARGV[1])
 return redis.call('DEL', KEYS[1])`;
 
-/** KEYS: list of the account. ARGV: what stands before the id in the name of a session, id of the one that stays or ''. */
+/** KEYS: list of the account. ARGV: prefix of the names of sessions, id of the session that stays, or ''. */
 export const END_SESSIONS = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if id ~= ARGV[2] then
@@ -41,8 +44,8 @@ end
 return 1`;
 
 /**
- * Of one-time texts, `endsAt value` each. What has ended by the clock of the process is not there, whenever Redis removes it.
- * KEYS: text. ARGV: now.
+ * Reads a one-time text, stored as `endsAt value`. It counts as missing after its end by the process's clock, even if
+ * Redis still has it. KEYS: text. ARGV: now.
  */
 const STANDING_TEXT = `
 local function standing(now)
@@ -62,7 +65,7 @@ local value = standing(ARGV[1])
 redis.call('DEL', KEYS[1])
 return value`;
 
-/** ARGV: now, end, milliseconds until then. Replies 1 to whoever is first. */
+/** ARGV: now, end, milliseconds until then. Replies 1 to the first caller. */
 export const SPEND_TEXT = `${STANDING_TEXT}
 if standing(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[2] .. ' ', 'PX', ARGV[3])

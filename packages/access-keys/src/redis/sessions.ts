@@ -25,10 +25,11 @@ interface Place {
 }
 
 /**
- * Sessions and one-time texts in Redis: `access:session:<hash>` holds a session, `access:session:of:<account>` which ones an
- * account has; `access:one-time:<purpose>:<hash>` the value behind a text, `access:one-time:spent:<purpose>:<hash>` that one
- * was used, `access:one-time:attempts:<hash>` how often something was tried. Redis is all that there is of them: what it
- * loses has ended. Waits a second for Redis and opens all the same without it; every call then throws.
+ * Sessions and one-time texts in Redis: `access:session:<hash>` holds a session, `access:session:of:<account>` which
+ * ones an account has; `access:one-time:<purpose>:<hash>` the value behind a text,
+ * `access:one-time:spent:<purpose>:<hash>` that one was used, `access:one-time:attempts:<hash>` how often something was
+ * tried. They are stored nowhere else: what Redis loses has ended. Waits a second for Redis, then opens without it;
+ * every call then throws.
  */
 export async function openRedisSessions(options: RedisSessionsOptions): Promise<RedisSessions> {
   const { redis, ready, close } = await openConnection(options);
@@ -46,7 +47,7 @@ function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
     return endOfSession(found) > wallClockMs() ? found : null;
   };
   const lifetimeOf = (record: SessionRecord) => Math.max(1, endOfSession(record) - wallClockMs());
-  // One time alone: two requests at once must not undo each other's.
+  // Changes one time only, so that concurrent requests do not undo each other.
   const change = async (found: SessionRecord, name: 'seenAt' | 'signedInAt') => {
     const changed = { ...found, [name]: wallClockMs() };
     const keys = [start + found.id, listOf(found.accountId)];
@@ -90,7 +91,7 @@ function createTexts({ redis, namespace, wallClockMs }: Place): OneTimeTexts {
   const start = `${namespace}access:one-time:`;
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;
-  /** Now, when it ends, and how long that is. */
+  /** The present time, the end of the lifetime, and its length in milliseconds. */
   const timesOf = (lifetimeS: number) => {
     const nowAt = wallClockMs();
     return [nowAt, nowAt + lifetimeS * 1000, lifetimeS * 1000];

@@ -10,7 +10,7 @@ const PROLONG_MS = 1_500;
 const POLL_MS = 25;
 
 /**
- * Runs `work` while nobody else holds `key`. A turn is prolonged as long as the work lasts.
+ * Runs `work` with an exclusive turn on `key`. The turn is prolonged as long as the work lasts.
  * @throws what the work throws, or Redis when it cannot say whose turn it is
  */
 export async function runInTurn<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {

@@ -18,16 +18,16 @@ export interface RedisKeyUsage extends KeyUsage {
   close(): Promise<void>;
 }
 
-/** A call of the script stays below a few milliseconds of Redis's time. */
+/** Bounds a call of the script to a few milliseconds. */
 const KEYS_PER_CALL = 500;
-/** Bounds an answer to a hundred thousand numbers. */
+/** Bounds an answer to 100,000 numbers. */
 const NAMES_PER_QUESTION = 500;
 const KEPT_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
 
 /**
- * KEYS: counts of keys of the minute, of environments, last uses, last refusals. ARGV: JSON of what was counted, seconds that
- * a minute is kept. Times come as text: a number of Lua would lose digits on its way back into one. Of two refusals of one
- * moment the one that comes later stands.
+ * KEYS: counts of keys and of environments in the minute, last uses, last refusals. ARGV: JSON of the counts, seconds
+ * for which a minute is kept. Times are texts, because Lua would lose digits when it formats a number. Of two refusals
+ * at the same time the one that arrives later is kept.
  */
 const ADD_COUNTS = `
 local given = cjson.decode(ARGV[1])
@@ -53,9 +53,9 @@ redis.call('EXPIRE', KEYS[2], ARGV[2])
 return 1`;
 
 /**
- * Counts in Redis: `access:usage:keys:<minute>` and `access:usage:environments:<minute>` hold the sums of a minute and go two
- * hours after the last of them; `access:usage:last-uses` and `access:usage:last-refusals` hold one line a key.
- * Waits a second for Redis and opens all the same without it.
+ * Counts in Redis. `access:usage:keys:<minute>` and `access:usage:environments:<minute>` have the sums of a minute, and
+ * expire two hours after the last change. `access:usage:last-uses` and `access:usage:last-refusals` have one line per
+ * key. Waits a second for Redis, then opens without it.
  */
 export async function openRedisKeyUsage({
   wallClockMs = Date.now,
@@ -87,7 +87,7 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
     });
     return redis.eval(ADD_COUNTS, keys.length, ...keys, text, KEPT_S);
   };
-  /** Counts of names by minute: `<name> <letter>` are the fields. */
+  /** Reads counts by minute. The fields are named `<name> <letter>`. */
   const readMinutes = async (hashes: readonly string[], fields: readonly string[]) =>
     Promise.all(hashes.map(async (hash) => (await redis.hmget(hash, ...fields)).map(Number)));
   return {

@@ -14,7 +14,7 @@ export type ContractRole = keyof typeof CONTRACT_ROLES;
 /** The first four bytes of `keccak256` of the signature. */
 const GRANT_ROLE = { signature: 'grantRole(bytes32,address)', selector: '0x2f2ff15d' } as const;
 
-/** A call to a contract that its administrator must send: nobody here has the right to. */
+/** A call that the administrator of a contract must send; the service has no right to. */
 export interface GrantCall {
   readonly role: ContractRole;
   /** `grantRole(bytes32,address)` */

@@ -5,22 +5,22 @@ import { createTurns } from '../turns.ts';
 import { ADDRESS, findSealMismatch, parseSealHeader } from './seal.ts';
 import type { SignerPublicKey } from './signer-public-key.ts';
 
-/** What a pair is made for. */
+/** A request for a key pair. */
 export interface PairRequest {
   readonly signerKey: SignerPublicKey;
   readonly environmentId: string;
 }
 
-/** What is known of a pair outside of the process that made it. */
+/** What the process that made the pair reveals of it. */
 export interface SealedPair {
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
-  /** The private key, for the signer alone: JWE, compact. */
+  /** The private key as a compact JWE that only the signer can open. */
   readonly sealed: string;
 }
 
 const PAIR_PROCESS = fileURLToPath(new URL('./pair-process.ts', import.meta.url));
-/** It takes a third of a second; a busy machine may take its time. */
+/** It takes a third of a second, and longer on a busy machine. */
 const PAIR_MAX_MS = 20_000;
 
 /**
@@ -65,7 +65,7 @@ async function runPairProcess(request: PairRequest): Promise<SealedPair> {
   return toPair(output, request);
 }
 
-/** @throws Error when the process has answered something else than what it was asked for */
+/** @throws Error when the answer does not fit the request */
 function toPair(output: string, { signerKey, environmentId }: PairRequest): SealedPair {
   const { address, sealed } = JSON.parse(output) as SealedPair;
   const header = parseSealHeader(sealed);

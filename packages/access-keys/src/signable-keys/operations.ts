@@ -10,13 +10,13 @@ export interface SignableKeyContext {
 
 export interface NewSignableKey {
   readonly projectId: string;
-  /** An environment of the project that there is: nobody looks here. */
+  /** An environment of the project. Its existence is not checked here. */
   readonly environmentId: string;
-  /** What people call it; one key of an environment has it. */
+  /** Name for people, unique within an environment. */
   readonly name: string;
 }
 
-/** A key of an environment, meant by its address or by its name. */
+/** A key of an environment, by its address or its name. */
 export interface SignableKeyName {
   readonly projectId: string;
   readonly environmentId: string;
@@ -27,9 +27,9 @@ export interface SignableKeyName {
 const NAME_CHARACTERS_MAX = 200;
 
 /**
- * Makes an address whose private key nobody but the signer can open.
- * @throws PublicError VALIDATION_ERROR for a name that cannot be, CONFLICT_ERROR when a key of the environment has it,
- *   TOO_MANY_REQUESTS_ERROR when too many are made at once; Error when no key pair could be made. Then nothing was changed
+ * Creates an address whose private key only the signer can open.
+ * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR when another key of the environment has it,
+ * TOO_MANY_REQUESTS_ERROR when too many are being made; Error when no key pair could be made. Then nothing was changed
  */
 export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
@@ -46,14 +46,15 @@ export async function createSignableKey(
 }
 
 /**
- * Ends the use of a key: the signer refuses it. Its address keeps whatever roles a chain gave it.
- * @throws PublicError RESOURCE_NOT_FOUND when the environment has no such key, CONFLICT_ERROR when it is disabled already
+ * Disables a key, so that the signer refuses it. Its address keeps its roles on chains.
+ * @throws PublicError RESOURCE_NOT_FOUND when the environment has no such key, CONFLICT_ERROR when it is disabled
+ * already
  */
 export function disableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
   return setState(context, key, 'disabled');
 }
 
-/** Takes a disabled key into use again. @throws PublicError as `disableSignableKey` */
+/** Enables a disabled key again. @throws PublicError as `disableSignableKey` */
 export function enableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
   return setState(context, key, 'live');
 }

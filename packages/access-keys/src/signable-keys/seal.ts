@@ -1,9 +1,11 @@
-/** How private keys are sealed: to a public key, with a key of their own each time (RFC 7518, 4.6 and 5.3). */
+/** How private keys are sealed: to a public key, with a new ephemeral key each time (RFC 7518, 4.6 and 5.3). */
 export const SEAL_ALGORITHMS = { alg: 'ECDH-ES', enc: 'A256GCM' } as const;
 
-/** What a sealed key says of itself. It is readable by all, and whoever changes it makes the rest unreadable. */
+/**
+ * Header of a sealed key. It is readable without a key, and authenticated: after a change the rest cannot be opened.
+ */
 export interface SealHeader {
-  /** Of the key pair that opens it. */
+  /** Id of the key pair that opens it. */
   readonly kid: string;
   readonly environmentId: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
@@ -13,12 +15,12 @@ export interface SealHeader {
 /** `0x` and 40 lower-case hexadecimal digits. */
 export const ADDRESS = /^0x[0-9a-f]{40}$/;
 
-/** Reads what a sealed key says of itself, without opening it. @throws Error when it is none of ours */
+/** Parses the header of a sealed key without opening it. @throws Error when it was not sealed here */
 export function parseSealHeader(sealed: string): SealHeader {
   const parts = sealed.split('.');
   const { alg, enc, kid, environmentId, address, ...rest } = headerOf(parts[0] ?? '');
   const isOurs = parts.length === 5 && alg === SEAL_ALGORITHMS.alg && enc === SEAL_ALGORITHMS.enc;
-  // `epk` is the sender's half; anything else would change how the text is read.
+  // `epk` is the ephemeral public key. Any other member could change how the text is decrypted.
   const strangers = Object.keys(rest).filter((name) => name !== 'epk');
   if (!isOurs || strangers.length > 0) throw new Error('the sealed text is not one of ours');
   if (typeof kid !== 'string' || typeof environmentId !== 'string' || typeof address !== 'string')
@@ -35,7 +37,7 @@ function headerOf(part: string): Record<string, unknown> {
   }
 }
 
-/** Says what a sealed text and its record disagree about; null when they agree. */
+/** Finds a mismatch between a sealed text and its record; null when they agree. */
 export function findSealMismatch(
   header: SealHeader,
   record: { readonly environmentId: string; readonly address: string },

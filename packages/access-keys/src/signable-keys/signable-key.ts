@@ -11,14 +11,14 @@ export const SIGNABLE_KEYS: RecordKind<SignableKeyRecord> = {
   idOf: ({ address }) => address,
 };
 
-/** What people and pages are shown of a key. Its sealed text is of use to nobody but the process that signs. */
+/** What is shown of a key. Only the process that signs can use its sealed text. */
 export type ShownSignableKey = Omit<SignableKeyRecord, 'sealed'>;
 
 export function toShownSignableKey({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey {
   return shown;
 }
 
-/** The key that signs for an environment: its oldest one that lives. Undefined when it has none. */
+/** The key that signs for an environment, its oldest live one; undefined without one. */
 export function findSigner<K extends Pick<SignableKeyRecord, 'environmentId' | 'state' | 'createdAt'>>(
   keys: readonly K[],
   environmentId: string,

@@ -45,7 +45,7 @@ async function setUp() {
   return { log, store, context, record, ...signerKeys, signer: createSigner({ privateKeys: [signerKeys.key] }) };
 }
 
-/** Seals something of one's own, as whoever has the public half can. */
+/** Seals any bytes, as anybody with the public key can. */
 function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseSignerPublicKey>, says: object) {
   const header = { alg: 'ECDH-ES', enc: 'A256GCM', kid, ...says };
   return new CompactEncrypt(bytes).setProtectedHeader(header).encrypt(publicKey);
@@ -189,7 +189,7 @@ describe('a signer', () => {
     expect(await alone.signMessage(resealed, 'm')).toBe(await both.signMessage(record, 'm'));
     await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
     expect(await resealSignableKey({ store, signer: both }, resealed)).toBeNull();
-    // Changed meanwhile: what was read is not what stands.
+    // Changed meanwhile: the record that was read is not the present one.
     expect(await resealSignableKey({ store, signer: both }, record)).toBeNull();
   });
 });

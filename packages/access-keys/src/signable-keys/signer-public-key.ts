@@ -1,6 +1,6 @@
 import { createHash, createPublicKey } from 'node:crypto';
 
-/** The public half of the key pair of the process that signs: whoever has it can seal, and open nothing. */
+/** Public key of the process that signs. With it one can seal keys but not open them. */
 export interface SignerPublicKey {
   readonly kty: 'EC';
   readonly crv: 'P-256';
@@ -8,13 +8,13 @@ export interface SignerPublicKey {
   readonly x: string;
   /** base64url */
   readonly y: string;
-  /** Thumbprint of the key (RFC 7638): what is sealed names the key that opens it. */
+  /** Thumbprint of the key (RFC 7638). A sealed text names by it the key that opens it. */
   readonly kid: string;
 }
 
 /**
- * Reads SIGNER_PUBLIC_KEY: a JWK as JSON, or the base64url of it.
- * @throws Error that never holds any of the text: it may be the wrong half
+ * Parses SIGNER_PUBLIC_KEY: a JWK as JSON, or its base64url.
+ * @throws Error that contains nothing of the text, because it may be the private key
  */
 export function parseSignerPublicKey(text: string): SignerPublicKey {
   const jwk = readJwkText(text);
@@ -23,13 +23,13 @@ export function parseSignerPublicKey(text: string): SignerPublicKey {
   return toSignerPublicKey(jwk);
 }
 
-/** The public half that a JWK of either half holds. @throws Error for a key of another kind */
+/** The public key in a JWK of a public or private key. @throws Error for a key of another kind */
 export function toSignerPublicKey(jwk: object): SignerPublicKey {
   const { kty, crv, x, y } = jwk as Record<string, unknown>;
   if (kty !== 'EC' || crv !== 'P-256' || typeof x !== 'string' || typeof y !== 'string')
     throw new Error('expected a JWK of kind EC on the curve P-256');
   try {
-    // A point that is not on the curve is refused here, and not when a key is to be sealed.
+    // Refuses a point that is not on the curve here, and not only when a key is sealed.
     createPublicKey({ key: { kty, crv, x, y }, format: 'jwk' });
   } catch {
     throw new Error('the JWK is no point of the curve P-256');
@@ -38,7 +38,7 @@ export function toSignerPublicKey(jwk: object): SignerPublicKey {
   return { kty, crv, x, y, kid };
 }
 
-/** JSON, as it is or as base64url; null when it is neither. */
+/** Parses JSON, plain or as base64url; null when it is neither. */
 export function readJwkText(text: string): unknown {
   const given = text.trim();
   try {

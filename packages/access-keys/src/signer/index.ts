@@ -7,18 +7,18 @@ import { findSealMismatch, parseSealHeader, SEAL_ALGORITHMS } from '../signable-
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
 import { readJwkText, type SignerPublicKey, toSignerPublicKey } from '../signable-keys/signer-public-key.ts';
 
-/** A key was not opened; the message says why, and holds nothing of the key. */
+/** A sealed key was not opened. The message says why and contains nothing of the key. */
 export class SealRefused extends Error {
   override readonly name = 'SealRefused';
 }
 
-/** A private half of the signer. */
+/** A private key of the signer, for opening sealed keys. */
 export interface SignerPrivateKey {
   readonly publicKey: SignerPublicKey;
   readonly privateKey: KeyObject;
 }
 
-/** A transaction of type 2 (EIP-1559) that calls a contract and sends no money along. Fees are wei a unit of gas. */
+/** A transaction of type 2 (EIP-1559) that calls a contract without value. Fees are wei per unit of gas. */
 export interface CallTransaction {
   readonly chainId: number;
   readonly nonce: number;
@@ -31,27 +31,28 @@ export interface CallTransaction {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A transaction as nodes take it. */
+/** A signed transaction, ready for nodes. */
 export interface SignedCall {
   /** 32 bytes. */
   readonly hash: Buffer;
   readonly bytes: Buffer;
 }
 
-/** Opens sealed keys and signs with them: for the process that signs, and no other. */
+/** Opens sealed keys and signs with them. Only the process that signs may use it. */
 export interface Signer {
-  /** What new keys are sealed to: the public half of the newest key. */
+  /** Public key that new keys are sealed to, that of the newest private key. */
   readonly sealsTo: SignerPublicKey;
   /**
-   * Signs a message for people (EIP-191), so that the address of the record is recovered from it.
+   * Signs a personal message (EIP-191). The address of the record can be recovered from the signature.
    * @returns 65 bytes, hexadecimal
    * @throws SealRefused when the key is disabled, or the sealed text is not what the record says it is
    */
   signMessage(record: SignableKeyRecord, message: string): Promise<string>;
   /**
-   * Signs a transaction, the same one always in the same way.
-   * @param options.isOpen the nonce has a transaction already, which must come to an end: also with a disabled key
-   * @throws SealRefused when the key is disabled and begins something, or the sealed text is not what the record says it is
+   * Signs a transaction. The same transaction always gives the same bytes.
+   * @param options.isOpen true when the nonce has a transaction already. That must be completed even with a disabled
+   * key
+   * @throws SealRefused when the key is disabled and the nonce is new, or the sealed text does not match the record
    */
   signTransaction(
     record: SignableKeyRecord,
@@ -60,15 +61,15 @@ export interface Signer {
   ): Promise<SignedCall>;
   /**
    * Seals a key to the newest key of the signer.
-   * @returns null when it is already
+   * @returns null when it is sealed to that one already
    * @throws SealRefused when the sealed text is not what the record says it is
    */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
 /**
- * Reads SIGNER_KEYS: private halves as JWKs, the newest first, in a JSON array or the base64url of it.
- * @throws Error that holds nothing of the text
+ * Parses SIGNER_KEYS: private keys as JWKs, the newest first, in a JSON array or its base64url.
+ * @throws Error that contains nothing of the text
  */
 export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
   const jwks = readJwkText(text);
@@ -82,7 +83,7 @@ export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
   });
 }
 
-/** Builds a signer. @param privateKeys all that are accepted, the newest first; it seals */
+/** Creates a signer. @param privateKeys all accepted keys, the newest first; new keys are sealed to that one */
 export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
   const [newest] = privateKeys;
   if (newest === undefined) throw new Error('a signer has one key at least');
@@ -109,8 +110,8 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
 }
 
 /**
- * The record of a key may have been written by whoever can write to the log, so it is not believed: the sealed text itself
- * says of which environment and address it is, and the address is made of the private key again.
+ * Does not trust the record, which anybody who can write to the log may have written. The sealed text names its
+ * environment and address, and the address is computed from the private key again.
  */
 async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
   const refused = (why: string) => new SealRefused(`the signable key ${record.address} was not opened: ${why}`);
@@ -155,7 +156,7 @@ async function signCall(key: Uint8Array, { to, data, gas, ...transaction }: Call
   return { hash: toBytes(keccak256(signed)), bytes: toBytes(signed) };
 }
 
-/** Null for bytes that are no private key; what is thrown about them may quote them. */
+/** Null for bytes that are no private key. Errors of the library are dropped, because they may quote the bytes. */
 function addressOf(bytes: Uint8Array): string | null {
   try {
     return toAccount(bytes).address.toLowerCase();
@@ -165,8 +166,8 @@ function addressOf(bytes: Uint8Array): string | null {
 }
 
 /**
- * Seals a key to the newest key of the signer and keeps that: only the process that signs does so, after its key was changed.
- * @returns the record as it stands; null when it was sealed to the newest key already, or was changed meanwhile
+ * Seals a key to the newest key of the signer and stores it. Only the process that signs does this, after a new key.
+ * @returns the new record; null when it was sealed to the newest key already, or was changed meanwhile
  * @throws SealRefused
  */
 export async function resealSignableKey(

@@ -6,7 +6,7 @@ const START = minuteOf(1_790_000_000_000);
 const key = { keyId: 'k', environmentId: 'demo' };
 
 describe('the counter of uses', () => {
-  it('counts requests and refusals a key, and messages an environment, and begins anew when it is taken', () => {
+  it('counts requests and refusals per key and messages per environment, and restarts after `take`', () => {
     const clock = { now: START };
     const counter = createUsageCounter({ wallClockMs: () => clock.now });
     counter.used(key, 5, 1);
@@ -37,7 +37,7 @@ describe('the counter of uses', () => {
     expect(counter.take().minuteAt).toBe(START + MINUTE_MS);
   });
 
-  it('holds so many keys and no more, and says how many requests it left out', () => {
+  it('counts a limited number of keys, and reports the requests that it left out', () => {
     const counter = createUsageCounter({ keysMax: 10 });
     for (let index = 0; index < 1_000; index++) counter.used({ keyId: `k-${index}`, environmentId: 'demo' }, 1, 0);
     counter.used({ keyId: 'k-3', environmentId: 'demo' }, 1, 0);

@@ -1,26 +1,26 @@
 import { type EnvironmentCounts, type KeyCounts, minuteOf, type Refusal, type UsageCounts } from './key-usage.ts';
 
-/** A key that is good: others belong to nobody, and are not counted. */
+/** A valid key. Invalid ones have no owner and are not counted. */
 export interface CountedKey {
   readonly keyId: string;
   /** Null for a key that belongs to no environment. */
   readonly environmentId: string | null;
 }
 
-/** Counts the use of keys in this process. A request costs one look into a map; nothing is asked or told. */
+/** Counts the use of keys in this process. A request costs one look-up in a map, without a call of a store. */
 export interface UsageCounter {
-  /** A request that was served, and what became of its messages. */
+  /** Counts a served request and the outcome of its messages. */
   used(key: CountedKey, accepted: number, rejected: number): void;
-  /** A request that was refused. @param refusal.rejected messages that it had, where they were read */
+  /** Counts a refused request. @param refusal.rejected number of its messages, if they were read */
   refused(
     key: CountedKey,
     refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
   ): void;
-  /** What was counted since the last call. `lost`: requests under more keys than are held. */
+  /** Counts since the last call. `lost`: requests of keys beyond the limit. */
   take(): UsageCounts & { readonly lost: number };
 }
 
-/** A process serves far fewer keys in ten seconds; it bounds memory (about 200 bytes each). */
+/** Bounds memory (about 200 bytes per key). A process serves far fewer keys in ten seconds. */
 const KEYS_MAX = 10_000;
 
 interface Entry {
@@ -80,7 +80,7 @@ export function createUsageCounter({
     take() {
       const taken = [...entries.values()];
       const takenAt = wallClockMs();
-      // Of the middle: a timer that comes a little early or late does not move what was counted into another minute.
+      // The minute of the middle, so that a timer that fires early or late does not move counts into another minute.
       const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: taken.map(toKeyCounts), lost };
       entries = new Map();
       [lost, sinceAt] = [0, takenAt];
@@ -93,7 +93,7 @@ function toKeyCounts({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry):
   return { keyId, uses, refusals, lastUsedAt, lastRefusal };
 }
 
-/** An environment has several keys. */
+/** Sums per environment, because an environment has several keys. */
 function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
   const sums = new Map<string, { accepted: number; rejected: number }>();
   for (const { environmentId, accepted, rejected } of entries) {

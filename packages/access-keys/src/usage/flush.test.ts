@@ -9,7 +9,7 @@ const key = { keyId: 'k', environmentId: 'demo' };
 const usesOf = async (usage: KeyUsage) => (await usage.readKeys(['k'])).get('k')!.usesOfHour;
 
 describe('the flush of uses', () => {
-  it('tells the store again and again, each count once', async () => {
+  it('sends each count to the store once', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 20 });
     counter.used(key, 1, 0);
@@ -20,7 +20,7 @@ describe('the flush of uses', () => {
     expect(await usesOf(usage)).toBe(2);
   });
 
-  it('tells the rest when it is closed, and nothing behind that', async () => {
+  it('sends the rest when it is closed, and nothing after that', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 60_000 });
     counter.used(key, 1, 0);
@@ -28,7 +28,7 @@ describe('the flush of uses', () => {
     expect(await usesOf(usage)).toBe(1);
   });
 
-  it('loses counts that the store does not take, says how many, and goes on with the next', async () => {
+  it('loses counts that the store refuses, reports how many, and goes on with the next', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const lost: [number, unknown][] = [];
     const fault = new Error('Redis is away');
@@ -46,7 +46,7 @@ describe('the flush of uses', () => {
     await flush.close();
   });
 
-  it('keeps a drain waiting for a second at most', async () => {
+  it('delays a shutdown by a second at most', async () => {
     const counter = createUsageCounter();
     const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, everyMs: 60_000 });
     counter.used(key, 1, 0);

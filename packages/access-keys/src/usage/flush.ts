@@ -10,12 +10,12 @@ export interface UsageFlushOptions {
    * them.
    */
   readonly onLost?: (requests: number, fault: unknown) => void;
-  /** A divisor of a minute. */
+  /** Interval in milliseconds. Must divide a minute. */
   readonly everyMs?: number;
   readonly wallClockMs?: () => number;
 }
 
-/** Soon enough for a developer who has just tried a key. A thousand keys take Redis a few milliseconds. */
+/** Short enough for a developer who has just tried a key. Counts of a thousand keys take Redis a few milliseconds. */
 const EVERY_MS = 10_000;
 /** Shutting down must not wait longer for counts. */
 const CLOSE_MAX_MS = 1_000;

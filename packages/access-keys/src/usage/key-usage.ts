@@ -1,10 +1,10 @@
 export const MINUTE_MS = 60_000;
-/** Longer than anything that is asked: the last hour, and the one before beside it. */
+/** Longer than any query needs: the last hour and the hour before. */
 export const MINUTES_KEPT = 120;
-/** The present minute is one of them. */
+/** Includes the present minute. */
 export const HOUR_MINUTES = 60;
 
-/** A request that was refused although its key is good. */
+/** A request that was refused although its key is valid. */
 export interface Refusal {
   /** Epoch milliseconds. */
   readonly at: number;
@@ -13,10 +13,10 @@ export interface Refusal {
   readonly traceId: string;
 }
 
-/** What one process has counted of a key. */
+/** Counts of one process for a key. */
 export interface KeyCounts {
   readonly keyId: string;
-  /** Requests, refused ones too. */
+  /** Number of requests, including refused ones. */
   readonly uses: number;
   readonly refusals: number;
   /** Epoch milliseconds. */
@@ -24,26 +24,26 @@ export interface KeyCounts {
   readonly lastRefusal: Refusal | null;
 }
 
-/** What one process has counted of the messages of an environment. */
+/** Counts of one process for the messages of an environment. */
 export interface EnvironmentCounts {
   readonly environmentId: string;
   readonly accepted: number;
   readonly rejected: number;
 }
 
-/** What one process has counted in one go, which is shorter than a minute. */
+/** Counts of one process in one interval, which is shorter than a minute. */
 export interface UsageCounts {
-  /** Epoch milliseconds of the start of the minute that it belongs to. */
+  /** Epoch milliseconds: start of the minute of the counts. */
   readonly minuteAt: number;
   readonly keys: readonly KeyCounts[];
   readonly environments: readonly EnvironmentCounts[];
 }
 
-/** What is known of the use of a key. Nothing here is exact to more than ten seconds: processes tell that often. */
+/** Use of a key. May be ten seconds old, because processes report at that interval. */
 export interface KeyUse {
-  /** Epoch milliseconds; null when it was never used as far as is known. */
+  /** Epoch milliseconds; null when no use is known. */
   readonly lastUsedAt: number | null;
-  /** Requests in the last hour, refused ones too. */
+  /** Number of requests in the last hour, including refused ones. */
   readonly usesOfHour: number;
   readonly refusalsOfHour: number;
   readonly lastRefusal: Refusal | null;
@@ -59,14 +59,14 @@ export interface EnvironmentMinute {
   readonly rejected: number;
 }
 
-/** Counts of all processes together. They are told, not decided by: losing some of them harms nobody. */
+/** Sums of the counts of all processes. They are only shown and decide nothing, so a loss does no harm. */
 export interface KeyUsage {
-  /** Adds what one process has counted. @throws when the store does not take it; some of it may stand all the same */
+  /** Adds the counts of one process. @throws when the store fails; some counts may have been added */
   add(counts: UsageCounts): Promise<void>;
-  /** Every key that was asked for has an answer. @throws when the store cannot answer */
+  /** The result has an entry for every requested key. @throws when the store cannot answer */
   readKeys(keyIds: readonly string[]): Promise<ReadonlyMap<string, KeyUse>>;
   /**
-   * The last minutes, the present one too, the oldest first and none left out.
+   * The last minutes including the present one, oldest first, without gaps.
    * @param minutes 1 to `MINUTES_KEPT`
    * @throws when the store cannot answer
    */
@@ -81,21 +81,21 @@ export function minuteOf(instantMs: number): number {
   return Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
 }
 
-/** Starts of so many minutes up to that of an instant, the oldest first. */
+/** Start times of so many minutes, up to the minute of an instant, oldest first. */
 export function minutesUpTo(instantMs: number, minutes: number): number[] {
   const last = minuteOf(instantMs);
   return Array.from({ length: minutes }, (_, index) => last - (minutes - 1 - index) * MINUTE_MS);
 }
 
-/** What minutes of an environment come to. */
+/** Rate of messages of an environment over some minutes. */
 export interface EnvironmentRate {
-  /** Accepted messages a second. */
+  /** Accepted messages per second. */
   readonly perSecond: number;
-  /** Between 0 and 1; 0 when nothing came. */
+  /** Between 0 and 1; 0 without messages. */
   readonly rejectedShare: number;
 }
 
-/** The rate over whole minutes: the present one, which is the last, is left out. */
+/** The rate over complete minutes, so without the last one, which is the present minute. */
 export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]): EnvironmentRate {
   const whole = minutes.slice(0, -1);
   const accepted = whole.reduce((sum, minute) => sum + minute.accepted, 0);

@@ -44,7 +44,7 @@ describe.each([
     return { clock, ...(await open(clock)) };
   };
 
-  it('adds what several processes count, and keeps the latest use and refusal, whoever tells it last', async () => {
+  it('adds counts of several processes, and keeps the latest use and refusal in any order of arrival', async () => {
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
@@ -59,7 +59,7 @@ describe.each([
     expect(found.get('nobody')).toEqual(NO_USE);
   });
 
-  it('forgets counts after an hour, and neither the last use nor the last refusal', async () => {
+  it('forgets counts after an hour, but keeps the last use and the last refusal', async () => {
     const { usage, clock } = await setUp();
     const lastRefusal = { at: START, reason: 'VALIDATION_ERROR', traceId: 't' };
     await usage.add({ minuteAt: START, keys: [countsOf('k', { refusals: 1, lastRefusal })], environments: [] });
@@ -90,7 +90,7 @@ describe.each([
     expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
   });
 
-  it('comes to the same sums whatever order and pieces the counts arrive in', async () => {
+  it('gives the same sums in whatever order and pieces the counts arrive', async () => {
     const arbitrary = fc.array(
       fc.record({
         minute: fc.nat({ max: 70 }),

@@ -6,15 +6,12 @@ import { type Connection, openConnection } from './connection.ts';
 import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 import { ACTIVITY_COLUMNS, type StoredActivity, toActivity } from './read-columns.ts';
 
-/**
- * As for other writers: longer than any healthy insert of a block, and one connection for each partition that may write
- * at a time.
- */
+/** Longer than any healthy insert of a block takes, and one connection per partition that writes at the same time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
-/** A query about more ids or rows than this would be megabytes long. */
+/** Most ids or rows in one query. With more, its text would be megabytes long. */
 const ASKED_MAX = 10_000;
 
-/** Opens the writer's side; connects with the first call. */
+/** Opens the writer; connects with the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
   const connection = openConnection(target, LIMITS);
   return {
@@ -91,7 +88,7 @@ async function readOffsets(connection: Connection, rows: readonly ActivityRow[])
     .map(({ offset }) => offset);
 }
 
-/** The alias must have another name than the indexed column, or it would hide it. */
+/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
 interface StandingActivity extends ActivityConstants {
   readonly uuid: string;
 }
@@ -108,7 +105,7 @@ function readLastBefore(
   );
 }
 
-/** All of them of one row: members of two would be an activity that nobody has written. */
+/** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
 function readStanding(connection: Connection, ids: readonly string[]): Promise<StandingActivity[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;

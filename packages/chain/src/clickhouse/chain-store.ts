@@ -11,7 +11,7 @@ import { ACTIVITY_COLUMNS, LOGGED_COLUMNS, type StoredActivity, toActivity, toAd
 /** A page reads a few thousand rows. If it takes longer than this, the server does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
-/** Opens the readers' side; connects with the first call. Needs to read, and to set limits of a question. */
+/** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openConnection(target, LIMITS);
   const questions = openQuestions(target, LIMITS);

@@ -4,12 +4,12 @@ import type { ChainTable, Supersession } from '../store.ts';
 import { toMembersText } from '../wire.ts';
 import { feedNamesOf } from './feed-names.ts';
 
-/** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
+/** A column of the JSON lines, and the expression that converts it to the column of the table. */
 interface SentColumn<Row> {
   readonly name: string;
   readonly type: string;
   readonly as?: string;
-  /** In the table; as it travels where it is not named. */
+  /** Name in the table, if it differs from that in the line. */
   readonly column?: string;
   readonly from: (row: Row) => unknown;
 }
@@ -56,7 +56,7 @@ const ACTIVITY: readonly SentColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** An entry travels once, and becomes a row of each of its feeds. */
+/** An entry is sent once. The insert makes a row of it for each of its feeds. */
 const FEED_ENTRY: readonly SentColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
@@ -104,8 +104,8 @@ function toStatement<Row>(table: ChainTable, columns: readonly SentColumn<Row>[]
 }
 
 /**
- * Creates what says rows of one table as an insert does: a statement, and a line of JSON a row.
- * @param times makes several rows of one
+ * Creates the encoder of inserts into one table: a statement, and one JSON line per row.
+ * @param times an expression that makes several rows of one line
  */
 function createSentTable<Row>(table: ChainTable, columns: readonly SentColumn<Row>[], times?: string) {
   return {

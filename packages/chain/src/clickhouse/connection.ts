@@ -7,10 +7,10 @@ import {
   oneBlockSettings,
 } from '@playline/errors';
 
-/** The two kinds of call that are made; every fault of one is a `StoreFault`. */
+/** Reads and inserts. Every fault is a `StoreFault`. */
 export interface Connection {
   read<T>(query: string, options?: { params?: Record<string, unknown>; settings?: ClickHouseSettings }): Promise<T[]>;
-  /** @param lines JSON texts, one a row */
+  /** @param lines JSON texts, one per row */
   insert(statement: string, lines: readonly string[], options: InsertOptions): Promise<void>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -27,7 +27,7 @@ const QUERY_BYTES_MIN = 262_144;
 /** Connects with the first call. */
 export function openConnection(target: ClickHouseTarget, limits: ClickHouseLimits): Connection {
   const setup = createClickHouseClientSetup(target, limits);
-  // Faults are thrown, and say less: the client's own lines quote what the server could not read.
+  // Off, because the client's log lines quote data that the server could not read. Faults are thrown without it.
   const client = createClient({ ...setup.options, log: { level: ClickHouseLogLevel.OFF } });
   const { executionMaxS } = limits;
   return {
@@ -36,7 +36,7 @@ export function openConnection(target: ClickHouseTarget, limits: ClickHouseLimit
         const clickhouse_settings: ClickHouseSettings = {
           max_execution_time: executionMaxS,
           max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)),
-          // Microseconds are below 2^53; what may be more is asked for as text.
+          // Microseconds are below 2^53. Larger numbers are selected as text.
           output_format_json_quote_64bit_integers: 0,
           ...settings,
         };
@@ -63,8 +63,8 @@ async function insertLines(client: ClickHouseClient, insertion: Insertion): Prom
     abort_signal: signal,
     clickhouse_settings: {
       ...oneBlockSettings(token, executionMaxS),
-      // Merges fold copies, and readers do so until then. Without this, some offsets of a block would be missing when
-      // they are asked for.
+      // Copies stay until a merge; readers fold them until then. Otherwise `storedOffsets` would miss offsets of the
+      // block.
       optimize_on_insert: 0,
     },
   });

@@ -14,7 +14,7 @@ const question: PageQuestion = {
 };
 const LIMIT = 4;
 
-/** A version as the engine answers with it. */
+/** A version in the format of ClickHouse's answer. */
 function toBytes(updatedAt: number): Buffer {
   const { id, members } = toShownActivity(activityRow({ updatedAt }));
   const head = Buffer.alloc(8);
@@ -31,7 +31,7 @@ function toBytes(updatedAt: number): Buffer {
   ]);
 }
 
-/** An engine with versions at these times, which is asked for windows. */
+/** A simulated store with versions at these times. It records the windows that it is asked for. */
 function createEngine(times: readonly number[]) {
   const asked: { least: number; end: number; settings: QuestionSettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
@@ -64,7 +64,7 @@ describe('entries of a feed', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('are found behind a quiet time that is longer than any window', async () => {
+  it('are found beyond a quiet time that is longer than any window', async () => {
     const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
     const { read } = createEngine(times);
     await read(question, LIMIT);

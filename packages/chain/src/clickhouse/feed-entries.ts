@@ -11,28 +11,29 @@ import { createTurns } from './turns.ts';
 const WIDE = 2;
 const SECOND_US = 1_000_000;
 /**
- * Times of indexing are in no order. If nearly nothing passes the filter, every row of a window is read. So windows
- * grow with what they have cost, and a page ends when it has read this many rows.
+ * The feed is not sorted by `indexed_at`. If almost nothing passes the filter, every row of a window is read. So
+ * windows grow only as far as their cost allows, and a page ends when it has read this many rows.
  */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** A window with more rows is not read at all. Together with what it has read before, this bounds what a page reads. */
+/** A window with more rows is not read at all. This bounds, with the limit above, the rows that a page reads. */
 const WINDOW_ROWS_MAX = 30_000;
-/** Of a range: so many rows in the first look, which is mostly all; and so long a one where nothing is known of the feed. */
+/** For a range: rows in the first window, usually enough; and its length while the pace of the feed is unknown. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
-/** The times of indexing that sources give are slightly off. */
+/** Tolerance, because the times of indexing that sources give are inexact. */
 const DAY_US = 86_400 * SECOND_US;
 
 /**
- * Readers share one statement. The engine answers its parts one after the other: with more than four it saves almost
- * nothing for a page, and the first one waits for the last.
+ * Concurrent readers share one statement. ClickHouse evaluates its parts one after the other: more than four save
+ * almost nothing, and the first reader waits for the last.
  */
 const TURNS = { sizeMax: 4, waitMaxMs: 10 };
 
 /**
- * Creates the reader of entries of a feed. A question opens every part that may have something of its window, so the first
- * window is as wide as the feed's pages of late, and the second is all the rest, of which a few rows of each part are read.
+ * Creates the reader of entries of a feed. A query opens every table part that may overlap its window. So the first
+ * window is as wide as recent pages of the feed, and the second is the whole rest, of which only a few rows per part
+ * are read.
  */
 export function createReadEntries({ ask }: Pick<Questions, 'ask'>): FeedSource['entries'] {
   const askInTurn = createTurns<Selection, readonly FeedEntry[]>({
@@ -55,7 +56,7 @@ const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !
 async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(question);
-  // Nothing is ever added before the first row of a feed, and before it there are decades without a row.
+  // No row is ever added before the first one of a feed, so start there instead of at 1970.
   const isStart = question.direction === 'next' && question.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(question) : startOf(question);
   const isKnown = pace !== null && edge > 0;
@@ -75,8 +76,9 @@ async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, 
 }
 
 /**
- * Reads what was indexed in a range. In front of the range the index of times leaves out nearly all there is, and in it
- * nearly all passes, so that is looked at at once; behind it only updates are in it, and each row of a window is read.
+ * Reads activities that were indexed in a range. Before the range almost no row passes the filter, and its index skips
+ * almost all, so this part is one window. Within the range almost every row passes. After it only updates pass, and
+ * every row of a window is read.
  */
 async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
@@ -90,8 +92,8 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
   for (let read = 0; ; ) {
     const window = windowAt(question, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    // Inside the range nearly everything passes, so reading stops when the page is full, however many rows the window
-    // has. A small window has more only when there are many parts: one granule of each is read.
+    // Within the range almost every row passes, so reading stops when the page is full, however many rows the window
+    // has. A small window exceeds the limit only when there are many parts: one granule of each is read.
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
     const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
     const asked = { ...question, limit: limit - entries.length };
@@ -113,7 +115,7 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     size = isInFront
       ? sizeBehind
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
-    // Activities indexed long ago may have been stored recently, so there may be years without a row.
+    // Old activities may have been stored recently, so years without a row may follow: skip to the next row.
     if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
     isInFront = false;
   }
@@ -132,27 +134,27 @@ const farEdgeOf = ({ direction }: PageQuestion, { least, end }: Window): number 
 const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
-/** A window may have far more rows than expected. */
+/** Null when the window had more rows than the limit; rethrows other faults. */
 function toNullWhenTooMany(fault: unknown): null {
   if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
   throw fault;
 }
 
 /**
- * The next window is as large as the rest needs, if its rows are as dense. Growth has a least value, or it would stop
- * at nothing.
+ * Growth of the next window, so that it fits the rest if its rows are as dense. Never so small that reading would
+ * stall.
  */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
 }
 
-/** Most feeds whose pace is remembered; any other is first asked with one window for everything. */
+/** Most feeds whose pace is remembered. Any other starts with one window for everything. */
 const FEEDS_MAX = 10_000;
 
 /**
- * How long feeds of late took for an entry, or in a range for a row that was read, in microseconds. A guess: it only says
- * how wide to look first. A feed that did not fill a page is not known, as what nobody has asked for.
+ * Remembers the pace of feeds: microseconds per entry, or in a range per row that was read. It is only a guess for the
+ * width of the first window. The pace of a feed that did not fill a page is not remembered.
  */
 function createPaces() {
   const known = new Map<string, number>();
@@ -162,7 +164,7 @@ function createPaces() {
     return `${toFeedName(chain, filters)} ${hasRange(question)}`;
   };
   return {
-    /** Time of the first row of a feed; 0 while it is not known. */
+    /** Time of the first row of a feed; 0 while unknown. */
     firstOf: (question: PageQuestion): number => firsts.get(nameOf(question)) ?? 0,
     learnFirst: (question: PageQuestion, first: FeedEntry | undefined): void => {
       if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(question), first.updatedAt);
@@ -192,7 +194,8 @@ const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * A condition on ids would keep the engine from finding the gap by binary search. So a few rows before it are read too.
+ * Drops the rows before the gap. A condition on ids would keep ClickHouse from finding the gap by binary search, so a
+ * few rows too many are read.
  */
 const toPiece = (
   { gap, direction, limit }: PageQuestion,
@@ -202,5 +205,5 @@ const toPiece = (
   isFull: selected.length === limit,
 });
 
-/** Whatever a range is, and in whatever order rows came. */
+/** Bounds the rows of a window for any range and any order of arrival. */
 const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };

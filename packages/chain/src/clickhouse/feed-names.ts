@@ -1,12 +1,12 @@
-/** What makes a feed of its own; null for any. */
+/** The filters that have their own feeds; null for any value. */
 interface FeedFilters {
   readonly contractAddress: string | null;
   readonly type: string | null;
 }
 
 /**
- * Names the feed of a filter: chain, contract (`0x` and 40 hexadecimal digits in lower case) and type, or `*` for any. The
- * last two have no spaces, so no two feeds have one name. Tables are filled with the same words when they are deployed.
+ * Names the feed of a filter: chain, contract (`0x` and 40 hexadecimal digits in lower case) and type, or `*` for any.
+ * The last two have no spaces, so names are unique. The statements that fill new tables use the same format.
  */
 export const toFeedName = (chain: string, { contractAddress, type }: FeedFilters): string =>
   `${chain} ${contractAddress ?? '*'} ${type ?? '*'}`;

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** An engine that answers as told, by the number of the question. */
+/** A server whose answers depend on the number of the query. */
 async function open(answer: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -31,7 +31,7 @@ async function open(answer: (number: number, pair: { request: IncomingMessage; r
 }
 
 describe('a question', () => {
-  it('is asked again when the connection that was kept had just been closed', async () => {
+  it('is repeated when the kept connection had just been closed', async () => {
     const { questions, asked } = await open((number, { request, response }) => {
       if (number === 2) request.socket.resetAndDestroy();
       else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
@@ -41,13 +41,13 @@ describe('a question', () => {
     expect(asked()).toBe(3);
   });
 
-  it('is asked no more than twice when each connection breaks', async () => {
+  it('is sent at most twice when every connection breaks', async () => {
     const { questions, asked } = await open((_number, { request }) => request.socket.resetAndDestroy());
     await expect(questions.ask('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
     expect(asked()).toBe(2);
   });
 
-  it('is asked once of an engine that is not there', async () => {
+  it('is sent once to a server that is not there', async () => {
     const questions = openQuestions(
       { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
       { executionMaxS: 5, connectionsMax: 1 },

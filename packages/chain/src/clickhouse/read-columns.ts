@@ -2,7 +2,7 @@ import type { ActivityRow } from '../rows.ts';
 
 export const toAddress = (column: string): string => `concat('0x', lower(hex(${column})))`;
 
-/** What every stored row says of its place in the log. */
+/** Columns of every stored row about its place in the log. */
 export const LOGGED_COLUMNS =
   'toUnixTimestamp64Micro(updated_at) AS updatedAt, trace_id AS traceId, ' +
   'toUnixTimestamp64Milli(logged_at) AS loggedAtMs, kafka_partition AS partition, kafka_offset AS offset';
@@ -13,7 +13,7 @@ export const ACTIVITY_COLUMNS: string =
   'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
   `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
 
-/** An alias must not hide the column that the index is about, hence `uuid`. */
+/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
 export interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
   readonly uuid: string;
   readonly transactionHash: string | null;

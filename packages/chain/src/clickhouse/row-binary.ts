@@ -11,7 +11,7 @@ export class RowBinaryReader {
     return this.#at >= this.#bytes.length;
   }
 
-  /** Int64 that is exact as a number. */
+  /** An Int64 that a number represents exactly. */
   int64(): number {
     const low = this.#bytes.readUInt32LE(this.#at);
     const high = this.#bytes.readInt32LE(this.#at + 4);
@@ -31,19 +31,19 @@ export class RowBinaryReader {
     return byte;
   }
 
-  /** A text that is known to have nothing but ASCII, such as that of a UUID. */
+  /** A text that has only ASCII characters, such as that of a UUID. */
   ascii(): string {
     const from = this.#skipText();
     return this.#bytes.toString('latin1', from, this.#at);
   }
 
-  /** A text as its bytes, which are not copied. */
+  /** The bytes of a text, without a copy. */
   bytes(): Buffer {
     const from = this.#skipText();
     return this.#bytes.subarray(from, this.#at);
   }
 
-  /** @returns where the text begins; it ends where the reader then is */
+  /** @returns where the text begins; it ends at the new position of the reader */
   #skipText(): number {
     const length = this.#length();
     const from = this.#at;
@@ -52,7 +52,7 @@ export class RowBinaryReader {
     return from;
   }
 
-  /** Seven bits a byte, the lowest first. */
+  /** An unsigned LEB128: seven bits a byte, the lowest first. */
   #length(): number {
     let length = 0;
     for (let factor = 1; ; factor *= 128) {

@@ -5,26 +5,26 @@ import { toTimeLiteral } from './literals.ts';
 import type { QuestionSettings, Questions } from './questions.ts';
 import { RowBinaryReader } from './row-binary.ts';
 
-/** From `least` (which is in it) to before `end`; epoch microseconds. */
+/** From `least`, inclusive, to `end`, exclusive; epoch microseconds. */
 export interface Window {
   readonly least: number;
   readonly end: number;
 }
 
-/** Entries of one feed in a window, as many as the question has room for, from the end where its reading begins. */
+/** Selects entries of one feed in a window, up to the limit of the query, in its direction of reading. */
 export interface Selection {
   readonly question: PageQuestion;
   readonly window: Window;
 }
 
 export interface Selected {
-  /** Of each selection, in the order of its reading. */
+  /** By selection, each in its direction of reading. */
   readonly entries: readonly (readonly FeedEntry[])[];
-  /** Rows that the engine has read for all selections. */
+  /** Rows that ClickHouse has read for all selections together. */
   readonly readRows: number;
 }
 
-/** Selects entries of some feeds by one statement. @throws StoreFault */
+/** Runs several selections in one statement. @throws StoreFault */
 export async function selectEntries(
   ask: Questions['ask'],
   selections: readonly Selection[],
@@ -34,7 +34,7 @@ export async function selectEntries(
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Where the feed continues after an edge; the horizon when it does not. */
+/** Time of the first entry from `edge` on; the horizon when there is none. */
 export async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
   const { bytes } = await ask(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
@@ -45,21 +45,21 @@ export async function findFirst(ask: Questions['ask'], question: PageQuestion, e
   return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** Only little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
+/** Little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
 export const SETTINGS: QuestionSettings = {
   max_threads: 1,
   // Small, so that reading in order can stop early.
   max_block_size: 256,
-  // With buffering, every part is read until it alone could fill the page.
+  // With buffering, each part would be read until it could fill the page alone.
   read_in_order_use_buffering: 0,
-  // Parts are merged into one order before the text of rows is read: a third less work with fifty parts.
+  // Merges the order of parts before it reads the text of rows: a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole key: with only its end the engine would not see that a feed is in this order already. */
+/** The whole sorting key: without its beginning ClickHouse would sort a feed that is sorted already. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -68,7 +68,7 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** Rows of several selections come mixed, each selection in its own order. So each row names its selection. */
+/** Each row has the number of its selection: rows of several selections come mixed, but in order within a selection. */
 function toSelect({ question, window }: Selection, place: number): string {
   const order = question.direction === 'next' ? '' : ' DESC';
   return (
@@ -83,7 +83,7 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
     const own = entries[reader.uint8()]!;
-    // One by one: an object made of others takes several times as long, and here are most of those that a page makes.
+    // Not with spread: that takes several times as long, and a page creates most of its objects here.
     const updatedAt = reader.int64();
     const id = reader.ascii();
     const partition = reader.uint16();
@@ -105,7 +105,7 @@ function toConditions({ filters }: PageQuestion, { least, end }: Window, place: 
   return [
     isOfFeed(place),
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
-    // A caller may name times before 1970, of which there are no activities.
+    // A caller may give times before 1970, but there are no such activities.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
     ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
   ].join(' AND ');

@@ -5,7 +5,7 @@ import { createTurns } from './turns.ts';
 
 const SIZE_MAX = 4;
 
-/** An engine that says what it was asked together, and answers when it is told. */
+/** A simulated store. It records the batches that it gets, and answers when the test says so. */
 function createEngine() {
   const asked: { questions: readonly number[]; answer: () => void }[] = [];
   const ask = createTurns<number, string>({
@@ -20,14 +20,14 @@ function createEngine() {
 }
 
 describe('a question', () => {
-  it('goes out at once while no turn is under way, with those that came in the same moment', async () => {
+  it('is sent at once while no batch is in flight, with those of the same moment', async () => {
     const { ask, together } = createEngine();
     for (const question of [1, 2]) void ask(question);
     await nextTick();
     expect(together()).toEqual([[1, 2]]);
   });
 
-  it('waits for others while a turn is under way, and goes out with them when that has ended', async () => {
+  it('waits for others while a batch is in flight, and is sent with them when that has ended', async () => {
     const { ask, asked, together } = createEngine();
     const first = ask(1);
     await nextTick();
@@ -42,7 +42,7 @@ describe('a question', () => {
     expect(await Promise.all(others)).toEqual(['answer 2', 'answer 3']);
   });
 
-  it('waits no longer than until there are enough for a turn', async () => {
+  it('waits no longer than until a batch is full', async () => {
     const { ask, together } = createEngine();
     void ask(0);
     await nextTick();
@@ -51,7 +51,7 @@ describe('a question', () => {
     expect(together()).toEqual([[0], [1, 2, 3, 4]]);
   });
 
-  it('waits no longer than it is told to, however long a turn takes', async () => {
+  it('waits no longer than its limit, however long a batch takes', async () => {
     const asked: (readonly number[])[] = [];
     const second = Promise.withResolvers<void>();
     const ask = createTurns<number, never>({
@@ -69,14 +69,14 @@ describe('a question', () => {
   });
 });
 
-/** What a caller asks, when, and how the store fares with it. */
+/** A question, its time, and how the store reacts to it. */
 const caller = fc.record({
-  /** Ticks behind the caller before. */
+  /** Ticks after the previous caller. */
   later: fc.nat(3),
-  /** Ticks until an answer that it has a part in. */
+  /** Ticks until the answer of a batch with this question. */
   takes: fc.nat(4),
   isWrong: fc.boolean(),
-  /** A turn of several fails although nothing is wrong with any of them. */
+  /** A batch with this question fails although each question alone succeeds. */
   breaksTurns: fc.boolean(),
 });
 

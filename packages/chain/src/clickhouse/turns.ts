@@ -1,10 +1,10 @@
-/** What is sent together, and how long a question waits for others. */
+/** How questions are batched. */
 export interface TurnsOptions<Question, Answer> {
-  /** Answers several at once, in their order. */
+  /** Answers a batch, in the order of its questions. */
   readonly askAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
-  /** Most questions that are sent together. */
+  /** Most questions of a batch. */
   readonly sizeMax: number;
-  /** No question waits for longer. */
+  /** Most milliseconds that a question waits for others. */
   readonly waitMaxMs: number;
 }
 
@@ -15,10 +15,10 @@ interface Waiting<Question, Answer> {
 }
 
 /**
- * Creates what asks questions in turns. Whoever comes while no turn is under way goes out at once, with those who came in the
- * same moment. Whoever comes later waits for others, until they are enough, or no turn is under way any more, or it has
- * waited long enough: to ask, to wake up and to read an answer then costs once for all of them. Each gets what it would get
- * alone: when several fail, each is asked alone.
+ * Creates a function that asks questions in batches, so that the cost of a request is shared. While no batch is in
+ * flight, a question is sent at once, with others of the same moment. Otherwise it waits until the batch is full,
+ * nothing is in flight, or `waitMaxMs` is over. Each caller gets the result that it would get alone: if a batch fails,
+ * each of its questions is asked separately.
  */
 export function createTurns<Question, Answer>(
   options: TurnsOptions<Question, Answer>,
@@ -43,7 +43,7 @@ class Turns<Question, Answer> {
       this.#waiting.push({ question, resolve, reject });
       if (this.#isLooking) return;
       this.#isLooking = true;
-      // After everything that has arrived by now.
+      // Runs after all events that have arrived by now.
       setImmediate(() => {
         this.#isLooking = false;
         this.#look();

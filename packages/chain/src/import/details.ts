@@ -2,7 +2,7 @@ import type { ActivityType } from '@playline/contracts';
 import { z } from 'zod';
 import { address, requiredText, uint256 } from './fields.ts';
 
-/** Longest names of the interface; the contracts themselves set no bound. */
+/** Length limit of names in the interface. Contracts themselves have none. */
 const NAME_MAX = 256;
 
 const nftShape = { contract_address: address(), token_id: uint256(), amount: uint256() };
@@ -43,8 +43,8 @@ const sale = z.object({
 });
 
 /**
- * Members of `details` by type: contract, "Chain reads". All are required, others are left out. They
- * stand in this order in what is stored, with addresses in lower case, so the same activity is always the same text.
+ * Members of `details` by type: contract, "Chain reads". All are required; others are dropped. They are stored in this
+ * order, with addresses in lower case, so the same activity always gives the same text.
  */
 export const DETAILS = {
   mint: received,
@@ -57,18 +57,18 @@ export const DETAILS = {
 
 export type Details = z.output<(typeof DETAILS)[ActivityType]>;
 
-/** A sale of some three hundred assets; a page of 200 such is 13 MB. */
+/** Enough for a sale of about three hundred assets. A page of 200 such sales has 13 MB. */
 const DETAILS_BYTES_MAX = 64 * 1024;
 
-/** Details as they are stored. */
+/** Details in the form in which they are stored. */
 export interface StoredDetails {
-  /** JSON: the members of the type in their order, and no others. */
+  /** JSON text of exactly the members of the type, in order. */
   readonly text: string;
-  /** The contract that the activity belongs to: that of its asset, of a sale that of all its assets. */
+  /** Contract of the activity: that of its asset. All assets of a sale have the same. */
   readonly contractAddress: string;
 }
 
-/** @returns null when the text is longer than what one activity of a page may be */
+/** @returns null when the text is too long for one activity of a page */
 export function toStoredDetails(details: Details): StoredDetails | null {
   const { asset } = details;
   const text = JSON.stringify(details);
@@ -76,7 +76,7 @@ export function toStoredDetails(details: Details): StoredDetails | null {
   return { text, contractAddress: Array.isArray(asset) ? asset[0]!.contract_address : asset.contract_address };
 }
 
-/** What is stored of a record's details; null when they are no JSON, none of their type, or too long. */
+/** Details of a record to be stored; null when they are no JSON, do not fit the type, or are too long. */
 export function readDetails(type: ActivityType, text: string): StoredDetails | null {
   let value: unknown;
   try {

@@ -12,7 +12,7 @@ import { isAddressText, isChainName, isHashText, isUint64Text, isUint256Text, is
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** A string that says itself whether it has the form; blank counts as missing. */
+/** A string with its own check of the form. Blank counts as missing. */
 const formed = (holds: (value: string) => boolean, error: string) =>
   z
     .string()
@@ -25,40 +25,43 @@ export const hash = () => formed(isHashText, 'is not 0x and 64 hexadecimal digit
 export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerCase);
 /** An amount or the id of a token. */
 export const uint256 = () => formed(isUint256Text, 'is not a whole number in decimal digits');
-/** A number of a chain. */
+/** A number of a block, a transaction or a log. */
 export const uint64 = () => formed(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
 
-/** Well-formed Unicode: half a surrogate pair would be stored as another text than the one that was sent. */
+/** Must be well-formed Unicode: half a surrogate pair would be stored as another text than was sent. */
 export const text = (max: number) =>
   z
     .string()
     .refine((value) => value.isWellFormed(), rule('INVALID_FORMAT', 'holds a lone surrogate'))
     .refine((value) => hasCodePointsAtMost(value, max), rule('INVALID_VALUE', `is longer than ${max} characters`));
 
-/** As `text`, and not blank. */
+/** Like `text`, and not blank. */
 export const requiredText = (max: number) =>
   text(max).refine((value) => !isBlank(value), rule('MISSING_REQUIRED_FIELD', 'is required'));
 
-/** To epoch microseconds. */
+/** Becomes epoch microseconds. */
 export const timestamp = () =>
   formed((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
     .transform(parseTimestampMicros)
     .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or behind 2255'));
 
-/** The name of the chain that the line is imported for; null: of any. */
+/** Must be the name of the chain that is imported; null accepts any. */
 export const ownChain = (chain: string | null) =>
   chain === null
     ? formed(isChainName, 'is no name of a chain')
     : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is another chain'));
 
-/** A line that was read, or everything that is wrong with it, with the path of each field. */
+/** A parsed line, or all its errors with the path of each field. */
 export type Parsed<T> =
   | { readonly ok: true; readonly record: T }
   | { readonly ok: false; readonly errors: RejectionError[] };
 
 type Issue = z.core.$ZodIssue;
 
-/** zod reports a value outside of a union's names as a fault of the union; it is one of the field that tells them apart. */
+/**
+ * Moves an issue from a union to its discriminator: zod reports an unknown value of that field as an issue of the
+ * union.
+ */
 function ofNamingField(issue: Issue): Issue {
   if (issue.code !== 'invalid_union' || !('discriminator' in issue)) return issue;
   const { input } = issue;
@@ -69,7 +72,7 @@ function ofNamingField(issue: Issue): Issue {
   return { code: 'invalid_value', values: [], path, input: value, message: 'is none of the values that are known' };
 }
 
-/** Errors in the form of the contract. @param at where in the line the issues were found */
+/** Errors in the form of the contract. @param at path of the value in the line that was parsed */
 export function toErrors(issues: readonly Issue[], at: readonly string[] = []): RejectionError[] {
   return toRejectionErrors(issues.map(ofNamingField).map((issue) => ({ ...issue, path: [...at, ...issue.path] })));
 }

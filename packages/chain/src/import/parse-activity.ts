@@ -4,9 +4,9 @@ import { fromHexText, fromUuidText } from '../texts.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
 import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
-/** For whom lines are read. */
+/** What applies to all lines of an import. */
 export interface ImportContext {
-  /** Name of the chain that every line must be about; null: each line names its own. */
+  /** Name of the chain that every line must have; null accepts any chain. */
   readonly chain: string | null;
   /** 32 lower-case hex characters. */
   readonly traceId: string;
@@ -30,7 +30,7 @@ const shapeOf = (chain: string | null) =>
     blockchain_metadata: metadata.nullable(),
   });
 
-/** `details` by the line's own type; nothing is said about them while the type is none. */
+/** Parses `details` by the type of the line. Reports no error for them when the type is invalid. */
 function parseDetails(line: unknown) {
   if (!isObject(line)) return null;
   const type = ACTIVITY_TYPES.find((known) => known === line.type);
@@ -38,8 +38,8 @@ function parseDetails(line: unknown) {
 }
 
 /**
- * Creates the reader of activities in the form of the import: as the interface shows them, but `chain` is the name and
- * `updated_at` is absent, since the log gives it. Other members are left out.
+ * Creates the parser of activities of an import. A line has the form of the interface, except that `chain` is the name
+ * and `updated_at` is absent, because the log gives it. Unknown members are dropped.
  */
 export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
   const shape = shapeOf(chain);

@@ -5,7 +5,7 @@ import { fromHexText } from '../texts.ts';
 import { address, ownChain, type Parsed, text, toErrors } from './fields.ts';
 import type { ImportContext } from './parse-activity.ts';
 
-/** Longest texts of the interface; tokens themselves set no bound. */
+/** Length limits of texts in the interface. Tokens themselves have none. */
 const NAME_MAX = 256;
 const URL_MAX = 2_048;
 
@@ -24,7 +24,7 @@ const shapeOf = (chain: string | null) =>
     bridge_used: text(NAME_MAX).nullable(),
   });
 
-/** Creates the reader of tokens in the form of the import, which is that of activities: see `createParseActivity`. */
+/** Creates the parser of tokens of an import, with the same form of lines as `createParseActivity`. */
 export function createParseToken({ chain, traceId }: ImportContext): (line: unknown) => Parsed<TokenRecord> {
   const shape = shapeOf(chain);
   return (line) => {

@@ -15,7 +15,7 @@ const parseActivity = createParseActivity(context);
 const parseToken = createParseToken(context);
 const version = { updatedAt: NOON_US, partition: 1, offset: 2, loggedAtMs: NOON_US / 1_000 };
 
-/** What is served of a line: written, read back from the log's bytes, made a row. */
+/** The interface's form of a line, after it was encoded for the log, decoded, and made a row. */
 function served(line: unknown): unknown {
   const parsed = parseActivity(line);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
@@ -51,13 +51,13 @@ const ofMint = (details: Line): Line => ({ ...mint, details: { ...(mint.details 
 const ofSale = (details: Line): Line => ({ ...sale, details: { ...saleDetails, ...details } });
 
 describe('an activity of an import', () => {
-  it('may have been indexed as late as the log can say', () => {
+  it('may have the latest time of indexing that the log can represent', () => {
     const last = toTimestamp(MICROSECONDS_MAX);
     expect(served({ ...mint, indexed_at: last })).toMatchObject({ indexed_at: last });
     expect(faultsOf({ ...mint, indexed_at: toTimestamp(MICROSECONDS_MAX + 1) })).toEqual(['indexed_at INVALID_VALUE']);
   });
 
-  it('is of the chain that it names itself, where the import is of any', () => {
+  it('belongs to the chain that it names, when the import accepts any', () => {
     const parseAny = createParseActivity({ ...context, chain: null });
     expect(parseAny({ ...mint, chain: 'some-chain' })).toMatchObject({ ok: true, record: { chain: 'some-chain' } });
     expect(faultsOf({ ...mint, chain: 'Some Chain' }, parseAny)).toEqual(['chain INVALID_FORMAT']);
@@ -160,7 +160,7 @@ describe('an activity of an import', () => {
     expect(faultsOf(line)).toEqual(faults);
   });
 
-  it('is told everything that is wrong with it at once', () => {
+  it('gets all its errors at once', () => {
     const wrong = { ...ofMint({ to: 'x', amount: '' }), id: 'x', chain: 'other' };
     expect(faultsOf(wrong)).toEqual([
       'id INVALID_FORMAT',
@@ -176,7 +176,7 @@ describe('an activity of an import', () => {
     expect(faultsOf(ofSale({ asset: assets }))).toEqual([]);
   });
 
-  it('is read or refused, never a fault, whatever a line holds', () => {
+  it('is parsed or refused without a throw, whatever a line contains', () => {
     const paths = fc.array(
       fc.constantFrom('details', 'asset', 'payment', 'fees', 'blockchain_metadata', '0', 'type', 'id'),
       {
@@ -202,7 +202,7 @@ describe('an activity of an import', () => {
     );
   });
 
-  it('of every type has details of its own', () => {
+  it('has the details of its type only', () => {
     for (const type of ACTIVITY_TYPES) expect(faultsOf({ ...mint, type, details: {} }).length).toBeGreaterThan(1);
   });
 });

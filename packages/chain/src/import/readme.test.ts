@@ -20,7 +20,7 @@ describe('the examples of import lines', () => {
     expect(tokens).toHaveLength(1);
   });
 
-  it.each(activities)('of a $type is taken, and served as it says', (line) => {
+  it.each(activities)('of a $type is accepted, and served unchanged', (line) => {
     const parsed = createParseActivity(context)(line);
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
     const { chain, updated_at, indexed_at, ...shown } = toActivityJson(toActivityRow(parsed.record, version), CHAIN);
@@ -30,21 +30,21 @@ describe('the examples of import lines', () => {
     expect(Date.parse(indexed_at)).toBe(Date.parse(indexedAt));
   });
 
-  it.each(tokens)('of token $symbol is taken, and served as it says', (line) => {
+  it.each(tokens)('of token $symbol is accepted, and served unchanged', (line) => {
     const parsed = createParseToken(context)(line);
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
     const { updated_at, ...shown } = toTokenJson(toTokenRow(parsed.record, version), CHAIN);
     expect(shown).toEqual({ ...line, chain: CHAIN });
   });
 
-  it('in the README of the project are taken too', () => {
+  it('in the README of the project are accepted too', () => {
     const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
     const lines = [...readme.matchAll(/^\{"id":.*$/gm)].map(([line]) => JSON.parse(line));
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) expect(createParseActivity(context)(line)).toMatchObject({ ok: true });
   });
 
-  it('name every member that the parser asks for', () => {
+  it('name every member that the parser requires', () => {
     for (const line of activities)
       for (const member of Object.keys(line)) {
         const { [member]: _, ...rest } = line;

@@ -2,7 +2,7 @@ import { keccak } from './words.ts';
 
 const BLOOM_BYTES = 256;
 const BITS_MASK = BLOOM_BYTES * 8 - 1;
-/** The same contracts and kinds of events occur again and again, and hashing them is most of the work. */
+/** Size of the cache. The same contracts and topics recur, and hashing them is most of the work. */
 const REMEMBERED_MAX = 50_000;
 
 /** The three bits of an address or a topic. */
@@ -24,7 +24,7 @@ function bitsOf(text: string): Bits {
   return bits;
 }
 
-/** The bloom of a block that has these logs and no others. */
+/** The bloom filter of a block with exactly these logs. */
 export function bloomOf(logs: Iterable<{ readonly address: string; readonly topics: readonly string[] }>): Buffer {
   const bloom = Buffer.alloc(BLOOM_BYTES);
   const seen = new Set<string>();

@@ -2,20 +2,20 @@ import type { ChainLog } from '../node.ts';
 import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
 import { AbiFault, eventTopicOf, toAddress, toUint, Words } from './words.ts';
 
-/** A contract that things cross chains through, and the events by which it says so. */
+/** A bridge contract and its events. */
 export interface BridgeSettings {
   readonly contract: string;
   /**
-   * As `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`: types without names are
-   * passed over. `who` and `amount` are needed, and `token` unless the bridge has a token of its own.
+   * Such as `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`. Parameters without
+   * names are skipped. `who` and `amount` are required, and `token` unless the bridge has a fixed token.
    */
   readonly deposit?: string;
   readonly withdrawal?: string;
-  /** The token of a bridge that is for one. */
+  /** The fixed token of a bridge for one token. */
   readonly token?: string;
 }
 
-/** How one event of a bridge is read. */
+/** How to decode one event of a bridge. */
 export interface BridgeEvent {
   readonly type: 'deposit' | 'withdrawal';
   readonly contract: string;
@@ -32,10 +32,10 @@ interface Parameter {
 const EVENT = /^([A-Za-z_]\w*)\((.*)\)$/;
 const PARAMETER = /^(address|bool|bytes32|u?int\d{0,3})( indexed)?(?: (\w+))?$/;
 const WORD = 32;
-/** The first topic is the event itself. */
+/** A log has four topics at most, and the first one is the hash of the event's signature. */
 const INDEXED_MAX = 3;
 
-/** @throws RangeError that says what is wrong with the text of an event */
+/** @throws RangeError with the fault in the text of an event */
 function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
   const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
@@ -48,7 +48,7 @@ function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   return { topic: eventTopicOf(`${name}(${types.join(',')})`), parameters };
 }
 
-/** @throws RangeError that says what is wrong with the settings */
+/** @throws RangeError with the fault in the settings */
 export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
   const events = (['deposit', 'withdrawal'] as const).flatMap((type) => {
     const text = bridge[type];
@@ -64,7 +64,7 @@ export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
   return events;
 }
 
-/** What a log of a bridge says. */
+/** Decodes a log of a bridge. */
 export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogReading {
   if (topics[0] !== event.topic) return NOTHING;
   try {

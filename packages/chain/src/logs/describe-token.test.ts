@@ -8,14 +8,14 @@ const abiString = (text: string) => `0x${word(32)}${word(Buffer.byteLength(text)
 const bytes32 = (text: string) => `0x${Buffer.from(text).toString('hex').padEnd(64, '0')}`;
 const CONTRACTS = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`];
 
-describe('what a contract calls itself', () => {
-  it('is read as a string, and of early contracts as a word that ends with zeros', () => {
+describe('the name of a contract', () => {
+  it('is decoded as a string, or as a zero-padded word for early contracts', () => {
     expect(toTokenText(abiString('Gold of the Isles'))).toBe('Gold of the Isles');
     expect(toTokenText(bytes32('Maker'))).toBe('Maker');
     expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
   });
 
-  it('is nothing where it is no text, and never longer than what an import may bring', () => {
+  it('is null when it is no text, and never longer than in an import', () => {
     for (const answer of [
       null,
       '0x',
@@ -33,7 +33,7 @@ describe('what a contract calls itself', () => {
     expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
   });
 
-  it('is asked of all contracts at once, and a call that fails costs no other', async () => {
+  it('is asked of all contracts at once, and a failed call does not affect the others', async () => {
     const asked: string[] = [];
     const answers = [
       abiString('Gold'),

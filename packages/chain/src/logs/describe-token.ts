@@ -5,14 +5,14 @@ import { fromHexText } from '../texts.ts';
 import { AbiFault, selectorOf, Words } from './words.ts';
 
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
-/** As an import allows. */
+/** The same limit as for imports. */
 const TEXT_MAX = 256;
 const WORD = 32;
-/** Longer answers are ignored: a contract can return a name of any length for free. */
+/** Longer answers are ignored, because a contract can return a name of any length at no cost. */
 const ANSWER_DIGITS_MAX = 20_000;
 
 /**
- * Asks contracts for their names. A contract may answer anything: an unusable answer becomes null, a long one is cut.
+ * Asks contracts for their names. Answers are untrusted: an unusable one becomes null, a long one is cut.
  * @param contracts `0x` and 40 lower-case digits
  * @throws NodeFault
  */
@@ -37,7 +37,7 @@ export async function describeTokens(
       imageUrl: null,
       name: toTokenText(name),
       verificationStatus: 'unverified',
-      // Anybody may claim a name, so an operator decides which token is the true one.
+      // Anybody can use a name, so an operator decides which token is canonical.
       isCanonical: false,
       rootChainId: null,
       bridgeUsed: null,
@@ -46,7 +46,7 @@ export async function describeTokens(
   });
 }
 
-/** A string as the ABI encodes it. Early contracts return a word that is padded with zeros. */
+/** Decodes a string of the ABI. Early contracts return a zero-padded word instead. */
 export function toTokenText(answer: string | null): string | null {
   if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
   try {
@@ -64,7 +64,7 @@ function trimZeros(bytes: Buffer): Buffer {
   return end < 0 ? bytes : bytes.subarray(0, end);
 }
 
-/** Without control characters, which could move the text around it, and cut to this length. */
+/** Removes control characters, which could rearrange the text around them, and cuts to `TEXT_MAX`. */
 function cleanText(text: string): string | null {
   const clean = [...text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')].slice(0, TEXT_MAX).join('').trim();
   return clean === '' ? null : clean;

@@ -1,6 +1,6 @@
 import type { ActivityType } from '@playline/contracts';
 
-/** What a log is about: a unique thing, or an amount of many equal ones. */
+/** The asset of a log: an NFT, or a fungible token. */
 export type LogAsset =
   | {
       readonly contract_type: 'ERC721' | 'ERC1155';
@@ -10,24 +10,24 @@ export type LogAsset =
     }
   | { readonly contract_type: 'ERC20'; readonly contract_address: string };
 
-/** One activity that a log tells of, as `details` of its type. */
+/** One activity from a log, with the `details` of its type. */
 export interface LogActivity {
   readonly type: ActivityType;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Of the asset; of a sale that of all its assets. */
+  /** Contract of the asset. All assets of a sale have the same. */
   readonly contractAddress: string;
 }
 
-/** Why a log that looks like a known event is not used. */
+/** Why a log with the signature of a known event was not used. */
 export type UnreadReason = 'malformed' | 'nobody' | 'several-contracts' | 'several-currencies' | 'too-long';
 
-/** What is read from a log. */
+/** The result of decoding a log. */
 export interface LogReading {
-  /** In their order: the place of each is part of its id. */
+  /** The order matters: the index of each is part of its id. */
   readonly activities: readonly LogActivity[];
-  /** Set when the log describes more activities than are read: how many it claims to describe. */
+  /** The number of activities that the log claims, when it is more than are taken; otherwise null. */
   readonly claimed: bigint | null;
-  /** Set when it looked like a known event and is none. */
+  /** Set when the log has the signature of a known event but could not be used. */
   readonly unread: UnreadReason | null;
 }
 

@@ -37,7 +37,7 @@ const settings = {
 };
 const read = createReadActivities(settings);
 const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
-/** As the writer takes them. */
+/** The activities of a log after the writer's checks. */
 const shown = (log: ChainLog) =>
   read(log, 1_700_000_000).records.map((record) => {
     const row = toActivityRow(record, PLACE);
@@ -91,7 +91,7 @@ describe('a log of a token', () => {
     expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
   });
 
-  it('that claims a range of tokens is taken up to a bound, and says how many it claims beyond', () => {
+  it('that claims a range of tokens is taken up to a limit, with the number that it claims', () => {
     const claim = (last: bigint | number) =>
       logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
     expect(shown(claim(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
@@ -102,7 +102,7 @@ describe('a log of a token', () => {
     expect(read(claim(9), 0).unread).toBe('malformed');
   });
 
-  it('gives the same record whoever reads it and when, with the time of its block', () => {
+  it('always gives the same record, with the time of its block', () => {
     const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
     expect(read(one, 1_700_000_000).records).toEqual(createReadActivities(settings)(other, 1_700_000_000).records);
     const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
@@ -111,7 +111,7 @@ describe('a log of a token', () => {
     expect(traceId).toBe('cd'.repeat(16));
   });
 
-  it('that holds anything at all is never a fault, and what it gives is what the writer takes', () => {
+  it('never causes a fault, whatever it contains, and its activities pass the checks of the writer', () => {
     const hex = fc
       .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
       .map((parts) => `0x${parts.join('')}`);
@@ -134,7 +134,7 @@ describe('a log of a token', () => {
 });
 
 const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
-/** As Seaport encodes it. */
+/** A log in the encoding of Seaport. */
 function orderLog(
   [offerer, recipient]: readonly [number, number],
   offer: readonly (number | string)[][],
@@ -154,7 +154,7 @@ describe('a log of a marketplace', () => {
     person(to),
   ];
 
-  it('is a sale by whoever offers a thing: the fulfiller buys, what goes to others than the seller is fees', () => {
+  it('is a sale by the offerer of an NFT: the fulfiller buys, and payments to others than the seller are fees', () => {
     const native = person(0);
     const log = orderLog(
       [1, 2],
@@ -173,7 +173,7 @@ describe('a log of a marketplace', () => {
     ]);
   });
 
-  it('is a sale to whoever offers money: the fulfiller sells, and the fees come out of the offer', () => {
+  it('is a sale to the offerer of a currency: the fulfiller sells, and the fees come out of the offer', () => {
     const money = person(500);
     const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
     expect(shown(log)).toMatchObject([
@@ -204,7 +204,7 @@ describe('a log of a bridge', () => {
   const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
   const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
 
-  it('is a deposit or a withdrawal by the events that settings name, of that contract alone', () => {
+  it('is a deposit or a withdrawal by the events of the settings, and of that contract only', () => {
     const asset = { contract_type: 'ERC20', contract_address: TOKEN };
     const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
     expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);

@@ -8,23 +8,23 @@ import { type LogActivity, type LogReading, NOTHING, type UnreadReason, unread }
 import { readSale } from './sales.ts';
 import { readTransfers } from './transfers.ts';
 
-/** What of a chain decides what its logs tell of. */
+/** The settings that decide which activities the logs of a chain give. */
 export interface LogSettings {
   /** Name of the chain. */
   readonly chain: string;
-  /** What its own coin is called. */
+  /** Symbol of its native currency. */
   readonly nativeSymbol: string;
-  /** Marketplaces: any contract can say that something was sold. In lower case, as all addresses. */
+  /** Contracts whose sales count: any contract can emit the event. In lower case. */
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
 }
 
-/** What one log tells of. */
+/** The records of one log. */
 export interface LogRecords {
   readonly records: readonly ActivityRecord[];
-  /** Contracts of ERC-20 tokens among them. */
+  /** Contracts of the ERC-20 tokens among them. */
   readonly tokens: readonly string[];
-  /** It claims more than are taken: how many. */
+  /** The number of activities that the log claims, when it is more than are taken; otherwise null. */
   readonly claimed: bigint | null;
   readonly unread: UnreadReason | null;
 }
@@ -33,8 +33,8 @@ const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
 /**
- * Creates what makes records of logs. The same log gives the same records, whoever reads it and when: `indexedAt` is the
- * time of the block, the trace id is the beginning of the transaction's hash.
+ * Creates the function that turns logs into records. The same log always gives the same records: `indexedAt` is the
+ * time of the block, and the trace id is the beginning of the transaction hash.
  */
 export function createReadActivities(settings: LogSettings): (log: ChainLog, blockTimestampS: number) => LogRecords {
   const marketplaces = new Set(settings.marketplaces);
@@ -55,7 +55,7 @@ export function createReadActivities(settings: LogSettings): (log: ChainLog, blo
   };
 }
 
-/** A sale of hundreds of things is longer than what a page may show. */
+/** Drops a sale whose details are too long for a page, one of hundreds of assets. */
 function withinLength(reading: LogReading): LogReading {
   const isLong = reading.activities.some(({ type, details }) => readDetails(type, JSON.stringify(details)) === null);
   return isLong ? unread('too-long') : reading;

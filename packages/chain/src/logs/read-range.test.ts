@@ -28,7 +28,7 @@ const blockOf = (number: number): ChainBlock => ({
 const list = <T>(from: number, to: number, of: (number: number) => T) =>
   Array.from({ length: to - from + 1 }, (_, index) => of(from + index));
 
-/** Tells the truth, but for what a test says. */
+/** A correct node, except for what a test overrides. */
 const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   name: 'test',
   chainId: async () => 1,
@@ -45,7 +45,7 @@ const range = (over: Partial<BlockRange> = {}): BlockRange => ({
 });
 
 describe('a range of blocks', () => {
-  it('is given with all its logs when it links to what is known', async () => {
+  it('is returned with all its logs when it links to the known block', async () => {
     const { blocks, logs } = await readRange(nodeOf(), range());
     expect(blocks.map(({ number }) => number)).toEqual([10, 11, 12]);
     expect(logs).toEqual([10, 11, 12].flatMap(logsOf));
@@ -53,7 +53,7 @@ describe('a range of blocks', () => {
     expect(many.logs).toHaveLength(102);
   });
 
-  it('is refused when it is no child of what is indexed', async () => {
+  it('is refused when it is no child of the last indexed block', async () => {
     const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
       (thrown) => thrown,
     );
@@ -61,12 +61,12 @@ describe('a range of blocks', () => {
     expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
   });
 
-  it('is refused when it does not lead to the final block, also one that lies behind it', async () => {
+  it('is refused when it does not lead to the final block, also when that one comes later', async () => {
     const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
     await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
     await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
     expect((await readRange(nodeOf(), range(at(100, 0)))).blocks).toHaveLength(3);
-    // An orphan whose children are missing is none of the final block's ancestors.
+    // An orphaned block: its children are missing, so it is no ancestor of the final block.
     const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
     const blocks = async (from: number, to: number) =>
       list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
@@ -103,12 +103,12 @@ describe('a range of blocks', () => {
     await expect(readRange(nodeOf(over), range())).rejects.toThrow(sentence);
   });
 
-  it('is refused when one of its ends has become another block while logs were read', async () => {
+  it('is refused when its first or last block was replaced while logs were read', async () => {
     const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
     await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
   });
 
-  it('of a chain without blooms has logs whose order is right, and asks for those of every block', async () => {
+  it('of a chain without blooms has its logs in order, and asks for those of every block', async () => {
     const blocks = async (from: number, to: number) =>
       list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
     const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
@@ -133,7 +133,7 @@ describe('a single block whose logs a node refuses', () => {
     },
   );
 
-  it('is refused when its receipts leave out a log, or are those of another block', async () => {
+  it('is refused when its receipts lack a log, or belong to another block', async () => {
     for (const [logs, sentence] of [
       [logsOf(10).slice(1), 'missing or out of order'],
       [logsOf(10).slice(0, 1), 'do not match the bloom'],
@@ -151,7 +151,7 @@ describe('a single block whose logs a node refuses', () => {
     await expect(asked('busy')).rejects.toMatchObject({ kind: 'busy' });
   });
 
-  it('is asked for by receipts only when it stands alone: of several fewer may pass', async () => {
+  it('is asked for by receipts only when it is alone: of several blocks, fewer may pass', async () => {
     await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
       kind: 'too-much',
     });

@@ -11,32 +11,32 @@ export interface BlockName {
 export interface BlockRange {
   readonly from: number;
   readonly to: number;
-  /** The block before `from`, if it is known; else null. */
+  /** The block before `from`; null when unknown. */
   readonly after: BlockName | null;
   /**
-   * Blocks that must be on the node's chain. One shortly after the range is linked to it by its parents; otherwise a
-   * node that lags could still return orphaned blocks.
+   * Blocks that must be on the node's chain. One shortly after the range must be linked to it by parent hashes;
+   * otherwise a node that lags could still return orphaned blocks.
    */
   readonly holds: readonly BlockName[];
-  /** The blocks of the range where they are known already, linked to whatever they must be. */
+  /** The blocks of the range, if they were read already. Their links must have been checked. */
   readonly blocks?: readonly ChainBlock[];
-  /** False for chains whose blocks have no bloom: gaps in the answers of nodes cannot be detected then. */
+  /** False for chains without bloom filters. Missing logs in answers of nodes cannot be detected then. */
   readonly hasBlooms: boolean;
 }
 
 export interface ReadBlocks {
-  /** From `from` to `to`, each the child of the one before. */
+  /** From `from` to `to`, each the child of the previous one. */
   readonly blocks: readonly ChainBlock[];
-  /** All that the blocks hold, in order. */
+  /** All logs of the blocks, in order. */
   readonly logs: readonly ChainLog[];
 }
 
-/** Of so few blocks logs are asked for one by one, by hash: then they cannot be those of another block. */
+/** Up to so many blocks, logs are requested block by block, by hash. Then they cannot belong to another block. */
 const BY_HASH_MAX = 16;
-/** No node has an orphan that is so deep below what is final. */
+/** A range further below the final block than this cannot be orphaned on any node. */
 const LINKED_MAX = 128;
 
-/** The node's chain does not hold a block that is known. */
+/** A known block is not on the node's chain. */
 export class ForkFault extends NodeFault {
   readonly block: BlockName;
 
@@ -48,7 +48,7 @@ export class ForkFault extends NodeFault {
 
 const inconsistent = (message: string) => new NodeFault('inconsistent', message);
 
-/** @throws NodeFault unless the blocks are those from `from` to `to`, each the child of the one before */
+/** @throws NodeFault unless the blocks are those from `from` to `to`, each the child of the previous one */
 export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
   if (blocks.length < to - from + 1)
     throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
@@ -81,12 +81,12 @@ export function checkLogs(
     throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
 }
 
-/** That a node does not give a list says nothing of what it gives otherwise. */
+/** Faults after which the node may still answer the other question, for receipts. */
 const REFUSES = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
 /**
- * Of one block. Nobody can be asked for less: where a node refuses its logs, as some do with more than 10,000 of them, they
- * stand in the receipts of its transactions too. What comes so is checked as everything.
+ * Reads the logs of one block. A request for logs cannot be smaller, and some nodes refuse more than 10,000 logs. But
+ * the receipts of the block's transactions have them too. They are checked like all logs.
  */
 async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
   try {
@@ -94,7 +94,7 @@ async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Prom
   } catch (refusal) {
     if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
-      // When it wants to be asked again matters more than why the first answer failed.
+      // A `busy` fault says when to ask again, which matters more than the first fault.
       const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy';
       throw isOther ? fault : refusal;
     });
@@ -110,7 +110,7 @@ async function readLogs(
   if (asked.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
-    // Behind a balancer another node may have answered, which has gone another way meanwhile.
+    // Behind a load balancer another node may have answered, one that followed another fork.
     for (const { number, hash } of [first, last])
       if ((await node.block(number))?.hash !== hash)
         throw inconsistent(`block ${number} was replaced while its logs were read`);
@@ -143,9 +143,9 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
 }
 
 /**
- * Reads blocks and all their logs, and believes nothing that can be checked: the blocks link to the one that is known
- * before them, and the logs are those that the blocks say they have.
- * @throws ForkFault when the node's chain does not hold what it must; NodeFault `too-much` when fewer blocks may pass
+ * Reads blocks and all their logs, and checks all that can be checked: the blocks link to the known block before them,
+ * and the logs match the bloom filters of the blocks.
+ * @throws ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
   const blocks = await readBlocks(node, range);

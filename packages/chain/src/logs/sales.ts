@@ -4,7 +4,7 @@ import { AbiFault, eventTopicOf, toAddress, Words, ZERO_ADDRESS } from './words.
 
 const SPENT = '(uint8,address,uint256,uint256)';
 const RECEIVED = '(uint8,address,uint256,uint256,address)';
-/** Of Seaport: an order of an offerer was fulfilled by somebody. */
+/** Event of Seaport: an order was fulfilled. */
 export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${SPENT}[],${RECEIVED}[])`);
 
 const WORD = 32;
@@ -15,18 +15,18 @@ interface Item {
   readonly token: string;
   readonly id: bigint;
   readonly amount: bigint;
-  /** Of what the offerer spends: whoever fulfils the order. */
+  /** Who gets the item. For items that the offerer spends, this is the fulfiller. */
   readonly recipient: string;
 }
 
-/** What changed hands, by who gives: NFTs by the seller, currency by the buyer. */
+/** A sale: the seller gives NFTs, the buyer gives currency. */
 interface Deal {
   readonly buyer: string;
   readonly seller: string;
   readonly things: readonly Item[];
   /** All that the buyer pays. */
   readonly paid: readonly Item[];
-  /** What of it goes to neither of them. */
+  /** The part of `paid` that goes to neither of them. */
   readonly fees: readonly Item[];
 }
 
@@ -46,7 +46,7 @@ function itemsOf(words: Words, at: number, recipient: string | null): Item[] {
   });
 }
 
-/** Null where neither side gives NFTs alone. */
+/** Null when neither side consists of NFTs only. */
 function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Item[]]): Deal | null {
   const [offer, consideration] = sides;
   if (offer.length === 0) return null;
@@ -56,7 +56,7 @@ function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Ite
   }
   const things = consideration.filter((item) => !isCurrency(item));
   if (!offer.every(isCurrency) || things.length === 0) return null;
-  // An offer for something: what it pays to others than whoever has it comes out of the offer.
+  // An offer of currency for NFTs: what goes to others than the seller comes out of the offer.
   const fees = consideration.filter((item) => isCurrency(item) && item.recipient !== fulfiller);
   return { buyer: offerer, seller: fulfiller, things, paid: offer, fees };
 }
@@ -94,8 +94,8 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
 }
 
 /**
- * What a log of a marketplace says. Of orders that a third party matched the event does not name who fulfils them: those
- * tell of no sale.
+ * Decodes a log of a marketplace. When a third party matches orders, the event does not name the fulfiller; such a log
+ * is not taken as a sale.
  */
 export function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading {
   if (topics[0] !== ORDER_FULFILLED) return NOTHING;

@@ -2,20 +2,20 @@ import type { ChainLog } from '../node.ts';
 import { type LogActivity, type LogAsset, type LogReading, NOTHING, read, unread } from './log-reading.ts';
 import { AbiFault, eventTopicOf, toAddress, toUint, Words, ZERO_ADDRESS } from './words.ts';
 
-/** ERC-20 and ERC-721 have one event; the number of topics tells them apart. */
+/** ERC-20 and ERC-721 share this event. The number of topics tells them apart. */
 export const TRANSFER = eventTopicOf('Transfer(address,address,uint256)');
 export const TRANSFER_SINGLE = eventTopicOf('TransferSingle(address,address,address,uint256,uint256)');
 export const TRANSFER_BATCH = eventTopicOf('TransferBatch(address,address,address,uint256[],uint256[])');
 export const CONSECUTIVE_TRANSFER = eventTopicOf('ConsecutiveTransfer(uint256,uint256,address,address)');
 
 /**
- * Tokens of one `ConsecutiveTransfer` that are taken. The event costs the same whatever it claims, up to 2^256 ids; the
- * contracts that people use mint 5,000 at most with it.
+ * Most tokens taken from one `ConsecutiveTransfer`. An event can claim 2^256 ids at no cost; common contracts mint at
+ * most 5,000 with it.
  */
 export const CONSECUTIVE_MAX = 5_000;
 /**
- * Pieces of one `TransferBatch` that are taken: all of a log are published in one step. A contract that keeps balances has
- * room for some 3,000 in a block of today.
+ * Most items taken from one `TransferBatch`, because all activities of a log are published in one step. A contract that
+ * stores balances fits about 3,000 into a block.
  */
 export const BATCH_MAX = 20_000;
 const WORD = 32;
@@ -28,7 +28,7 @@ interface Moved {
   readonly asset: LogAsset;
 }
 
-/** From nobody is a mint, to nobody a burn; from nobody to nobody is nothing. */
+/** A transfer from the zero address is a mint, one to it is a burn. One from it to itself is nothing. */
 function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
   const shared = { amount: String(amount), asset };
   const { contract_address: contractAddress } = asset;
@@ -40,12 +40,12 @@ function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
 
 function toReading(moves: readonly Moved[], claimed: bigint | null = null): LogReading {
   const activities = moves.map(toActivity);
-  // All of a log have the same sides.
+  // All activities of a log have the same sender and recipient.
   if (activities.includes(null)) return unread('nobody');
   return read(activities as LogActivity[], claimed);
 }
 
-/** The asset of a transfer: pieces of an ERC-1155 that moved, or the one of an ERC-721. */
+/** The NFT of a transfer. The amount is 1 for an ERC-721. */
 const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonly [bigint, bigint]): LogAsset => ({
   contract_type: kind,
   contract_address: contract,
@@ -55,7 +55,7 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
 
 function readTransfer({ address, topics, data }: ChainLog): LogReading {
   const [, from, to, id] = topics;
-  // Some early NFTs have their id in the data as well, or nothing indexed: those are no transfers of either standard.
+  // Some early NFTs have their id in the data, or no indexed parameters. Their logs fit neither standard.
   if (topics.length === 3 && data.length === ONE_WORD) {
     const asset: LogAsset = { contract_type: 'ERC20', contract_address: address };
     return toReading([{ from: toAddress(from!), to: toAddress(to!), amount: toUint(data), asset }]);
@@ -95,7 +95,7 @@ function readConsecutive({ address, topics, data }: ChainLog): LogReading {
   return toReading(moves, count > BigInt(CONSECUTIVE_MAX) ? count : null);
 }
 
-/** What a log of a token says: mints, burns and transfers. */
+/** Decodes a log of a token: mints, burns and transfers. */
 export function readTransfers(log: ChainLog): LogReading {
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log);

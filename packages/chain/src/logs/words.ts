@@ -2,7 +2,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 
 /** Bytes of a word of the ABI. */
 const WORD = 32;
-/** More than a log that a block has room for can hold: positions beyond are made up. */
+/** No log that fits into a block has so many bytes. Larger positions are invalid. */
 const POSITION_MAX = 2 ** 31;
 
 /** Keccak-256, which is not the SHA-3 of Node. */
@@ -15,12 +15,12 @@ export const eventTopicOf = (signature: string): string => `0x${keccak(Buffer.fr
 export const selectorOf = (signature: string): string =>
   `0x${keccak(Buffer.from(signature)).toString('hex').slice(0, 8)}`;
 
-/** What a log or an answer holds is not what its kind says. */
+/** A log or an answer does not fit its ABI type. */
 export class AbiFault extends Error {
   override readonly name = 'AbiFault';
 }
 
-/** Words of the ABI, read by their places. Every call throws an `AbiFault` where there is no such word. */
+/** Reads ABI data word by word. Every method throws an `AbiFault` when there is no such word. */
 export class Words {
   private readonly bytes: Buffer;
 
@@ -30,7 +30,7 @@ export class Words {
     if (this.bytes.length * 2 !== text.length - 2) throw new AbiFault('is no hexadecimal');
   }
 
-  /** Bytes that there are. */
+  /** Length in bytes. */
   get length(): number {
     return this.bytes.length;
   }
@@ -40,7 +40,7 @@ export class Words {
     return this.bytes.subarray(at, at + length);
   }
 
-  /** @param at in bytes, as everywhere here */
+  /** @param at in bytes, like all positions here */
   uint(at: number): bigint {
     return BigInt(`0x${this.slice(at).toString('hex')}`);
   }
@@ -60,7 +60,7 @@ export class Words {
     return `0x${this.slice(at).toString('hex')}`;
   }
 
-  /** The numbers of a list whose position stands at `at`. */
+  /** The numbers of a list. `at` has the position of the list. */
   uints(at: number): bigint[] {
     const start = this.count(at);
     const length = this.count(start);
@@ -68,7 +68,7 @@ export class Words {
     return Array.from({ length }, (_, index) => this.uint(start + WORD * (index + 1)));
   }
 
-  /** Where each element of a list of fixed size begins. @param size of an element, in words */
+  /** The start of each element of a list whose elements have a fixed size. @param size of an element, in words */
   elements(at: number, size: number): number[] {
     const start = this.count(at);
     const length = this.count(start);
@@ -76,7 +76,7 @@ export class Words {
     return Array.from({ length }, (_, index) => start + WORD * (1 + index * size));
   }
 
-  /** The bytes of a `bytes` or `string` whose position stands at `at`. */
+  /** The bytes of a `bytes` or `string`. `at` has its position. */
   string(at: number): Buffer {
     const start = this.count(at);
     return this.slice(start + WORD, this.count(start));

@@ -3,7 +3,7 @@ import type { ActivityRow } from '../rows.ts';
 import type { ActivityStore } from '../store.ts';
 import { findSupersessions } from '../supersessions.ts';
 
-/** Puts versions where the writer puts them, as one block, under tokens that nobody has used: for tests, in any store. */
+/** Stores versions as the writer does, as one block with new tokens. For tests with any store. */
 export async function putActivities(
   { insert, lastBefore }: Pick<ActivityStore, 'insert' | 'lastBefore'>,
   rows: readonly ActivityRow[],

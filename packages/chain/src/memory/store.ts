@@ -6,12 +6,12 @@ import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../st
 import { toShownActivity } from '../wire.ts';
 
 /**
- * What an insert that fails leaves behind: nothing; the rows and their token, so that only the answer was lost; or the
- * token alone, as an engine leaves it that is killed between its note of the token and the rename of the part.
+ * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`
+ * alone, when ClickHouse was killed between recording the token and renaming the part.
  */
 export type Leftover = 'nothing' | 'rows' | 'token';
 
-/** Both sides of a store in memory, for tests of what stands before it. */
+/** Writer and reader of a store in memory, for tests of their callers. */
 export interface MemoryChain {
   readonly activities: ActivityStore;
   readonly reader: ChainStore;
@@ -74,14 +74,14 @@ export function createMemoryChain(): MemoryChain {
 
 function findStanding(versions: readonly ActivityRow[], wanted: ReadonlySet<string>): Map<string, ActivityConstants> {
   const found = versions.filter(({ id }) => wanted.has(id));
-  // Of several entries of a map the last one stays.
+  // Descending, because a Map keeps the last of several entries with one key.
   found.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
   return new Map(
     found.map(({ id, chain, type, contractAddress, indexedAt }) => [id, { chain, type, contractAddress, indexedAt }]),
   );
 }
 
-/** Of each chain and id the last version. */
+/** The last version of each chain and id. */
 function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): ActivityRow[] {
   const latest = new Map<string, ActivityRow>();
   for (const row of rows) {
@@ -94,11 +94,11 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
 const isBetween = (row: ActivityRow, { partition, after, end }: { partition: number; after: number; end: number }) =>
   row.partition === partition && row.updatedAt > after && row.updatedAt <= end;
 
-/** What tells a stored row from any other that had the same place in a log. */
+/** Identifies a row, also among rows of a lost log with the same offset. */
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
 
-/** What was inserted, each entry by itself: a version and the note that it is superseded stand as neighbours. */
+/** A feed of all inserted entries. A version and the entry that it is superseded are neighbours. */
 function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]): FeedSource {
   return {
     async entries({ chain, filters, gap, direction, horizon }, limit) {

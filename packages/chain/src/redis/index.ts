@@ -7,21 +7,24 @@ export interface RedisWatermarksOptions extends RedisClientOptions {
   namespace?: string;
 }
 
-/** One field is read or written: a server that is silent for longer counts as away. */
+/** A command reads or writes one field, so a longer silence means that the server is away. */
 const COMMAND_TIMEOUT_MS = 2_000;
 const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
-/** Of two owners of a partition the one that was paused must not take back what the other has said. Exact below 2^53. */
+/**
+ * Only raises the value: a paused former owner of the partition must not undo what the new owner wrote. Exact below
+ * 2^53.
+ */
 const RAISE = `
 local standing = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '-1')
 if tonumber(ARGV[2]) > standing then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 return 1`;
 
-/** Opens watermarks in Redis, one field a partition; resolves also while Redis is away, `ready` tells. */
+/** Opens watermarks in Redis, one field per partition. Resolves even while Redis is away; ask `ready`. */
 export async function openRedisWatermarks(options: RedisWatermarksOptions): Promise<Watermarks> {
   const { url, namespace = '' } = options;
   const setup = createRedisClientSetup(options, WAITS);
-  // A reader has the last watermark that it knew, a writer comes again.
+  // Callers handle failures: a reader keeps its last watermark, a writer retries.
   const redis = new Redis(url, {
     ...setup.options,
     lazyConnect: true,

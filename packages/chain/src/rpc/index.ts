@@ -5,22 +5,22 @@ import { createTransport, parseAnswer, type RpcAnswer, type RpcCall, type RpcErr
 export interface RpcNodeOptions {
   /** For logs and metrics. */
   readonly name: string;
-  /** `http:` or `https:`; it may hold a secret anywhere, and nothing of it is told. */
+  /** `http:` or `https:`. Any part may be a secret, so it is never logged. */
   readonly url: string;
-  /** How long an answer may take. */
+  /** Most milliseconds until an answer. */
   readonly timeoutMs?: number;
   readonly fetch?: typeof fetch;
 }
 
 const TIMEOUT_MS = 20_000;
-/** Questions in one request: some providers take no more. */
+/** Calls in one request. Some providers refuse more. */
 const BATCH_MAX = 50;
-/** Most of their answers are short, and one may have megabytes. */
+/** Fewer than other calls, because a receipt can have megabytes. */
 const RECEIPTS_MAX = 20;
-/** Of one block: as many as a process can hold in some hundred megabytes. */
+/** Most logs of one block. They take several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
-/** What nodes say in words, since their numbers mean different things. The first that fits counts. */
+/** Kinds of faults by the text of the message, because nodes use error codes differently. The first match counts. */
 const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [
@@ -29,11 +29,11 @@ const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   ],
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
 ];
-/** What contracts do that do not have the function. */
+/** Errors of calls of a function that the contract does not have. */
 const FAILED_CALL = /revert|opcode|out of gas|gas required|execution|stack|invalid jump|vm exception/i;
 const REVERTED = 3;
 
-/** The words of a node may quote its address: only what was found in them is told. */
+/** Only the kind is kept: the message of a node may quote its URL. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
   return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
@@ -47,7 +47,7 @@ function resultOf(answer: RpcAnswer): unknown {
 }
 
 /**
- * Creates questions to one node, each a request of its own. The answer may be a refusal, whose words may quote the address.
+ * Creates calls to one node, each in its own request. The answer may be an error, whose text may quote the URL.
  * @throws NodeFault when there is no answer
  */
 export function createRpcQuestions({
@@ -60,16 +60,16 @@ export function createRpcQuestions({
   return async ({ method, params }) => {
     const wanted = ++lastId;
     const { id, answer } = parseAnswer(await send({ jsonrpc: '2.0', id: wanted, method, params }));
-    // A fault may come without the id of its question.
+    // An error may come without the id of its call.
     if (answer.ok && id !== wanted) throw new NodeFault('inconsistent', 'it answered another question');
     return answer;
   };
 }
 
 /**
- * Creates lists of questions to one node, each list one request: behind an address with several nodes one of them answers all
- * of it. Answers are in the order of the questions.
- * @throws NodeFault when there is no answer, one is missing, or the node does not take several questions in one request
+ * Creates batches of calls to one node. A batch is one request, so one node answers all of it, even if several share
+ * the URL. Answers are in the order of the calls.
+ * @throws NodeFault when there is no answer, one is missing, or the node does not support batches
  */
 export function createRpcBatches({
   url,
@@ -102,7 +102,7 @@ class RpcNode implements ChainNode {
   readonly name: string;
   private readonly question: (call: RpcCall) => Promise<RpcAnswer>;
   private readonly send: (body: unknown) => Promise<unknown>;
-  /** Until it has refused several questions in one request. */
+  /** Becomes false when the node refuses a batch. */
   private takesBatches = true;
   private lastId = 0;
 
@@ -126,7 +126,7 @@ class RpcNode implements ChainNode {
     if (!Array.isArray(body)) {
       const { answer } = parseAnswer(body);
       const fault = answer.ok ? null : toFault(answer.error);
-      // Asked too often is no refusal of batches.
+      // A rate limit is no refusal of batches.
       if (fault?.kind === 'busy') throw fault;
       this.takesBatches = false;
       return this.askEach(calls);
@@ -179,7 +179,7 @@ class RpcNode implements ChainNode {
       const receipts = await this.ask({ method: 'eth_getBlockReceipts', params: [blockHash] });
       return parseReceipts(receipts, blockHash);
     } catch (fault) {
-      // Not every node knows this question, and one that does may refuse the answer to be so long.
+      // Not every node supports this call, and one that does may refuse such a long answer.
       if (!(fault instanceof NodeFault) || fault.kind === 'busy') throw fault;
     }
     return this.logsByTransactions(blockHash);
@@ -197,7 +197,7 @@ class RpcNode implements ChainNode {
     return logs;
   }
 
-  /** In one request, or each in its own where that is too much. */
+  /** In one request, or each in its own if that is too much. */
   private async receiptsOf(transactions: readonly string[]): Promise<unknown[]> {
     const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
     try {
@@ -224,15 +224,15 @@ class RpcNode implements ChainNode {
   }
 }
 
-/** Creates a node that is asked by JSON-RPC over HTTP. Nothing is asked yet. @throws TypeError when the address is none */
+/** Creates a node with JSON-RPC over HTTP, without a request yet. @throws TypeError when the URL is invalid */
 export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
 
-/** Asks a node anything, also to do something. @throws NodeFault */
+/** Calls any method of a node, also one with effects. @throws NodeFault */
 export type AskNode = (call: RpcCall) => Promise<unknown>;
 
-/** Creates what asks a node questions that `ChainNode` has not. A node that does not answer is asked again. */
+/** Creates the function for calls that `ChainNode` lacks. Calls without an answer are repeated. */
 export function createAskNode({
   url,
   timeoutMs = TIMEOUT_MS,

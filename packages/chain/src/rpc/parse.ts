@@ -15,18 +15,18 @@ function membersOf(value: unknown, what: string): Members {
   return value as Members;
 }
 
-/** Hexadecimal of so many digits with `0x`, in lower case. */
+/** Checks a hexadecimal text of so many digits with `0x`, and returns it in lower case. */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
   return text;
 }
 
-/** Texts that come again in every log: contracts, kinds of events, owners, blocks and transactions. */
+/** Cache of texts that recur in logs: contracts, topics, owners, blocks and transactions. */
 const REPEATED_MAX = 50_000;
 const repeatedTexts = new Map<string, string>();
 
-/** As `hex`, of what comes again and again: looked at once, and once in memory, however many logs have it. */
+/** Like `hex`, for texts that recur: each is checked once and in memory once. */
 function repeatedHex(value: unknown, digits: number, what: string): string {
   const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
   if (known?.length === digits) return known;
@@ -36,7 +36,7 @@ function repeatedHex(value: unknown, digits: number, what: string): string {
   return text;
 }
 
-/** @throws NodeFault when it is no whole number that can be counted with */
+/** @throws NodeFault when it is no safe integer */
 export function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
   const number = text.length > 2 ? Number(text) : Number.NaN;
@@ -44,7 +44,7 @@ export function parseQuantity(value: unknown, what: string): number {
   return number;
 }
 
-/** Null for what nodes give in the place of a block that they do not know. @throws NodeFault for what is no block */
+/** Null for an unknown block. @throws NodeFault when it is no block */
 export function parseBlock(value: unknown): ChainBlock | null {
   if (value === null || value === undefined) return null;
   const block = membersOf(value, 'block');
@@ -74,7 +74,7 @@ function parseLog(value: unknown): ChainLog {
   };
 }
 
-/** @throws NodeFault for what is no list of logs */
+/** @throws NodeFault when it is no list of logs */
 export function parseLogs(value: unknown): ChainLog[] {
   if (!Array.isArray(value)) throw noAnswer('no list of logs');
   return value.map(parseLog);
@@ -84,7 +84,7 @@ const unknownBlock = () => new NodeFault('behind', 'it does not know the block')
 
 /**
  * The logs of receipts, in their order.
- * @throws NodeFault for what is no list of receipts, and for one that is not of the block
+ * @throws NodeFault when it is no list of receipts, or one of another block
  */
 export function parseReceipts(value: unknown, blockHash: string): ChainLog[] {
   if (value === null) throw unknownBlock();
@@ -100,7 +100,7 @@ export function parseReceipts(value: unknown, blockHash: string): ChainLog[] {
   return logs;
 }
 
-/** The hashes of a block's transactions, in their order. @throws NodeFault for what is not this block */
+/** The hashes of a block's transactions, in their order. @throws NodeFault when it is not this block */
 export function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
@@ -110,5 +110,5 @@ export function parseTransactions(value: unknown, blockHash: string): string[] {
   return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
 }
 
-/** Hexadecimal of whatever length. @throws NodeFault */
+/** Hexadecimal of any length. @throws NodeFault */
 export const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');

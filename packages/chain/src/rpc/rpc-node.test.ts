@@ -19,7 +19,7 @@ afterEach(() => {
 
 const SECRET = 'a-secret-of-the-provider';
 
-/** A node whose answers the test writes. */
+/** A server with answers of the test. */
 async function openNode(answer: Answer, { login = '', timeoutMs = 5_000 } = {}) {
   const opened = createServer(async (request, response) => {
     let text = '';
@@ -102,7 +102,7 @@ describe('a node over HTTP', () => {
     expect((await faultOf(node.logsIn(1, 2))).kind).toBe(kind);
   });
 
-  it('that is asked too often says when to ask again', async () => {
+  it('that is asked too often reports when to ask again', async () => {
     const node = await openNode((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
     expect(await faultOf(node.block('latest'))).toMatchObject({ kind: 'busy', retryAfterMs: 7_000 });
   });
@@ -118,7 +118,7 @@ describe('a node over HTTP', () => {
     expect((await faultOf(node.block('latest'))).kind).toBe('unreachable');
   });
 
-  it('that answers another question than was asked is not believed', async () => {
+  it('that answers another call than was asked is refused', async () => {
     const node = await openNode((_, response) => send(response, { jsonrpc: '2.0', id: 1, result: blockAt(9) }));
     expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
   });
@@ -134,7 +134,7 @@ describe('a node over HTTP', () => {
     expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
   });
 
-  it('is told the login of its address in a header', async () => {
+  it('gets the login of its URL in a header', async () => {
     const node = await openNode(
       (body, response, { headers }) => {
         expect(headers.authorization).toBe(`Basic ${Buffer.from('ada:pass word').toString('base64')}`);
@@ -172,7 +172,7 @@ describe('a node over HTTP', () => {
     expect((await faultOf(other.logsByReceipts(hash('aa')))).kind).toBe('inconsistent');
   });
 
-  it('gives of contracts that fail nothing, and of its own faults a fault', async () => {
+  it('gives null for failed calls of contracts, and a fault for its own errors', async () => {
     const node = await openNode((body, response) => {
       const [one, other] = body as RpcQuestion[];
       send(response, [

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NodeFault } from '../node.ts';
 
-/** One question of JSON-RPC. */
+/** One call of JSON-RPC. */
 export interface RpcCall {
   readonly method: string;
   readonly params: readonly unknown[];
 }
 
-/** What a node says in the place of an answer. */
+/** An error object of JSON-RPC. */
 export interface RpcError {
   readonly code: number;
   readonly message: string;
-  /** As it came: what a contract has reverted with, at most. */
+  /** Unchanged. Usually the data of a revert. */
   readonly data: unknown;
 }
 
@@ -20,28 +20,28 @@ export type RpcAnswer =
   | { readonly ok: false; readonly error: RpcError };
 
 export interface TransportOptions {
-  /** May hold a secret anywhere. */
+  /** Any part may be a secret. */
   readonly url: string;
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
 }
 
-/** As much as a process can take at once; nodes that give more are asked for less. */
+/** Most bytes of an answer, to bound memory. After a longer one, less is requested. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
-/** One answer in some goes wrong at many providers: to ask once more is cheaper than to begin a range anew. */
+/** Waits before retries. Many providers fail now and then, and a retry is cheaper than starting a range again. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
 /**
- * Whether the same question may have an answer in a moment; a node that says when it wants to be asked is not asked before.
- * One that was late has had its time: whoever asked may want less, or another node.
+ * Whether a retry in a moment may succeed. A node that says when to retry is not asked earlier. A late one is not
+ * retried: the caller may ask for less, or ask another node.
  */
 const passes = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
-/** The address without user information, which `fetch` refuses, and the header that says it instead. */
+/** The URL without user information, which `fetch` refuses, and the header that replaces it. */
 function targetOf(url: string): { url: string; headers: Record<string, string> } {
   const parsed = new URL(url);
   const { username, password } = parsed;
@@ -52,7 +52,7 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
   return { url: parsed.href, headers: { ...headers, authorization: `Basic ${Buffer.from(login).toString('base64')}` } };
 }
 
-/** Its code at most: what `fetch` says may name the address. */
+/** Keeps only the error code: the message of `fetch` may contain the URL. */
 function toSilence(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
@@ -77,7 +77,7 @@ async function readText(answer: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Creates what sends a body and gives what came back as JSON; what passes is asked three times. @throws NodeFault */
+/** Creates the function that posts a body and parses the JSON answer. Makes up to three attempts. @throws NodeFault */
 export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
@@ -89,7 +89,7 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
     if (answer.status === TOO_LARGE)
       throw new NodeFault('too-much', 'it refused the request as too large (status 413)');
-    // Some nodes answer a fault of JSON-RPC with a status of its own.
+    // Some nodes send a JSON-RPC error with an HTTP error status.
     if (!answer.ok && !text.startsWith('{')) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
   };
@@ -118,7 +118,7 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
   };
 }
 
-/** @throws NodeFault for what is no answer of JSON-RPC */
+/** @throws NodeFault when it is no JSON-RPC answer */
 export function parseAnswer(value: unknown): { id: unknown; answer: RpcAnswer } {
   const { id, result, error } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) {

@@ -3,10 +3,10 @@ import type { Gap } from '../position.ts';
 import type { ActivityRow } from '../rows.ts';
 import type { ActivityFilters, PageQuestion } from '../store.ts';
 
-/** Compares as the feed is ordered, written without the code under test: the tests give ids in this order only. */
+/** Sort key of the feed without the code under test. It is right only for the ids of these tests. */
 const keyOf = ({ updatedAt, id }: Pick<Gap, 'updatedAt' | 'id'>) => `${String(updatedAt).padStart(16, '0')} ${id}`;
 
-/** All that is served below a horizon, from the first to the last. */
+/** All activities that are served below a horizon, in order. */
 export function naiveFeed(versions: readonly ActivityRow[], horizon: number, filters: ActivityFilters): ActivityRow[] {
   const below = versions.filter(({ updatedAt }) => updatedAt < horizon);
   return below
@@ -15,7 +15,7 @@ export function naiveFeed(versions: readonly ActivityRow[], horizon: number, fil
     .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** The rows of a page, by looking at everything. */
+/** The rows of a page, found by a scan of everything. */
 export function naivePage(versions: readonly ActivityRow[], question: PageQuestion): ActivityRow[] {
   const { gap, direction, limit, horizon, filters } = question;
   const feed = naiveFeed(versions, horizon, filters);

@@ -4,7 +4,7 @@ import { openActivityStore, openChainStore } from '../clickhouse/index.ts';
 import { createMemoryChain } from '../memory/index.ts';
 import { type ActivityStore, CHAIN_TABLES, type ChainStore } from '../store.ts';
 
-/** Both sides of a store under test. */
+/** Writer and reader of a store under test. */
 export interface TestChain {
   readonly activities: ActivityStore;
   readonly reader: ChainStore;
@@ -17,11 +17,11 @@ export async function openMemoryTestChain(): Promise<TestChain> {
 
 export interface ClickHouseTestChain extends TestChain {
   readonly target: ClickHouseTarget;
-  /** Asks the database. @throws Error with the words of ClickHouse */
+  /** Runs a query. @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
 }
 
-/** A database of its own with every table, in which nothing is merged: what was written twice stands twice. */
+/** A separate database with all tables and without merges, so copies stay. */
 export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
   const { target, query, close } = await openOwnDatabase();
   for (const table of CHAIN_TABLES) await query(`SYSTEM STOP MERGES ${table}`);

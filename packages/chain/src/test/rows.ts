@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 
-/** Some day of 2026, epoch microseconds. */
+/** A time in 2026, epoch microseconds. */
 export const NOON_US = Date.UTC(2026, 10, 21, 12) * 1_000;
 
 let offset = 0;
 
-/** A version of an activity of its own, unless told otherwise. */
+/** A version of a new activity, with overrides. */
 export function activityRow(over: Partial<ActivityRow> = {}): ActivityRow {
   return {
     chain: 'test-chain',
@@ -39,7 +39,7 @@ const uint64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String);
 const text = fc.string({ unit: 'binary', maxLength: 20 });
 const logged = { loggedAtMs: fc.nat(2 ** 31), partition: fc.nat(65_535), offset: fc.nat(2 ** 31), traceId: text };
 
-/** Any value of any member, but for chain and time. */
+/** Any values of all members except chain and time. */
 export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'updatedAt'>> = fc.record({
   ...logged,
   id: fc.uuid(),
@@ -57,7 +57,7 @@ export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'update
   ),
 });
 
-/** Any value of any member, but for chain, contract and time. */
+/** Any values of all members except chain, contract and time. */
 export const arbitraryToken: fc.Arbitrary<Omit<TokenRow, 'chain' | 'contractAddress' | 'updatedAt'>> = fc.record({
   ...logged,
   rootContractAddress: fc.option(hex(40)),

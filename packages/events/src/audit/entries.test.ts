@@ -41,7 +41,7 @@ import {
   signableKeyAuditRows,
 } from './rows.ts';
 
-/** In everything that nobody may read in an audit. */
+/** Part of every secret in the records below: an audit row must not contain it. */
 const SECRET = 'SECRET';
 const secret = (name: string) => `${SECRET}-${name}`;
 const by = { changedAt: 2_000, changedBy: 'ada', requestId: 'request-7' };
@@ -95,7 +95,7 @@ const entry: AuditEntryRecord = {
   ...{ projectId: '', environmentId: '', object: 'account-1', detail: '{}', address: '192.0.2.7', requestId: 'r' },
 };
 
-/** What becomes of one kind of record. */
+/** One kind of record, and how it is turned into audit rows. */
 interface Case<R> {
   readonly record: R;
   readonly codec: RecordCodec<R>;
@@ -118,8 +118,8 @@ const CASES: readonly [kind: string, of: Case<never>][] = [
   ['entry', caseOf(entry, auditEntryCodec, { audit: auditOfEntry, rows: entryAuditRows })],
 ];
 
-describe('what the audit says of a record', () => {
-  it.each(CASES)('of kind %s says who did it, when, and with which request', (kind, { record, audit }) => {
+describe('the audit rows of a record', () => {
+  it.each(CASES)('of kind %s say who did it, when, and with which request', (kind, { record, audit }) => {
     for (const row of audit(record)) {
       expect(row).toMatchObject({ kind, actor: 'ada' });
       expect(row.requestId).toBe(kind === 'entry' ? 'r' : 'request-7');
@@ -128,11 +128,11 @@ describe('what the audit says of a record', () => {
     }
   });
 
-  it.each(CASES)('of kind %s holds no secret and no text of a key', (_kind, { record, audit }) => {
+  it.each(CASES)('of kind %s contain no secret and no text of a key', (_kind, { record, audit }) => {
     expect(JSON.stringify(audit(record))).not.toContain(SECRET);
   });
 
-  it.each(CASES)('of kind %s is written as it is said', (_kind, { record, codec, audit, rows }) => {
+  it.each(CASES)('of kind %s reach the table unchanged', (_kind, { record, codec, audit, rows }) => {
     const out = new RowBuffer(16);
     const decoded = codec.decode(codec.encode(record));
     rows.tables[0]!.addRows(out, decoded, { partition: 1, offset: 2, timestampMs: 3 });
@@ -145,7 +145,7 @@ describe('what the audit says of a record', () => {
     expect(Object.keys(said[0]!).sort()).toEqual(columns.map(({ name }) => name).sort());
   });
 
-  it('is the same row however often a record is written, and another for every other change', () => {
+  it('are the same for a record that is written again, and differ for every other change', () => {
     const change = fc.record({ revision: fc.integer({ min: 1, max: 5 }), requestId: fc.constantFrom('', 'a', 'b') });
     fc.assert(
       fc.property(change, change, (one, other) => {

@@ -10,24 +10,24 @@ import type {
 
 /** One row of `audit_log`: who did what to which object. Times are epoch milliseconds. */
 export interface AuditRow {
-  /** '' for what concerns the whole instance. */
+  /** '' when the change concerns the whole instance. */
   readonly projectId: string;
-  /** '' for what concerns the whole project. */
+  /** '' when the change concerns the whole project. */
   readonly environmentId: string;
   readonly happenedAt: number;
-  /** The same for the same change, however often its record is written: two rows with it are one. */
+  /** Identifies the change. Rows with the same id are one row, however often the record was written. */
   readonly entryId: string;
-  /** `entry` for what was written to the audit itself; else the kind of record that it follows from. */
+  /** `entry` for an entry that was written to the audit itself; otherwise the kind of the record behind the row. */
   readonly kind: AuditKind;
   readonly object: string;
-  /** Of the record; 0 for an entry. */
+  /** Revision of the record; 0 for an entry. */
   readonly revision: number;
   /** Such as `key.create`. */
   readonly action: string;
-  /** '' where nobody is known: releases before did not say. */
+  /** '' when unknown: earlier releases did not record it. */
   readonly actor: string;
   readonly requestId: string;
-  /** Where the request came from; '' for what follows from a record, which does not say. */
+  /** Where the request came from; '' for rows made from a record, because records do not contain it. */
   readonly address: string;
   /** JSON of an object; never a secret. */
   readonly detail: string;
@@ -39,7 +39,7 @@ export const AUDIT_KINDS = [
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** What a change is called: the first of an object, one that leaves it ended, and any other. */
+/** How the verb of a change is chosen: for the first revision, for a change that ends the object, and for any other. */
 interface Verbs {
   readonly isFirst: boolean;
   readonly isEnded: boolean;
@@ -61,7 +61,10 @@ interface Described {
   readonly projectId: string;
   readonly environmentId: string;
   readonly verb: string;
-  /** Every member is named here on purpose: what a record gets later is in no detail until somebody has looked at it. */
+  /**
+   * Members are listed one by one on purpose: a field added to a record later is not shown until somebody has checked
+   * it.
+   */
   readonly detail: object;
 }
 
@@ -69,13 +72,14 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
   const { kind, object, projectId, environmentId, verb, detail } = described;
   return {
     ...{ projectId, environmentId, happenedAt: changedAt, kind, object, revision },
-    // The request too: of two changes that were made of one revision by accident one has lost, and both were asked for.
+    // Includes the request: two changes of the same revision may race. One is lost, but both requests belong in the
+    // audit.
     entryId: [kind, object, revision, requestId].join(':'),
     ...{ action: `${kind}.${verb}`, actor: changedBy, requestId, address: '', detail: JSON.stringify(detail) },
   };
 }
 
-/** Of a record of a project: its environments with what they may send. */
+/** Audit row of a project, with its environments and their limits. */
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
   const { id, name, state, environments, revision } = project;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'archived', end: 'archive' });
@@ -87,8 +91,8 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
 }
 
 /**
- * Of a record of a key of an environment, which has no revision: it is made once and ends once. What was changed in between
- * is told apart by its requests.
+ * Audit row of a key of an environment. Such a key has no revision, only a start and an end. Changes in between differ
+ * by their request ids.
  */
 export function auditOfKey(key: AccessKeyRecord): AuditRow[] {
   const { keyId, projectId, environmentId, environment, kind, first4, last4, name, createdAt, revokedAt } = key;
@@ -102,7 +106,7 @@ export function auditOfKey(key: AccessKeyRecord): AuditRow[] {
   return [toRow({ ...described, detail: shown }, change)];
 }
 
-/** Of a record of a partner's key, which belongs to the instance. */
+/** Audit row of a partner's key. Such a key belongs to the whole instance. */
 export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   const { keyId, partner, calls, windowS, expiresAt, first4, last4, revokedAt, revision } = key;
   const verb = verbOf({ isFirst: revision === 1, isEnded: revokedAt !== null, end: 'end' });
@@ -110,7 +114,7 @@ export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   return [toRow({ ...described, detail: { partner, calls, windowS, expiresAt, first4, last4 } }, key)];
 }
 
-/** Of a record of a collection. */
+/** Audit row of a collection. */
 export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   const { id, projectId, environmentId, chain, contractAddress, name, state, revision } = collection;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'unlinked', end: 'unlink' });
@@ -119,8 +123,9 @@ export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
 }
 
 /**
- * Of a record of an account: a row for the instance with all roles, and one for each project in which it has a role, with
- * that role alone. A record does not tell of a role that was taken away, so that stands with the instance only.
+ * Audit rows of an account: one for the instance with all roles, and one for each project in which the account has a
+ * role, with that role alone. A record does not list roles that were removed, so only the row of the instance shows a
+ * removal.
  */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
@@ -140,7 +145,7 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   ];
 }
 
-/** Of a record of a key that signs: without its private key, sealed or not. */
+/** Audit row of a signing key. It never contains the private key, not even sealed. */
 export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   const { address, projectId, environmentId, name, state, revision } = key;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'disabled', end: 'disable' });
@@ -148,7 +153,7 @@ export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   return [toRow({ ...described, detail: { name, state } }, key)];
 }
 
-/** Of an entry of the audit itself: as it is. */
+/** Audit row of an entry that was written to the audit itself. */
 export function auditOfEntry(entry: AuditEntryRecord): AuditRow[] {
   const { entryId, happenedAt, actor, action, projectId, environmentId, object, detail, address, requestId } = entry;
   const said = { projectId, environmentId, happenedAt, entryId, object, action, actor, requestId, address, detail };

@@ -12,7 +12,7 @@ import {
   auditOfSignableKey,
 } from './entries.ts';
 
-/** @throws RangeError when a value does not fit its column; `out` is as it was */
+/** @throws RangeError when a value does not fit its column; `out` is then unchanged */
 function addAuditRow(out: RowBuffer, row: AuditRow): void {
   const { projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail } = row;
   out.reserve(rowBytesMax(projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail));
@@ -26,12 +26,15 @@ function addAuditRow(out: RowBuffer, row: AuditRow): void {
   out.endRow(at);
 }
 
-/** The rows of `audit_log` that follow from a record. They say nothing of its place: written twice they are one. */
+/**
+ * The rows of `audit_log` that follow from a record. They do not contain its place in the log, so copies of a row fold
+ * into one.
+ */
 function auditRows<R>(rowsOf: (record: R) => readonly AuditRow[]): RecordRows<R> {
   const addRows = (out: RowBuffer, record: R, _place: LoggedPlace) => {
     for (const row of rowsOf(record)) addAuditRow(out, row);
   };
-  // What people who run the service did: no player is named, so none can be fenced.
+  // These rows are about operators. They name no player, so no fence applies.
   return { tables: [{ table: 'audit_log', withoutFenced: (record) => record, addRows }] };
 }
 

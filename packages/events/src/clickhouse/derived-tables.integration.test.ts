@@ -14,7 +14,7 @@ import { openEventStore } from './event-store.ts';
 const NOW_MS = 1_790_000_000_000;
 const DAY_MS = 86_400_000;
 
-describe('what follows from events', () => {
+describe('the tables that are derived from events', () => {
   const { url, user, password } = testStores().clickhouse;
   const database = `playline_test_${randomBytes(6).toString('hex')}`;
   const target = { url, user, password, database };
@@ -32,7 +32,7 @@ describe('what follows from events', () => {
          argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
     ),
   ];
-  /** Some message each of some people, on some days. */
+  /** Messages of several people, spread over several days. */
   const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
     ...record,
     environmentId: `test-${index % 2}`,
@@ -67,7 +67,7 @@ describe('what follows from events', () => {
     expect(whole[0]!.length).toBeGreaterThan(10);
     expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);
     expect(await told()).toEqual(whole);
-    // As an engine leaves it that ended between the rows and what its views make of them.
+    // As after a crash between the insert of the rows and the insert by the materialized views.
     for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
     expect(await told()).toEqual([[], []]);
     expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);

@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@clickhouse/client';
 import { createColumnReader } from '../row/row-columns.ts';
 import { quote, quoteBytes } from './literals.ts';
 
-/** What the materialized views of these tables select; a test compares what both make of the same events. */
+/** The same rules as in the materialized views of these tables. A test compares the results of both. */
 const DERIVED = [
   {
     table: 'identity_days',
@@ -19,12 +19,12 @@ const DERIVED = [
 ] as const;
 
 /**
- * Derives again what follows from events that may be stored. The engine writes the rows of an insert, and then what its
- * views make of them. Of an insert that was cut off only the rows may be stored, and rows that are stored are not
- * inserted again. What is derived twice folds.
+ * Fills the derived tables again from events that may be stored. ClickHouse writes the rows of an insert first and runs
+ * its materialized views afterwards. After a crash between the two, only the rows are stored, and stored rows are not
+ * inserted again. Rows that are derived twice fold.
  *
- * Reads only the granules that the rows' own names, days and owners lead to, as the question for stored rows does: a
- * message that was kept back for weeks must not open all days between.
+ * Reads only the granules of the event names, days and owners of these rows, as `storedOffsetsQuery` does: one message
+ * that was delayed for weeks must not make it read every day in between.
  * @param rows RowBinary of `events`, at least one
  */
 export async function deriveAgain(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {

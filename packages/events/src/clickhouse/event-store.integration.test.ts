@@ -41,7 +41,7 @@ describe('the event store in ClickHouse', () => {
     return (await rowsOf<{ n: number }>(query, { environment }))[0]!.n;
   };
   const insert = (rows: Buffer, token: string) => store.insert({ table: 'events', rows, token, signal });
-  /** A record of an environment of its own, near enough to now that its partitions stay few. */
+  /** A record in an environment of its own. Its time is near now, so that the table gets few partitions. */
   const record = (over: Partial<MessageRecord> & { environmentId: string }): MessageRecord => ({
     ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!,
     eventTime: NOW_MS,
@@ -66,7 +66,7 @@ describe('the event store in ClickHouse', () => {
       if (kind === 'uuid') return `replaceAll(toString(${column}), '-', '') AS ${name}`;
       if (kind === 'key') return `lower(hex(${column})) AS ${name}`;
       if (kind === 'time') return `toUnixTimestamp64Milli(${column}) AS ${name}`;
-      // As bits: JSON has no infinities and no negative zero.
+      // Compared as bits: JSON has no infinities and no negative zero.
       if (kind === 'nullableDouble') return `toString(reinterpretAsUInt64(${column})) AS ${name}`;
       return `${column} AS ${name}`;
     });
@@ -82,7 +82,7 @@ describe('the event store in ClickHouse', () => {
       return value;
     };
     let start = 1_000_000;
-    // Two months: more would be refused as too many partitions in one insert, which the accepted window rules out.
+    // At most two months: ClickHouse refuses an insert into too many partitions.
     const near = fc.integer({ min: NOW_MS - 86_400_000, max: NOW_MS });
     const records = fc.array(fc.tuple(arbitraryRecord, near), { minLength: 1, maxLength: 20 });
     await fc.assert(
@@ -114,7 +114,7 @@ describe('the event store in ClickHouse', () => {
     const rows = blockOf(Array.from({ length: 50 }, () => record({ environmentId })));
     for (let time = 0; time < 3; time++) await insert(rows, 'topic|2|0|49|events|1');
     expect(await countOf('events', environmentId)).toBe(50);
-    // The control: it is the token that keeps them apart, not the bytes.
+    // Control: another token, the same bytes. They are stored again.
     await insert(rows, 'topic|2|0|49|events|2');
     expect(await countOf('events', environmentId)).toBe(100);
   });
@@ -131,7 +131,7 @@ describe('the event store in ClickHouse', () => {
     const environmentId = 'test-resent';
     const first = record({ environmentId, eventName: 'first', type: 'track' });
     const same = { ...first, properties: '{"changed":true}', receivedAt: NOW_MS + 1000 };
-    // Each has the first one's id and is another message: by its name, its time on the same day, its type, its owner.
+    // Each has the id of the first, but differs in its name, its time on the same day, its type or its owner.
     const others = [
       { ...first, eventName: 'second' },
       { ...first, eventTime: first.eventTime - 1 },
@@ -154,7 +154,7 @@ describe('the event store in ClickHouse', () => {
       ...[31, 32, 33].map((place) => ({ event_name: 'first', place })),
     ];
     expect(await read()).toEqual(expected);
-    // A merge keeps the copy that was shown before.
+    // A merge keeps the copy that FINAL showed before.
     await client.command({ query: 'SYSTEM START MERGES events' });
     await client.command({ query: 'OPTIMIZE TABLE events FINAL' });
     await client.command({ query: 'SYSTEM STOP MERGES events' });
@@ -221,7 +221,7 @@ describe('the event store in ClickHouse', () => {
     );
   });
 
-  it('says which offsets of a range stand', async () => {
+  it('says which offsets of a range are stored', async () => {
     const environmentId = 'test-offsets';
     const rows = [5_000, 5_001].map((offset) => blockOf([record({ environmentId })], offset));
     await insert(Buffer.concat(rows), 'offsets');
@@ -237,7 +237,7 @@ describe('the event store in ClickHouse', () => {
     );
     const range = { partition: 2, start: 7_000, end: 7_002, rows };
     await insert(Buffer.concat(rows), 'remembered');
-    // As after a crash between the note of the token and the rename of the part: remembered, and no rows.
+    // As after a crash between recording the token and renaming the part: the token is known, the rows are missing.
     const text = `ALTER TABLE events DELETE WHERE environment_id = '${environmentId}' AND kafka_offset = 7000`;
     await client.command({ query: 'SYSTEM START MERGES events' });
     await client.command({ query: text, clickhouse_settings: { mutations_sync: '2' } });
@@ -266,7 +266,7 @@ describe('the event store in ClickHouse', () => {
     const at = (receivedAt: number) => record({ environmentId, receivedAt });
     const kept = at(NOW_MS);
     await insert(blockOf([kept, at(NOW_MS + 1), at(NOW_MS + 2), at(NOW_MS + 3)], 9_100), 'lost log within');
-    // The log kept the first. The others came later; a gateway had waited with two, one of the lost one's millisecond.
+    // The new log kept the first. A gateway sent the others late; one has the same time of receipt as a lost one.
     const now = [kept, at(NOW_MS + 9), at(NOW_MS + 1), at(NOW_MS + 3)].map((each, i) => blockOf([each], 9_100 + i));
     const range = { partition: 2, start: 9_100, end: 9_104, rows: now };
     expect(await store.storedOffsets('events', range)).toEqual(new Set([9_100]));
@@ -280,7 +280,7 @@ describe('the event store in ClickHouse', () => {
     expect(await store.storedOffsets('events', range)).toEqual(new Set([8_000]));
   });
 
-  it('is not ready for whoever has the wrong password', async () => {
+  it('is not ready with a wrong password', async () => {
     const stranger = openEventStore({ ...target, password: 'wrong' });
     expect(await stranger.ready()).toBe(false);
     const block = { table: 'events', rows: Buffer.from([1]), token: 'stranger', signal } as const;

@@ -6,11 +6,11 @@ import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion }
 import { deriveAgain } from './derived-tables.ts';
 import { type StoredPlace, storedOffsetsQuery, toStoredOffsets } from './stored-offsets.ts';
 
-/** Longer than any healthy insert of a block, so that a hung server gives the connection back. */
+/** Longer than any healthy insert of a block takes. It frees the connection when the server hangs. */
 const EXECUTION_MAX_S = 60;
-/** The server's own limit: a list of keys comes on top. */
+/** The server's default limit. The list of keys in a query comes on top. */
 const QUERY_BYTES_MIN = 262_144;
-/** One for each partition that writes at a time, more would only queue in the server. */
+/** One per partition that writes at the same time. More would only queue in the server. */
 const CONNECTIONS_MAX = 16;
 
 /** Opens the store; connects with the first call. */
@@ -22,9 +22,9 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
   const client = createClient({
     ...setup.options,
     compression: { request: false, response: false },
-    // An insert whose answer is lost on an idle connection is tried again under its token anyway.
+    // Safe: an insert whose answer is lost on a stale connection is repeated under the same token.
     keep_alive: { enabled: true },
-    // Faults are thrown, and say less: the client's own lines quote what the server could not read.
+    // Off, because the client's log lines quote data that the server could not read. Faults are thrown without it.
     log: { level: ClickHouseLogLevel.OFF },
   });
   return {
@@ -38,13 +38,13 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
 async function insertBlock(client: ClickHouseClient, block: BlockInsert): Promise<void> {
   const { stream } = await client.exec({
     query: insertStatement(block.table),
-    // One chunk: the rows are in one buffer already.
+    // Not in object mode, so that the buffer is sent as one chunk.
     values: Readable.from([block.rows], { objectMode: false }),
     abort_signal: block.signal,
     clickhouse_settings: {
       ...oneBlockSettings(block.token, EXECUTION_MAX_S),
-      // Folding copies of a message within the block costs the engine 2 µs a row, two fifths of an insert. Merges and
-      // FINAL fold them anyway, and so every offset of a block is there when it is asked for.
+      // Folding copies within the block would cost 2 µs a row, two fifths of an insert. Merges and FINAL fold them
+      // anyway, and this way every offset of a block is stored, as `storedOffsets` expects.
       optimize_on_insert: 0,
     },
   });

@@ -1,5 +1,5 @@
-/** Bytes that end a literal, or begin an escape in it, are escaped; every other stands for itself. */
+/** A string literal of ClickHouse. Only the quote and the backslash need an escape. */
 export const quote = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** Of bytes that are no text. */
+/** A string literal of arbitrary bytes. */
 export const quoteBytes = (bytes: Buffer) => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;

@@ -39,14 +39,14 @@ const changesDrawn = fc.array(
   fc.record({
     identity: fc.integer({ min: 0, max: 2 }),
     status: fc.constantFrom<ConsentRecord['status']>('none', 'anonymous', 'full'),
-    // Clocks that run backwards: within a partition they must not matter.
+    // Clocks may run backwards: within a partition only the offset decides.
     clock: fc.integer({ min: 0, max: 50 }),
     partition: fc.constantFrom(5, 5, 5, 2),
   }),
   { minLength: 1, maxLength: 12 },
 );
 
-/** What `consents_current` must show of an identity whose changes moved from partition 5 to 2: one row, or none. */
+/** What `consents_current` must show for an identity whose changes moved from partition 5 to 2: one row, or none. */
 function latestOf(changes: readonly Change[], identityKey: Buffer) {
   const own = changes.filter((one) => one.identityKey === identityKey);
   const last = own.sort((a, b) => b.partition - a.partition || a.offset - b.offset).at(-1);
@@ -143,11 +143,11 @@ describe('the tables of consents and rejections', () => {
           change({
             ...drawn,
             ...{ environmentId, identityKey: IDENTITIES[identity]!, offset, source: `change ${offset}` },
-            // More partitions moved the identities from 5 to 2, so the times of 2 are later.
+            // Adding partitions moved the identities from 5 to 2, so the times in 2 are later.
             loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
           }),
         );
-        // The later block first, the earlier one twice: neither must matter.
+        // The later block first and the earlier one twice: neither may change the result.
         for (const block of [changes.slice(cut), changes.slice(0, cut), changes.slice(0, cut)])
           if (block.length > 0) await insert('consent_log', consentBlock(block));
         const read = () =>
@@ -169,7 +169,7 @@ describe('the tables of consents and rejections', () => {
     const environmentId = 'test-history';
     const where = `WHERE environment_id = '${environmentId}'`;
     const changes = Array.from({ length: 6 }, (_, offset) => change({ environmentId, offset, status: 'none' }));
-    // Two tokens, as when the store has forgotten the first.
+    // Two tokens, as when ClickHouse no longer remembers the first.
     for (let time = 0; time < 2; time++) await insert('consent_log', consentBlock(changes));
     expect(await countOf(`consent_log ${where}`)).toBe(12);
     await merge('consent_log');
@@ -190,12 +190,12 @@ describe('the tables of consents and rejections', () => {
     );
     expect(await result.json()).toEqual([{ status: 'full', source: '77' }]);
     const { read_rows: readRows } = JSON.parse(String(result.response_headers['x-clickhouse-summary']));
-    // Two granules in each of the few parts of this database.
+    // About two granules in each of the few parts of this test database.
     expect(Number(readRows)).toBeGreaterThan(0);
     expect(Number(readRows)).toBeLessThan(10_000);
   });
 
-  it('say which offsets of a range of either topic stand', async () => {
+  it('say which offsets of a range of either topic are stored', async () => {
     const consents = [5, 7].map((offset) => consentBlock([change({ partition: 9, offset })]));
     await insert('consent_log', Buffer.concat(consents));
     const rejections = [rejectionBlock([rejection()], 6_000)];
@@ -206,7 +206,7 @@ describe('the tables of consents and rejections', () => {
     expect(await store.storedOffsets('message_rejections', other)).toEqual(new Set([6_000]));
   });
 
-  it('find a rejection by every column it is looked for by', async () => {
+  it('find a rejection by every column that queries filter by', async () => {
     const one = rejection({ environmentId: 'test-search', traceId: randomBytes(16).toString('hex') });
     const other = rejection({
       environmentId: 'test-search',

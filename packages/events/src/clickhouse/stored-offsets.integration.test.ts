@@ -9,12 +9,15 @@ import { storedOffsetsQuery } from './stored-offsets.ts';
 
 const ROWS = 1_000_000;
 const DAYS = 30;
-/** Of a consent every identity is a place of its own in the table, half a thousand rows apart: their blocks are small. */
+/** In `consent_log` each identity is a separate place in the sorting key, 500 rows apart, so its blocks are small. */
 const BLOCK_ROWS: Record<OffsetTable, number> = {
   ...{ events: 2_000, identity_links: 2_000, message_rejections: 2_000 },
   consent_log: 100,
 };
-/** Of the table: two days of thirty. Whole granules are read, so a small table reads a larger share. */
+/**
+ * Share of the table that may be read: the rows lie on two days of thirty. Whole granules are read, so the share is
+ * larger in a small table.
+ */
 const SHARE_MAX = 0.1;
 const START_MS = 120_000;
 
@@ -45,7 +48,7 @@ const FILLS: Record<OffsetTable, Record<string, string>> = {
   },
 };
 
-describe('the question which offsets of a block stand', () => {
+describe('the query for the stored offsets of a block', () => {
   const { url, user, password } = testStores().clickhouse;
   const database = `playline_test_${randomBytes(6).toString('hex')}`;
   const target = { url, user, password, database };
@@ -75,7 +78,7 @@ describe('the question which offsets of a block stand', () => {
     });
     await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
   };
-  /** Rows as the writer holds them. */
+  /** Rows in the format in which the writer has them. */
   const readRows = async (table: OffsetTable, range: { start: number; end: number }): Promise<Buffer[]> => {
     const columns = EVENT_TABLE_COLUMNS[table].map(({ name }) => name).join(', ');
     const result = await client.query({

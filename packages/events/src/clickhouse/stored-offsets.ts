@@ -2,15 +2,21 @@ import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { OffsetTable, StoredQuestion } from '../store.ts';
 import { quote, quoteBytes } from './literals.ts';
 
-/** How rows of a table are found by its sorting key, whose last columns (the place in the log) say too little alone. */
+/**
+ * How the rows of a table are found by its sorting key. Its last columns, the place in the log, cannot be searched
+ * alone.
+ */
 interface Bounds {
-  /** First columns of the sorting key: only where the rows' own values meet in it is read. */
+  /** First columns of the sorting key. Only granules with the rows' own values in them are read. */
   readonly key: readonly { readonly column: string; readonly expression: string }[];
-  /** A column besides `received_at` that parts of the table, or what follows `key`, are bounded by. */
+  /** A further column, besides `received_at`, whose range limits what is read: by partition, or behind `key`. */
   readonly span: string | null;
 }
 
-/** Beside offset and time of receipt: what tells a record from another at its place. RowBinary of an id is its bytes. */
+/**
+ * The column that tells two records at the same offset apart, besides the time of receipt. In RowBinary an id is its
+ * bytes.
+ */
 const TOLD_BY: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
   events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
@@ -21,7 +27,7 @@ const TOLD_BY: Record<OffsetTable, { readonly column: string; readonly hex: stri
 const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // The day and the owner, not only the span of times: one message that was kept for weeks would open up all of them.
+  // Exact days and owners, not only a range of times: one message delayed for weeks would make it read all those weeks.
   events: {
     key: [
       ...plain('environment_id', 'event_name'),
@@ -54,8 +60,8 @@ function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): st
 }
 
 /**
- * The question which offsets of a range have a row. Partition and offset alone are in no index; so the rows' own keys and
- * times say where in the table to look: what is read grows with the days and keys of the block, not with the table.
+ * The query for the offsets of a range that have a row. No index contains partition and offset, so the keys and times
+ * of the rows say where to look. What is read grows with the days and keys of the block, not with the table.
  */
 export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredQuestion): string {
   const { key, span } = BOUNDS[table];
@@ -73,7 +79,7 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,
-    // Bounds what is read; which row is whose is told row by row.
+    // Limits what is read. `toStoredOffsets` then compares row by row.
     spanOf(table, 'received_at', rows),
     ...(span === null ? [] : [spanOf(table, span, rows)]),
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
@@ -82,14 +88,14 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   return `SELECT DISTINCT ${columns}, ${TOLD_BY[table].hex} AS told FROM ${table} WHERE ${conditions.join(' AND ')}`;
 }
 
-/** A row of the answer: its offset, its time of receipt in epoch milliseconds, and the hex of what it is told by. */
+/** A row of the answer: offset, time of receipt in epoch milliseconds, and the hex of the column in `TOLD_BY`. */
 export interface StoredPlace {
   readonly place: string;
   readonly received: string;
   readonly told: string;
 }
 
-/** Every table ends with the offset. */
+/** The offset is the last column of every table. */
 const OFFSET_BYTES = 8;
 
 const nameOf = ({ place, received, told }: StoredPlace) => `${place} ${received} ${told}`;
@@ -97,9 +103,10 @@ const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
 /**
- * The offsets at which a row that was asked for is stored. A row of a log that was lost may be stored at the same
- * offset. It was received at another time. The block's span of time does not tell the two apart: a block may have
- * records from before the loss, and others that a gateway was slow to send.
+ * The offsets at which one of the given rows is stored. After a log was lost, a row of the lost log may be stored at
+ * the same offset as a row of the new log. So rows are compared one by one, by time of receipt and `TOLD_BY`. The
+ * block's range of times is not enough: a block may have records from before the loss, and records that a gateway sent
+ * late.
  */
 export function toStoredOffsets(
   table: OffsetTable,

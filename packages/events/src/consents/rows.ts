@@ -6,7 +6,7 @@ import { rowBytesMax, writeInt64, writeKey, writeString, writeTime, writeUInt16 
 /**
  * Adds the row of `consent_log` for a change of a consent; `logged_at` is the record's own time, which the topic takes
  * from the broker.
- * @throws RangeError when a value does not fit its column; `out` is as it was
+ * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
 export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPlace): void {
   const { environmentId, status, source, traceId } = consent;
@@ -23,7 +23,7 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: Log
   out.endRow(writeInt64(target, at, place.offset));
 }
 
-/** A consent speaks of one identity, and happened when the gateway accepted it. */
+/** A consent is about one identity. Its time is that of acceptance by the gateway. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;

@@ -7,7 +7,7 @@ const FOLDER = new URL('../../cookbook/', import.meta.url);
 
 /**
  * Reads every question of the cookbook, in the order of its files.
- * @throws Error when a file lacks a part of its comment
+ * @throws Error when a part is missing from the comment of a file
  */
 export function readRecipes(): Recipe[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'));

@@ -1,14 +1,14 @@
-/** One question of the cookbook: a file of SQL that begins with a comment for people. */
+/** One query of the cookbook: an SQL file that begins with a comment for its readers. */
 export interface Recipe {
-  /** Of its file: `04-funnel-in-order.sql`. */
+  /** File name, such as `04-funnel-in-order.sql`. */
   readonly file: string;
   readonly title: string;
-  /** What it answers: a paragraph each, without line breaks. */
+  /** What the query answers: paragraphs without line breaks. */
   readonly about: readonly string[];
-  /** What a reader sets, by name. */
+  /** Parameters that a reader sets. */
   readonly parameters: readonly RecipeParameters[];
   readonly cost: string;
-  /** With curl, then with clickhouse-client: a line each, from within the folder of the files. */
+  /** One command with curl, then one with clickhouse-client. They run in the folder of the files. */
   readonly commands: readonly string[];
   /** The statement without the comment. */
   readonly query: string;
@@ -27,7 +27,7 @@ const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
 
 /**
  * Reads the parts of a file of the cookbook.
- * @throws Error that names the file and the part it lacks
+ * @throws Error with the file and the missing part
  */
 export function parseRecipe(file: string, text: string): Recipe {
   const lines = text.split('\n');

@@ -7,7 +7,7 @@ const recipes = readRecipes();
 const unique = (names: Iterable<string>) => [...new Set(names)].sort();
 const namesIn = (text: string, pattern: RegExp) => unique([...text.matchAll(pattern)].map(([, name = '']) => name));
 
-/** Of a command: what each parameter is set to. */
+/** The value of each parameter in a command. */
 const valuesIn = (command = '', pattern = /./) =>
   Object.fromEntries([...command.matchAll(pattern)].map(([, name, value]) => [name, value]));
 
@@ -34,7 +34,7 @@ describe('a recipe of the cookbook', () => {
     expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
   });
 
-  it.each(recipes)('$file has a command that a shell gives to curl as it is meant', ({ file, commands }) => {
+  it.each(recipes)('$file has a command that a shell passes to curl unchanged', ({ file, commands }) => {
     const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
     const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
     const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
@@ -46,7 +46,7 @@ describe('a recipe of the cookbook', () => {
     expect(new URL(address).searchParams.get('param_environment')).toBe('production');
   });
 
-  it('is refused by name when a part of its comment is missing', () => {
+  it('is refused with the name of the part that is missing from its comment', () => {
     const { text } = recipes[0]!;
     expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
       '01-a.sql: its comment has no part that begins with Cost:',

@@ -23,7 +23,7 @@ export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'genera
 
 /**
  * Adds the row of `identity_links` for a decision.
- * @throws RangeError when a number does not fit its column; `out` is as it was
+ * @throws RangeError when a number does not fit its column; `out` is then unchanged
  */
 export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
   toOverrideVersion(decision);
@@ -56,7 +56,8 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
 }
 
 /**
- * Adds a row of `identity_overrides` for every identity whose person the decision changed, and of an unlink for everybody.
+ * Adds a row of `identity_overrides` for every identity that moved to another person. For an unlink, adds one for every
+ * identity of the person that was split.
  * @throws RangeError when a number does not fit its column; rows added before it stay
  */
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
@@ -79,8 +80,8 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
 }
 
 /**
- * Adds a row of `identity_unlinks` for everybody of a person that was split: the side on which it stood; for an unlink that
- * split nobody one row of the first that it named. Any other decision has none.
+ * Adds a row of `identity_unlinks` for each identity of a person that was split, with the side it is on. An unlink that
+ * split nobody gets one row, for the first identity that it names. Other decisions get none.
  * @throws RangeError when a number does not fit its column; rows added before it stay
  */
 export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
@@ -104,7 +105,7 @@ export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord):
   add(unlink.stayed, 'stayed');
 }
 
-/** A decision is about its two sides; others may still have the key of somebody erased for that of their person. */
+/** A decision is about its two sides. Others may still have the key of an erased identity as their person key. */
 function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
   const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -112,7 +113,7 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
   return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
 }
 
-/** Whom a decision moved has a row of their own, as old as their first link. */
+/** Each identity that a decision moved has its own row, as old as its first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
   return keepIdentities(
@@ -121,7 +122,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** A side says what happened to an identity at the time of the unlink; other decisions have no sides. */
+/** The row of an identity is as old as the unlink. Decisions that are no unlink have no such rows. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;
@@ -131,7 +132,7 @@ function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenc
   return keepIdentities(decision, isKept);
 }
 
-/** The decision as it is about those who are kept; null when nobody is. */
+/** The decision reduced to the identities that are kept; null when none is. */
 function keepIdentities(
   decision: IdentityDecisionRecord,
   isKept: (identity: IdentityDecisionRecord['moved'][number]) => boolean,

@@ -1,18 +1,18 @@
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
 
 /**
- * What an insert that fails leaves behind: nothing; the rows and their token, so that only the answer was lost; or the
- * token alone, as an engine leaves it that is killed between its note of the token and the rename of the part.
+ * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`
+ * alone, when ClickHouse was killed between recording the token and renaming the part.
  */
 export type Leftover = 'nothing' | 'rows' | 'token';
 
-/** An event store in memory, for tests of what stands before it. */
+/** An event store in memory, for tests of its callers. */
 export interface MemoryEventStore extends EventStore {
   /** Inserts whose rows were stored, each token once. */
   readonly blocks: readonly Readonly<{ table: EventTable; token: string; rows: Buffer }>[];
   /** The next insert throws this instead. */
   failNext(fault: Error, leftover?: Leftover): void;
-  /** Offsets that stand besides those of the blocks, in every table. */
+  /** Further offsets that `storedOffsets` reports, for every table. */
   setStoredOffsets(offsets: readonly number[]): void;
 }
 
@@ -27,7 +27,7 @@ export function createMemoryEventStore(
   const keep = ({ table, token, rows }: BlockInsert) => {
     const isNew = !tokens.has(`${table} ${token}`);
     tokens.add(`${table} ${token}`);
-    // A copy: the caller uses its buffer again.
+    // A copy, because the caller reuses its buffer.
     if (isNew) blocks.push({ table, token, rows: Buffer.from(rows) });
   };
   return {

@@ -5,7 +5,7 @@ import { rowBytesMax, writeInt64, writeString, writeTime, writeUInt16 } from '..
 
 /**
  * Adds the row of `message_rejections` for one error of a rejected message.
- * @throws RangeError when a value does not fit its column; `out` is as it was
+ * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
 export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPlace): void {
   const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
@@ -21,6 +21,6 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, plac
 }
 
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  // A rejection carries no identity.
+  // A rejection contains no identity, so no fence applies.
   tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };

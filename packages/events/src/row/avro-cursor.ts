@@ -1,7 +1,7 @@
 import type { AvroType } from './fields.ts';
 import { isUnion } from './fields.ts';
 
-/** @throws RangeError always: bytes that are no record of their schema */
+/** @throws RangeError always: the bytes are no record of their schema */
 export function refuse(): never {
   throw new RangeError('not a record of its schema');
 }
@@ -34,7 +34,7 @@ export class AvroCursor {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** A length: not negative, and what it measures ends within the record. */
+  /** A length that is not negative and does not reach beyond the record. */
   size(): number {
     const value = this.long();
     return value < 0 || value > this.source.length - this.at ? refuse() : value;
@@ -45,7 +45,7 @@ export class AvroCursor {
     this.at += count;
   }
 
-  /** Passes over one value of any type. */
+  /** Skips one value of any type. */
   skip(type: AvroType): void {
     if (typeof type === 'string') this.#skipPrimitive(type);
     else if (isUnion(type)) this.skip(type[this.long()] ?? refuse());
@@ -64,7 +64,7 @@ export class AvroCursor {
     else this.skipBytes(FIXED_SIZES.get(type) ?? refuse());
   }
 
-  /** Not through `varint`: a field that nobody reads may hold all 64 bits. */
+  /** `varint` would not do: a skipped field may use all 64 bits. */
   #skipVarint(): void {
     for (let length = 1; length <= 10; length++) if ((this.source[this.at++] ?? refuse()) < 128) return;
     refuse();
@@ -72,9 +72,9 @@ export class AvroCursor {
 
   #skipItems(types: readonly AvroType[]): void {
     for (let count = this.long(); count !== 0; count = this.long()) {
-      // A negative count is followed by the bytes of the block.
+      // A negative count is followed by the size of the block in bytes.
       if (count < 0) this.skipBytes(this.size());
-      // Items of no bytes could be counted in the billions; no field we know is like that.
+      // Bounds the loop: a count of items without bytes could be in the billions. No known field is like that.
       else if (count > this.source.length) refuse();
       else for (let item = 0; item < count; item++) for (const type of types) this.skip(type);
     }

@@ -8,7 +8,7 @@ import { arbitraryRecord } from './test/arbitrary-record.ts';
 import { readEventRow } from './test/read-row.ts';
 import { RowTranscoder } from './transcoder.ts';
 
-it('a row without its anonymous id says all else that it said, and those before it say all', () => {
+it('a row without its anonymous id keeps all other values, and the rows before it are unchanged', () => {
   const plan = createRowPlan(messageRecordCodec.schema);
   const transcoder = new RowTranscoder();
   const longId = fc.integer({ min: 100, max: 20_000 }).map((length) => 'x'.repeat(length));
@@ -18,7 +18,7 @@ it('a row without its anonymous id says all else that it said, and those before 
       const records = [before, { ...record, anonymousId: id ?? record.anonymousId }];
       for (const [offset, each] of records.entries())
         transcoder.add(out, plan, { value: frameRecord(1, messageRecordCodec.encode(each)), partition: 2, offset });
-      // What reads a row turns its message id on the spot.
+      // A copy, because `readEventRow` reverses the message id in place.
       const read = (row: number) => readEventRow(Buffer.from(out.rowAt(row)));
       const [first, whole] = [read(0), read(1)];
       blankAnonymous(out);

@@ -5,8 +5,8 @@ const findKey = createColumnFinder('events', 'anonymous_key');
 const findId = createColumnFinder('events', 'anonymous_id');
 
 /**
- * Takes the anonymous id and its key out of the row of `events` that was added last: the row is somebody else's, who used
- * the device of one who was erased. Rare, so the row is walked, and what stands behind the id moves up.
+ * Removes the anonymous id and its key from the row of `events` that was added last. The row belongs to another person
+ * who used the device of the erased one. This is rare, so the row is walked and the bytes behind the id are moved.
  */
 export function blankAnonymous(out: RowBuffer): void {
   const row = out.rowAt(out.rows - 1);

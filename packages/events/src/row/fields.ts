@@ -1,6 +1,6 @@
 import { messageRecordCodec } from '@playline/contracts';
 
-/** What a column of `events` holds, by what its field is in Avro. */
+/** Kind of a column of `events`, from the Avro type of its field. */
 export type FieldKind = 'string' | 'time' | 'uuid' | 'key' | 'boolean' | 'nullableDouble';
 
 /** One field of the message record and the column it becomes. */
@@ -8,7 +8,10 @@ export interface EventField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly column: string;
-  /** Type in the list of `input()`: plain, since RowBinary straight into LowCardinality costs four times the CPU. */
+  /**
+   * Type in the list of `input()`. Plain types, because RowBinary straight into LowCardinality costs four times the
+   * CPU.
+   */
   readonly inputType: string;
 }
 
@@ -17,7 +20,7 @@ export class UnsupportedSchemaError extends Error {
   override readonly name = 'UnsupportedSchemaError';
 }
 
-/** An Avro type as it stands in a schema, with names of earlier types resolved. */
+/** An Avro type of a schema. References to named types are resolved. */
 export type AvroType = string | readonly AvroType[] | AvroObject;
 interface AvroObject {
   readonly type: AvroType;
@@ -44,7 +47,7 @@ const INPUT_TYPES: Record<FieldKind, string> = {
 };
 
 /**
- * Fields of a record schema, in order, every name of a type replaced by the type itself.
+ * Fields of a record schema, in order. References to named types are resolved.
  * @throws UnsupportedSchemaError when the text is not a record schema
  */
 export function parseRecordSchema(schema: string): AvroField[] {
@@ -52,7 +55,7 @@ export function parseRecordSchema(schema: string): AvroField[] {
   if (root === null || root.type !== 'record' || root.fields === undefined)
     throw new UnsupportedSchemaError('not a record schema');
   const named = new Map<string, AvroType>();
-  // Without its namespace: one schema file uses one.
+  // The namespace can be dropped: a schema file uses only one.
   const shortName = (name: string) => name.slice(name.lastIndexOf('.') + 1);
   const resolve = (type: AvroType): AvroType => {
     if (typeof type === 'string') return named.get(shortName(type)) ?? type;
@@ -72,7 +75,7 @@ export function parseRecordSchema(schema: string): AvroField[] {
 
 export const isUnion = (type: AvroType): type is readonly AvroType[] => Array.isArray(type);
 
-/** What a type can be read as; null when no column of `events` is like it. */
+/** Kind of column that a type fits; null when it fits none of `events`. */
 export function kindOf(type: AvroType): FieldKind | null {
   if (type === 'string' || type === 'boolean') return type;
   if (typeof type === 'string') return null;
@@ -84,7 +87,7 @@ export function kindOf(type: AvroType): FieldKind | null {
 
 const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** What a column holds of a record whose schema does not have its field, as a schema writes such a default. */
+/** Value of a column when the record's schema lacks the field, written as a default in a schema. */
 const NEUTRAL: Record<FieldKind, unknown> = {
   string: '',
   time: 0,
@@ -96,7 +99,7 @@ const NEUTRAL: Record<FieldKind, unknown> = {
 
 /**
  * Columns of a message schema, in order.
- * @throws UnsupportedSchemaError when a field is like no column, or its default is not what the column would hold
+ * @throws UnsupportedSchemaError when a field fits no kind of column, or its default differs from the neutral value
  */
 export function toEventFields(schema: string): EventField[] {
   return parseRecordSchema(schema).map(({ name, type, default: absent }) => {

@@ -1,15 +1,15 @@
 import { ZERO_KEY } from '@playline/contracts';
 import { AvroCursor } from './avro-cursor.ts';
 
-/** Owner, anonymous, user, from and to: the columns of keys of one row, in table order. */
+/** The key columns of a row, in table order: owner, anonymous, user, from, to. */
 export const KEYS_PER_ROW = 5;
 const KEY_BYTES = 16;
-/** Place of the anonymous key among them. */
+/** Index of the anonymous key among them. */
 const ANONYMOUS = 1;
 
 /**
- * What a step may ask about the row just made. Kept as places in the record, read only when asked: almost every row
- * is written unread.
+ * What can be asked about the row that was added last. It stores positions in the record and reads them only on demand:
+ * almost every row is written without a question.
  */
 export class RowHead {
   eventTimeMs = 0;
@@ -17,7 +17,7 @@ export class RowHead {
   #source: Buffer = Buffer.alloc(0);
   readonly #cursor = new AvroCursor();
   #environmentStart = 0;
-  /** Where each key begins in the record; -1 for a key the record does not have. */
+  /** Where each key begins in the record; -1 for a missing key. */
   readonly #keyStarts = new Int32Array(KEYS_PER_ROW).fill(-1);
 
   get environmentId(): string {
@@ -27,7 +27,7 @@ export class RowHead {
     return this.#source.toString('utf8', this.#cursor.at, this.#cursor.at + length);
   }
 
-  /** Whether `test` takes any key of the row, asked by where its sixteen bytes begin; without a copy of them. */
+  /** Whether `test` is true for any key of the row. It gets the position of the sixteen bytes, so nothing is copied. */
   someKey(test: (source: Buffer, start: number) => boolean): boolean {
     for (let key = 0; key < KEYS_PER_ROW; key++) {
       const start = this.#keyStarts[key]!;
@@ -36,7 +36,9 @@ export class RowHead {
     return false;
   }
 
-  /** Whether `test` takes the key of anybody whom the row is about: its owner, its user, either side of an alias. */
+  /**
+   * Whether `test` is true for a key of somebody whom the row is about: its owner, its user, either side of an alias.
+   */
   someOwnKey(test: (key: Buffer) => boolean): boolean {
     return this.#keyStarts.some((start, key) => key !== ANONYMOUS && start !== -1 && test(this.#keyAt(start)));
   }
@@ -51,13 +53,13 @@ export class RowHead {
     return this.#source.subarray(start, start + KEY_BYTES);
   }
 
-  /** For the transcoder: forgets the row before. */
+  /** Starts a new row. For the transcoder only. */
   begin(source: Buffer): void {
     this.#source = source;
     this.#keyStarts.fill(-1);
   }
 
-  /** Where the field begins, its length first. */
+  /** Sets where the field of the environment begins, with its length prefix. */
   setEnvironment(start: number): void {
     this.#environmentStart = start;
   }

@@ -9,28 +9,28 @@ import {
   UnsupportedSchemaError,
 } from './fields.ts';
 
-/** How records of one schema become rows of `events`; made once a schema id. */
+/** How records of one schema become rows of `events`. Made once per schema id. */
 export interface RowPlan {
-  /** True when the record's fields are the table's columns in order: then whole runs of bytes are copied. */
+  /** True when the fields of the record are the columns of the table, in order. Then whole runs of bytes are copied. */
   readonly straight: boolean;
   /** Fields of the record, in order. */
   readonly fields: readonly AvroField[];
   /** By column: the field that fills it, or -1 for the column's default. */
   readonly fieldOfColumn: readonly number[];
-  /** By column: what it holds. */
+  /** By column: its kind. */
   readonly kinds: readonly FieldKind[];
-  /** Makes a value into one of this release's schema first; null where its bytes can be copied, which is almost always. */
+  /** Converts a value to this release's schema first; null when its bytes can be copied, as almost always. */
   readonly rewrite: ((value: Buffer) => Buffer) | null;
 }
 
-/** A row without one of these says nothing about anybody; every other column has a neutral value. */
+/** Fields without which a row is useless. Every other column has a neutral value. */
 const REQUIRED = new Set(['environmentId', 'eventTime', 'receivedAt', 'messageId']);
 
 /**
- * Compiles the schema a record was written with. Fields are matched by name: one that the table does not know is passed
- * over, one that an older schema does not have becomes the column's neutral value ('' , zero bytes, false, null). A field
- * of another type that Avro can read as ours goes through an object, which costs several times as much.
- * @throws UnsupportedSchemaError when no row can be made of such records
+ * Compiles the schema that a record was written with. Fields are matched by name. Unknown fields are skipped; missing
+ * fields become neutral values ('', zero bytes, false, null). A field of another type that Avro can convert is decoded
+ * into an object first, which costs several times as much.
+ * @throws UnsupportedSchemaError when such records cannot become rows
  */
 export function createRowPlan(schema: string): RowPlan {
   const plan = createCopyPlan(parseRecordSchema(schema));
@@ -46,7 +46,7 @@ export function createRowPlan(schema: string): RowPlan {
   return { ...createCopyPlan(parseRecordSchema(messageRecordCodec.schema))!, rewrite };
 }
 
-/** @throws UnsupportedSchemaError when Avro cannot read it as ours either */
+/** @throws UnsupportedSchemaError when Avro cannot convert it to this release's schema either */
 function createResolvingDecoder(schema: string) {
   try {
     return messageRecordCodec.decoderOf(schema);
@@ -55,7 +55,9 @@ function createResolvingDecoder(schema: string) {
   }
 }
 
-/** Null when a field has another type than its column. @throws UnsupportedSchemaError when one that must be there is not */
+/**
+ * Null when a field has another type than its column. @throws UnsupportedSchemaError when a required field is missing
+ */
 function createCopyPlan(fields: readonly AvroField[]): RowPlan | null {
   let isCopy = true;
   const fieldOfColumn = EVENT_FIELDS.map(({ name, kind }) => {

@@ -1,14 +1,14 @@
-/** Rows in ClickHouse's RowBinary format, one after the other, in one buffer that is used again block after block. */
+/** Rows in ClickHouse's RowBinary format, one after the other, in one buffer that is reused for each block. */
 export class RowBuffer {
-  /** Grows by replacement: read it anew after `reserve`. */
+  /** `reserve` may replace it, so read it again afterwards. */
   bytes: Buffer;
-  /** Bytes of finished rows; what stands behind is scratch. */
+  /** Length of the finished rows; the bytes behind them are scratch space. */
   length = 0;
   /** Where each row ends; an empty list is an empty buffer. */
   readonly rowEnds: number[] = [];
 
   constructor(capacityBytes: number) {
-    // Slow: a buffer of its own, so that a small one never pins the pool that Node shares between small buffers.
+    // `Slow`: its own memory. A small buffer from Node's shared pool would keep the whole pool alive.
     this.bytes = Buffer.allocUnsafeSlow(capacityBytes);
   }
 
@@ -25,13 +25,13 @@ export class RowBuffer {
     this.bytes = grown;
   }
 
-  /** The scratch up to `end` has become a row. */
+  /** Ends a row: the scratch bytes up to `end` belong to it now. */
   endRow(end: number): void {
     this.length = end;
     this.rowEnds.push(end);
   }
 
-  /** Takes rows back until `rows` are left. */
+  /** Removes the last rows until `rows` are left. */
   truncate(rows: number): void {
     this.rowEnds.length = rows;
     this.length = this.rowEnds.at(-1) ?? 0;
@@ -47,12 +47,12 @@ export class RowBuffer {
     return this.bytes.subarray(this.rowEnds[row - 1] ?? 0, this.rowEnds[row]);
   }
 
-  /** The last column of a row, an UInt64: every table that names its place in the log ends in `kafka_offset`. */
+  /** The offset of a row, its last column (UInt64): every table with a place in the log ends in `kafka_offset`. */
   offsetAt(row: number): number {
     return Number(this.bytes.readBigUInt64LE(this.rowEnds[row]! - 8));
   }
 
-  /** These rows, in this order; a copy unless they are all. Valid until the next change. */
+  /** These rows, in this order. A copy unless it is all rows. Valid until the next change. */
   pick(rows: readonly number[]): Buffer {
     return rows.length === this.rows ? this.toBytes() : Buffer.concat(rows.map((row) => this.rowAt(row)));
   }

@@ -1,8 +1,8 @@
-/** RowBinary values, written into a buffer that has room for them; each `write` returns where the next value goes. */
+/** Writers of RowBinary values. The buffer must have room. Each `write…` returns the position after the value. */
 
 /**
- * Turns the sixteen bytes at `at` into a UUID: two little-endian 64-bit numbers, the high half first, so each half
- * stands the other way round.
+ * Turns the sixteen bytes at `at` into a UUID in ClickHouse's format: two 64-bit numbers, the high half first, each in
+ * little-endian order. So the bytes of each half are reversed.
  */
 export function turnUuid(target: Buffer, at: number): void {
   for (let half = at; half <= at + 8; half += 8) {
@@ -29,7 +29,7 @@ export function writeInt64(target: Buffer, at: number, value: number): number {
   return at + 8;
 }
 
-/** Length of what follows, seven bits a byte, the lowest first. */
+/** Length prefix as an unsigned LEB128: seven bits a byte, the lowest first. */
 export function writeLength(target: Buffer, at: number, length: number): number {
   let rest = length;
   while (rest > 127) {
@@ -51,17 +51,17 @@ export function writeString(target: Buffer, at: number, text: string): number {
   return start + target.write(text, start);
 }
 
-/** Bytes of a row but for its strings, rounded up. */
+/** Upper bound of the bytes of a row without its strings. */
 const FIXED_BYTES = 256;
-/** UTF-8 bytes of one UTF-16 unit. */
+/** Most UTF-8 bytes that one UTF-16 code unit takes. */
 const UNIT_BYTES_MAX = 3;
 
-/** Room that a row with these strings needs at most. */
+/** Upper bound of the bytes of a row with these strings. */
 export function rowBytesMax(...texts: string[]): number {
   return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
 }
 
-/** Copies sixteen bytes. @throws RangeError when there are more or fewer */
+/** Copies sixteen bytes. @throws RangeError for any other length */
 export function writeKey(target: Buffer, at: number, key: Buffer): number {
   if (key.length !== 16) throw new RangeError('a key or an id has sixteen bytes');
   key.copy(target, at);
@@ -73,10 +73,10 @@ export function writeByte(target: Buffer, at: number, value: number): number {
   return at + 1;
 }
 
-/** Last millisecond that DateTime64 can show: the end of 2299. */
+/** Last millisecond of DateTime64: the end of 2299. */
 export const TIME_MS_MAX = 10_413_791_999_999;
 
-/** Epoch milliseconds. @throws RangeError when the column cannot show them */
+/** Epoch milliseconds. @throws RangeError when the column cannot store them */
 export function writeTime(target: Buffer, at: number, timeMs: number): number {
   if (!Number.isInteger(timeMs) || timeMs < 0 || timeMs > TIME_MS_MAX) throw new RangeError('time does not fit');
   return writeInt64(target, at, timeMs);

@@ -33,7 +33,7 @@ const READERS: Readonly<Record<string, (cursor: Cursor) => ColumnValue>> = {
   UInt64: (cursor) => Number(bytesOf(cursor, 8).readBigUInt64LE()),
 };
 
-/** Readers of the first columns of a table, up to one of them. @throws Error for a type that nobody needed yet */
+/** Readers of the columns up to index `last`. @throws Error for a type that has no reader yet */
 function readersOf(table: EventTable, last: number): ((cursor: Cursor) => ColumnValue)[] {
   return EVENT_TABLE_COLUMNS[table].slice(0, last + 1).map(({ name, type }) => {
     const read = READERS[type];
@@ -42,13 +42,15 @@ function readersOf(table: EventTable, last: number): ((cursor: Cursor) => Column
   });
 }
 
-/** Where a column stands in a row; of a string the length stands first. */
+/** Position of a column in a row. That of a string includes its length prefix. */
 export interface ColumnPlace {
   readonly start: number;
   readonly end: number;
 }
 
-/** Creates what finds a column of a RowBinary row by walking there. @throws Error as `createColumnReader` */
+/**
+ * Creates a function that finds a column of a RowBinary row. It walks the row. @throws Error as `createColumnReader`
+ */
 export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnPlace {
   const place = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
   if (place === -1) throw new Error(`${table} has no ${name}`);
@@ -65,9 +67,9 @@ export function createColumnFinder(table: EventTable, name: string): (row: Buffe
 }
 
 /**
- * Creates a reader of some columns of a RowBinary row, in the order asked for. A row is walked from its start to the
- * last of them: for questions about blocks that were tried before, not for the hot path.
- * @throws Error for a column that the table has not, or behind one of a type that nobody needed yet
+ * Creates a reader of some columns of a RowBinary row, in the order asked for. It walks the row from its start to the
+ * last of them. Meant for blocks that were tried before, not for the hot path.
+ * @throws Error for an unknown column, or for one behind a column whose type has no reader yet
  */
 export function createColumnReader(table: EventTable, names: readonly string[]): (row: Buffer) => ColumnValue[] {
   const columns = EVENT_TABLE_COLUMNS[table];
@@ -82,12 +84,12 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
 }
 
 const DAY_MS = 86_400_000;
-/** The time by which a table is parted; no day lies in two of its months or weeks. */
+/** The column that a table is partitioned by, in months or weeks. A day never lies in two of them. */
 const PARTED_BY: Partial<Record<EventTable, string>> = { events: 'event_time', message_rejections: 'received_at' };
 
 /**
- * Creates a reader of the part of its table that a row goes to: its day, which is finer than any part, or 0 in a table
- * of one part. The store remembers a token for each part by itself.
+ * Creates a reader of the ClickHouse partition that a row goes to: its day, which is finer than any partition, or 0 in
+ * a table without partitions. ClickHouse remembers tokens per partition.
  */
 export function createPartReader(table: EventTable): (row: Buffer) => number {
   const column = PARTED_BY[table];

@@ -14,7 +14,7 @@ const plan = createRowPlan(messageRecordCodec.schema);
 const frame = (record: MessageRecord) => frameRecord(SCHEMA_ID, messageRecordCodec.encode(record));
 const at = (value: Buffer, offset = 0) => ({ value, partition: 3, offset });
 
-/** What a row must say about a record. */
+/** The expected row of a record. */
 const expected = (record: MessageRecord, offset = 0) => ({
   ...Object.fromEntries(
     Object.entries(record).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('hex') : value]),
@@ -23,7 +23,7 @@ const expected = (record: MessageRecord, offset = 0) => ({
   offset,
 });
 
-/** The record with its fields in another order, one more of each kind that the table does not know, and some left out. */
+/** The record with its fields in another order, some left out, and an unknown field of each kind added. */
 function rewrite(record: MessageRecord, options: { order: number[]; without: string[] }) {
   const fields = parseRecordSchema(messageRecordCodec.schema);
   const cursor = new AvroCursor();
@@ -104,7 +104,7 @@ describe('RowTranscoder', () => {
     );
   });
 
-  it('answers any bytes with a row or a RangeError, never with another fault or a damaged row before it', () => {
+  it('turns any bytes into a row or a RangeError, never with another fault or a damaged row before it', () => {
     const transcoder = new RowTranscoder();
     const damages = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
     fc.assert(
@@ -128,7 +128,7 @@ describe('RowTranscoder', () => {
     );
   });
 
-  it('knows whom a row speaks of and when it happened', () => {
+  it('knows whom a row is about and when it happened', () => {
     const transcoder = new RowTranscoder();
     fc.assert(
       fc.property(arbitraryRecord, (record) => {
@@ -151,7 +151,7 @@ describe('RowTranscoder', () => {
   it('reads a length that was written with more bytes than it needs', () => {
     const record = { ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!, environmentId: 'x'.repeat(200) };
     const value = frame(record);
-    // 400, twice the length, in two bytes; the same in three.
+    // 400, twice the length, in two bytes; then the same number in three.
     expect([...value.subarray(5, 7)]).toEqual([0x90, 0x03]);
     const longer = Buffer.concat([value.subarray(0, 5), Buffer.of(0x90, 0x83, 0), value.subarray(7)]);
     const out = new RowBuffer(64);
@@ -173,7 +173,7 @@ describe('RowTranscoder', () => {
     fc.assert(
       fc.property(arbitraryRecord, (arbitrary) => {
         const record = { ...arbitrary, receivedAt: 1_000_000_000 };
-        // The same bytes, but for the number of the branch that the optional double takes.
+        // The same bytes, except for the branch number of the optional double.
         const bytes = messageRecordCodec.encode(record);
         const cursor = new AvroCursor();
         cursor.source = bytes;

@@ -6,15 +6,18 @@ import type { RowPlan } from './plan.ts';
 import type { RowBuffer } from './row-buffer.ts';
 import { TIME_MS_MAX, turnUuid, writeInt64, writeLength, writeUInt16 } from './row-bytes.ts';
 
-/** Where a record stands in the log; the last two columns of a row. */
+/** Place of a record in the log; the last two columns of a row. */
 export interface LogPosition {
   readonly partition: number;
   readonly offset: number;
 }
 
-/** Both formats are as long but for times (1 to 9 bytes become 8), defaults of absent columns (16 at most) and the position (10). */
+/**
+ * How much longer a row may be than its record: times (1 to 9 bytes become 8), defaults (16 at most), the position
+ * (10).
+ */
 const GROWTH_BYTES_MAX = 1024;
-/** Length bytes to patch in one run: two a string, and no record has as many strings. */
+/** Length bytes to patch in one run: at most two per string. No record has that many strings. */
 const PATCHES_MAX = 256;
 const AVRO_NULL = 0;
 const AVRO_DOUBLE = 2;
@@ -22,27 +25,27 @@ const NULL = 1;
 const NOT_NULL = 0;
 
 /**
- * Turns framed Avro records into RowBinary rows of `events` without making objects of them: both formats are
- * length-prefixed, so whole runs of fields are copied and only the bytes that differ are written anew.
+ * Turns framed Avro records into RowBinary rows of `events` without creating objects. Both formats are length-prefixed,
+ * so whole runs of fields are copied and only the bytes that differ are rewritten.
  */
 export class RowTranscoder {
-  /** About the row of the last call. */
+  /** Describes the row of the last call of `add`. */
   readonly head = new RowHead();
   readonly #cursor = new AvroCursor();
   readonly #patchAt = new Int32Array(PATCHES_MAX);
   readonly #patchValue = new Uint8Array(PATCHES_MAX);
   #patches = 0;
   #target: Buffer = Buffer.alloc(0);
-  /** Where the next bytes go in the target. */
+  /** Position in the target of the next write. */
   #write = 0;
-  /** Where the run of source bytes begins that has not been copied yet. */
+  /** Start of the run of source bytes that is not copied yet. */
   #run = 0;
   #fieldStarts: number[] = [];
 
   /**
    * Adds one row to `out`.
    * @param record a Confluent frame and an Avro record of the schema that the plan was made of
-   * @throws RangeError when the bytes are no such record; `out` is as it was
+   * @throws RangeError when the bytes are no such record; `out` is then unchanged
    */
   add(out: RowBuffer, plan: RowPlan, record: LogPosition & { readonly value: Buffer }): void {
     const source = plan.rewrite === null ? record.value : plan.rewrite(record.value);
@@ -53,11 +56,11 @@ export class RowTranscoder {
     if (plan.straight) this.#copyRuns(plan.kinds, source);
     else this.#copyFields(plan, source);
     const end = writeUInt16(this.#target, this.#write, record.partition);
-    // Only here does the row begin to exist: a throw before leaves rows and length as they were.
+    // The row exists only from here on: an earlier throw leaves rows and length unchanged.
     out.endRow(writeInt64(this.#target, end, record.offset));
   }
 
-  /** Fields in the order of the columns. */
+  /** For records whose fields are in the order of the columns. */
   #copyRuns(kinds: readonly FieldKind[], source: Buffer): void {
     let at = FRAME_BYTES;
     this.head.setEnvironment(at);
@@ -69,7 +72,7 @@ export class RowTranscoder {
       switch (kinds[column]) {
         case 'string': {
           const first = source[at]!;
-          // One length byte in both formats, Avro's twice the length: almost every string.
+          // One length byte in both formats, Avro's being twice the length: true of almost every string.
           if (first < 128 && (first & 1) === 0) {
             this.#patch(this.#write + at - this.#run, first >> 1);
             at += 1 + (first >> 1);
@@ -105,7 +108,7 @@ export class RowTranscoder {
     this.#patchValue[this.#patches++] = value;
   }
 
-  /** Copies the run up to `end`, then puts RowBinary's lengths over Avro's. */
+  /** Copies the run up to `end`, then overwrites Avro's lengths with RowBinary's. */
   #flush(source: Buffer, end: number): void {
     if (end > source.length) refuse();
     if (end > this.#run) source.copy(this.#target, this.#write, this.#run, end);
@@ -125,7 +128,7 @@ export class RowTranscoder {
   #longString(source: Buffer, at: number): number {
     const cursor = this.#read(source, at);
     const length = cursor.size();
-    // Two length bytes in both formats: patched as well.
+    // Two length bytes in both formats can be patched as well.
     if (length >= 128 && length < 8192 && cursor.at - at === 2) {
       this.#patch(this.#write + at - this.#run, (length & 127) | 128);
       this.#patch(this.#write + at - this.#run + 1, length >> 7);
@@ -160,7 +163,7 @@ export class RowTranscoder {
     return at + 9;
   }
 
-  /** Fields in another order, more or fewer of them: found first, then written column by column. */
+  /** For other records: finds where each field begins, then writes column by column. */
   #copyFields(plan: RowPlan, source: Buffer): void {
     const cursor = this.#read(source, FRAME_BYTES);
     const starts = this.#fieldStarts;
@@ -189,7 +192,7 @@ export class RowTranscoder {
     this.#write += length;
   }
 
-  /** `index`: of the column, or among the columns of its kind for keys and times. */
+  /** `index` is that of the column; for keys and times, that among the columns of the same kind. */
   #copyField(kind: FieldKind, source: Buffer, place: { start: number; index: number }): void {
     const { start, index } = place;
     this.#run = start;

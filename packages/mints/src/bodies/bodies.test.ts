@@ -8,7 +8,7 @@ const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER,
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body));
 const mint = (...assets: unknown[]) => parseMintBody(bytesOf({ assets }));
 
-/** Fields that are told as wrong. */
+/** Fields that the error names. */
 function fieldsOf(work: () => unknown): string[] {
   try {
     work();
@@ -34,7 +34,7 @@ describe('the body of a mint request', () => {
     ]);
   });
 
-  it('tells everything that is wrong at once, each by its path', () => {
+  it('reports all faults at once, each with its path', () => {
     const wrong = asset({ reference_id: ' ', owner_address: 'me', token_id: '01', amount: '0', metadata: [] });
     expect(fieldsOf(() => mint(wrong, 1, asset({ metadata: { name: 1, attributes: [{}] } })))).toEqual([
       ...['reference_id', 'owner_address', 'token_id', 'amount', 'metadata'].map((name) => `assets[0].${name}`),
@@ -88,7 +88,7 @@ describe('the body of a mint request', () => {
     }
   });
 
-  it('takes an attribute of 1e400, which is no number of JavaScript, for none', () => {
+  it('refuses an attribute of 1e400, which no number of JavaScript can represent', () => {
     const text = `{"assets":[${JSON.stringify(asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })).replace('"value":0', '"value":1e400')}]}`;
     expect(fieldsOf(() => parseMintBody(Buffer.from(text)))).toEqual(['assets[0].metadata.attributes[0].value']);
   });
@@ -104,7 +104,7 @@ describe('the body of a mint request', () => {
     },
   );
 
-  it('takes the largest whole numbers that stay what they are', () => {
+  it('takes the largest whole numbers that JavaScript keeps exactly', () => {
     const attributes = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1].map((value) => ({
       trait_type: 't',
       value,
@@ -179,7 +179,7 @@ const { hostile } = fc.letrec((tie) => ({
   ),
 }));
 
-/** Text of JSON in which a name may stand twice, and `__proto__` is a name as any other. */
+/** JSON text in which a name may occur twice, and `__proto__` is an ordinary name. */
 function toJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -214,7 +214,7 @@ describe('any body', () => {
     for (const parse of PARSERS) expect(() => parse(Buffer.from(body))).toThrow(PublicError);
   });
 
-  it('that was read is read again as it was: what is stored is what was given', () => {
+  it('that was read gives the same result when its stored text is read again', () => {
     const text = fc.string({ unit: 'binary', maxLength: 20 });
     const double = fc.double({ noNaN: true, noDefaultInfinity: true });
     const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));

@@ -1,26 +1,26 @@
 import { isUtf8 } from 'node:buffer';
 import { PublicError } from '@playline/errors';
 
-/** What is wrong with one member, by its path: `assets[3].owner_address`. */
+/** A fault of one member, with its path such as `assets[3].owner_address`. */
 export interface BodyFault {
   readonly field: string;
   readonly message: string;
 }
 
-/** More than these help nobody, and a body could have tens of thousands. */
+/** A body could have tens of thousands of faults, more than anybody can use. */
 const FAULTS_MAX = 100;
 
-/** Keeps what is wrong with a body, so that all of it is told at once. */
+/** Collects the faults of a body, so that all are reported at once. */
 export class BodyFaults {
   readonly #faults: BodyFault[] = [];
 
-  /** @returns null, which stands for a value that is not good */
+  /** @returns null, in the place of the bad value */
   add(field: string, rest: string): null {
     if (this.#faults.length < FAULTS_MAX) this.#faults.push({ field, message: `${field} ${rest}` });
     return null;
   }
 
-  /** @throws PublicError VALIDATION_ERROR with everything that is wrong, unless nothing is */
+  /** @throws PublicError VALIDATION_ERROR with all faults, if there are any */
   assertNone(): void {
     const [first, ...others] = this.#faults;
     if (first === undefined) return;
@@ -29,13 +29,13 @@ export class BodyFaults {
   }
 }
 
-/** An object of JSON: members are read by name where they are its own. */
+/** A JSON object. Read its members with `memberOf`. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A member of its own: `constructor` of `{}` is none. Null counts as absent. */
+/** An own member; inherited ones such as `constructor` do not count. Null counts as absent. */
 export function memberOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
@@ -44,7 +44,7 @@ export function memberOf(object: JsonObject, name: string): unknown {
 export function parseBody(body: Buffer): JsonObject {
   let document: unknown;
   try {
-    // Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+    // Decoding alone would replace invalid bytes with U+FFFD and store something else than was sent.
     document = isUtf8(body) ? JSON.parse(body.toString('utf8')) : undefined;
   } catch {
     document = undefined;

@@ -1,7 +1,7 @@
 import { type BodyFaults, isObject, type JsonObject, memberOf } from './faults.ts';
 import { readItem, readText, requireKeys } from './values.ts';
 
-/** What an attribute's value may be. */
+/** Possible values of an attribute. */
 export type AttributeValue = string | number | boolean;
 
 export const DISPLAY_TYPES = ['number', 'boost_percentage', 'boost_number', 'date'] as const;
@@ -26,18 +26,18 @@ export interface TokenMetadata {
 
 const TEXTS = ['name', 'description', 'image', 'external_url', 'animation_url', 'youtube_url'] as const;
 const KEYS = [...TEXTS, 'attributes'];
-/** As many as a token may show; the body has its own bound. */
+/** Attributes of a token. The size of the body is limited as well. */
 const ATTRIBUTES_MAX = 1_000;
 
-/** Where metadata stands in a body. */
+/** Where metadata is in a body, and how strictly it is read. */
 export interface MetadataPlace {
-  /** Path of its object with a point behind it, or ''. */
+  /** Path of its object with a dot at the end, or ''. */
   readonly at: string;
-  /** Whether every key must be there, though null. */
+  /** Whether every key must be present; its value may be null. */
   readonly areKeysRequired: boolean;
 }
 
-/** Reads metadata of a token or a stack; other members are ignored and not stored. */
+/** Reads metadata of a token or a stack. Unknown members are ignored and not stored. */
 export function readMetadata(object: JsonObject, place: MetadataPlace, faults: BodyFaults): TokenMetadata {
   const { at, areKeysRequired } = place;
   if (areKeysRequired) requireKeys({ object, at }, KEYS, faults);
@@ -80,21 +80,21 @@ function readAttribute(item: JsonObject, at: string, faults: BodyFaults): Attrib
   return displayType === undefined ? attribute : { ...attribute, display_type: displayType };
 }
 
-/** Reading JSON has rounded it already, and what would be stored is not what was sent. */
+/** Whether JSON.parse has rounded the number, so that another one than was sent would be stored. */
 const isInexact = (value: AttributeValue): boolean =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
 const INEXACT = 'must be a string where a whole number lies beyond 9007199254740991 (2^53 - 1) on either side of zero';
 
-/** A number that JSON has and a double has not would be stored as null. */
+/** Infinite when no double represents the number of the JSON text; it would be stored as null. */
 const isAttributeValue = (value: unknown): value is AttributeValue =>
   typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value));
 
-/** Reads metadata that may be absent as a whole; its text is stored. */
+/** Reads metadata that may be absent. Returns the JSON text to store. */
 export function readOptionalMetadata(value: unknown, at: string, faults: BodyFaults): string | null {
   if (value === undefined) return null;
   if (!isObject(value)) return faults.add(at, 'must be an object or null');
   const metadata = readMetadata(value, { at: `${at}.`, areKeysRequired: false }, faults);
-  // What was not said is not stored as null: it may be said later.
+  // Absent members are left out, not stored as null: they may be set later.
   const said = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
   return JSON.stringify(Object.fromEntries(said));
 }

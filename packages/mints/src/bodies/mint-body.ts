@@ -5,12 +5,12 @@ import { readAddress, readDigits, readItem, readList, readReferenceId } from './
 
 export const ASSETS_MAX = 100;
 export const ASSET_METADATA_BYTES_MAX: number = 16 * 1024;
-/** A hundred assets with all the metadata that they may have, and room for the rest of each. */
+/** Enough for a hundred assets with the largest metadata. */
 export const MINT_BODY_BYTES_MAX: number = 2 * 1024 * 1024;
 
 /**
- * Reads the assets of a mint request. Members that are not known are ignored; null counts as absent.
- * @throws PublicError VALIDATION_ERROR with everything that is wrong
+ * Reads the assets of a mint request. Unknown members are ignored; null counts as absent.
+ * @throws PublicError VALIDATION_ERROR with all faults
  */
 export function parseMintBody(body: Buffer): readonly MintAsset[] {
   const object = parseBody(body);

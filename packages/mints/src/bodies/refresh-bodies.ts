@@ -3,12 +3,12 @@ import { BodyFaults, isObject, memberOf, parseBody } from './faults.ts';
 import { readMetadata } from './metadata.ts';
 import { readDigits, readItem, readList, readText, readUuid, requireKeys } from './values.ts';
 
-/** Of a whole body. */
+/** Size of a whole body. */
 export const REFRESH_BODY_BYTES_MAX: number = 228 * 1024;
 export const TOKENS_MAX = 250;
 export const STACKS_MAX = 10;
 
-/** Metadata of one subject, as it goes to the log. */
+/** Metadata of one subject, in the form of the log. */
 export type SubjectMetadata = Pick<ChainMetadataRecord, 'kind' | 'subject' | 'metadata'>;
 
 const COLLECTION_TEXTS = [
@@ -21,7 +21,7 @@ const COLLECTION_TEXTS = [
   'base_uri',
 ] as const;
 
-/** What is known of a collection; every member may be null. */
+/** Metadata of a collection; every member may be null. */
 export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_TEXTS)[number], string | null>>;
 
 /** @throws PublicError VALIDATION_ERROR with everything that is wrong */
@@ -51,7 +51,7 @@ export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
 interface SubjectList {
   readonly list: string;
   readonly kind: 'token' | 'stack';
-  /** The member that says whose metadata it is. */
+  /** The member with the id of the subject. */
   readonly name: string;
   readonly max: number;
 }

@@ -1,6 +1,6 @@
 import { type BodyFaults, isObject, type JsonObject, memberOf } from './faults.ts';
 
-/** A member of a body: where it is found, and what it is called in what is said of it. */
+/** A member of a body: the object that has it, and its path for faults. */
 export interface Member {
   readonly object: JsonObject;
   readonly name: string;
@@ -12,34 +12,34 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const DIGITS = /^(0|[1-9]\d{0,77})$/;
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 const UINT256_END = 1n << 256n;
-/** As ids of messages and identities. */
+/** The same as for ids of identities. */
 const REFERENCE_CODE_POINTS_MAX = 256;
 
 const givenOf = ({ object, name }: Member) => memberOf(object, name);
 const fieldOf = ({ at, name }: Member) => `${at}${name}`;
 
-/** An address in lower case; null when it is none, which is then among the faults. */
+/** An address in lower case. Null when it is not one, which is added to the faults. */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (typeof value === 'string' && ADDRESS.test(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be 0x and 40 hexadecimal digits');
 }
 
-/** A reference id: any text that is not blank and survives being stored. */
+/** A reference id: any text that `isReferenceId` accepts. */
 export function readReferenceId(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (typeof value === 'string' && isReferenceId(value)) return value;
   return faults.add(fieldOf(member), `must be a text of 1 to ${REFERENCE_CODE_POINTS_MAX} characters, not blank`);
 }
 
-/** Two ids that differ only in a half of a character would become one when they are stored. */
+/** Must be well-formed: two ids that differ only in half a surrogate pair would be stored as one. */
 export function isReferenceId(text: string): boolean {
-  // No text of so many characters is longer, and counting takes as long as the text.
+  // Check the length first: counting code points takes time in proportion to the text.
   if (text.length > 2 * REFERENCE_CODE_POINTS_MAX || text.trim() === '' || !text.isWellFormed()) return false;
   return [...text].length <= REFERENCE_CODE_POINTS_MAX;
 }
 
-/** Decimal digits below 2^256; null where it is absent or wrong. */
+/** Decimal digits below 2^256; null when absent or wrong. */
 export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
@@ -57,20 +57,20 @@ export function readUuid(member: Member, faults: BodyFaults): string | null {
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
-/** A text, or null where it is absent or wrong. Halves of characters become U+FFFD, as everywhere. */
+/** A text, or null when absent or wrong. Half a surrogate pair becomes U+FFFD. */
 export function readText(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
   return typeof value === 'string' ? value.toWellFormed() : faults.add(fieldOf(member), 'must be a string or null');
 }
 
-/** Every key must be there, though its value may be null. */
+/** Requires every key. Its value may be null. */
 export function requireKeys(given: { object: JsonObject; at: string }, names: readonly string[], faults: BodyFaults) {
   for (const name of names)
     if (!Object.hasOwn(given.object, name)) faults.add(`${given.at}${name}`, 'is missing: null is a value');
 }
 
-/** A list with so many items; empty when it is none, which is then among the faults. */
+/** A list of `min` to `max` items. Empty when it is not one, which is added to the faults. */
 export function readList(member: Member, faults: BodyFaults, { min, max }: { min: number; max: number }): unknown[] {
   const value = givenOf(member);
   if (Array.isArray(value) && value.length >= min && value.length <= max) return value;

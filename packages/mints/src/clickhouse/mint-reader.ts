@@ -4,19 +4,19 @@ import { foldAttempts, type MintState } from '../states.ts';
 import { comparePositions, type MintPageQuestion, type MintReader, toMintPage } from '../store.ts';
 import { type MintConnection, openMintConnection } from './connection.ts';
 
-/** A page reads some hundred rows: what takes longer is a server that does not answer. */
+/** A page reads a few hundred rows, so a longer wait means that the server hangs. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
-/** Pages of nothing but attempts that later ones have superseded are passed over. */
+/** Bounds the search for a page that has other attempts than superseded ones. */
 const TURNS_MAX = 20;
 
-/** All requests that the tables have, for whoever brings them back. */
+/** The reader's port, and all requests for a restore of Redis. */
 export interface MintTables extends MintReader {
-  /** In pieces of at most so many, each attempt in its last revision. */
+  /** All attempts in their last revision, at most `piece` at a time. */
   readAll(piece: number): AsyncGenerator<readonly MintState[]>;
   close(): Promise<void>;
 }
 
-/** Opens the readers' side; connects with the first call. */
+/** Opens the reader; connects with the first call. */
 export function openMintReader(target: ClickHouseTarget): MintTables {
   const connection = openMintConnection(target, LIMITS);
   return {
@@ -41,7 +41,7 @@ const COLUMNS = [
   'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
 ].join(', ');
 
-/** An alias must not hide a column that a condition is about. */
+/** The alias differs from the column, because ClickHouse would use the alias in conditions. */
 type StoredState = Omit<MintState, 'signer'> & { readonly signerAddress: string };
 
 const toState = ({ signerAddress: signer, ...state }: StoredState): MintState => ({ ...state, signer });
@@ -70,7 +70,7 @@ function createReadPage(connection: MintConnection): MintReader['readPage'] {
   };
 }
 
-/** In ascending order. */
+/** Rows in ascending order. */
 async function readRows(connection: MintConnection, question: MintPageQuestion): Promise<MintState[]> {
   const { collection, owner, horizon, status, gap, direction, limit } = question;
   const isNext = direction === 'next';
@@ -94,7 +94,7 @@ async function readRows(connection: MintConnection, question: MintPageQuestion):
   return isNext ? states : states.toReversed();
 }
 
-/** An attempt that has failed may have another one behind it; one of which the minter says nothing may be none. */
+/** A failed attempt may have a later one. An attempt without a state of the minter may never have been taken. */
 async function withoutSuperseded(
   connection: MintConnection,
   collection: MintCollection,
@@ -107,7 +107,7 @@ async function withoutSuperseded(
   return rows.filter(({ referenceId, attemptId }) => (latest.get(referenceId)?.attemptId ?? attemptId) === attemptId);
 }
 
-/** The attempt that is true of each reference id. */
+/** The attempt that counts for each reference id. */
 async function readAttempts(
   connection: MintConnection,
   collection: MintCollection,

@@ -2,10 +2,10 @@ import type { ClickHouseTarget } from '@playline/errors';
 import type { MetadataRow, MintRow, MintTable, MintWriter } from '../store.ts';
 import { openMintConnection } from './connection.ts';
 
-/** As other writers: longer than any healthy insert of a block; a connection for each partition that writes at a time. */
+/** Longer than any healthy insert of a block takes, and one connection per partition that writes at the same time. */
 const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
 
-/** Opens the writers' side; connects with the first call. */
+/** Opens the writer; connects with the first call. */
 export function openMintWriter(target: ClickHouseTarget): MintWriter & { close(): Promise<void> } {
   const connection = openMintConnection(target, LIMITS);
   return {
@@ -18,7 +18,7 @@ export function openMintWriter(target: ClickHouseTarget): MintWriter & { close()
   };
 }
 
-/** A column as it travels in a line of JSON, and the expression that makes the table's own value of it. */
+/** A column of the JSON lines, and the expression that converts it to the column of the table. */
 interface SentColumn<Row> {
   readonly name: string;
   readonly type: string;
@@ -73,7 +73,7 @@ const MINT: readonly SentColumn<MintRow>[] = [
   { ...millis('changed_at'), from: ({ changedAt }) => changedAt },
 ];
 
-/** @param subject the column of what the metadata is of; null where that is the contract itself */
+/** @param subject the column with the id of the subject; null when the subject is the contract itself */
 function metadataColumns(subject: string | null): readonly SentColumn<MetadataRow>[] {
   const ofSubject =
     subject === null ? [] : [{ name: subject, type: 'String', from: (row: MetadataRow) => row.subject }];

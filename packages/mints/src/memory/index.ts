@@ -17,7 +17,7 @@ export interface MemoryMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Everything is gone, as of a store that was emptied, or nothing is but that it was started anew. */
+  /** Simulates a restart of the store, with its data lost or kept. */
   restart(options?: { isEmptied?: boolean }): void;
 }
 
@@ -35,7 +35,7 @@ interface Held {
 const keyOf = ({ chain, contractAddress }: MintCollection, referenceId: string) =>
   `${chain}:${contractAddress}:${referenceId}`;
 
-/** What is known of mints in this process, for tests; `complete` from the beginning. */
+/** Claims and view in memory, for tests. Complete from the beginning. */
 export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
   const held: Held = { run: 1, completeIn: '1', claims: new Map(), states: new Map(), places: new Map() };
   return {
@@ -143,7 +143,7 @@ function createView(held: Held): MintView {
   };
 }
 
-/** Quotas of this process. */
+/** Quotas in memory. */
 export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   const fullAt = new Map<string, number>();
   return {
@@ -161,7 +161,7 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   };
 }
 
-/** Tables in this process: reads what it is given. */
+/** A reader in memory, of the states given to `put`. */
 export function createMemoryMintReader(): MintReader & { readonly put: (...states: readonly MintState[]) => void } {
   const rows: MintState[] = [];
   const latestOf = (collection: MintCollection) => {

@@ -7,7 +7,7 @@ export interface RedisMintsOptions extends RedisClientOptions {
   namespace?: string;
 }
 
-/** A script of a hundred reference ids takes a millisecond: a server that is silent for longer counts as away. */
+/** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
 const COMMAND_TIMEOUT_MS = 2_000;
 const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
@@ -19,13 +19,13 @@ export interface Scripts {
   close(): Promise<void>;
 }
 
-/** Resolves also while Redis is away: then each command fails at once. */
+/** Resolves even while Redis is away; then each command fails at once. */
 export async function openScripts(options: RedisMintsOptions): Promise<Scripts> {
   const setup = createRedisClientSetup(options, WAITS);
   const redis = new Redis(options.url, {
     ...setup.options,
     lazyConnect: true,
-    // Whoever asks is a request, or comes again by itself.
+    // Callers are requests or are retried, so commands must not be resent behind their backs.
     autoResendUnfulfilledCommands: false,
     commandTimeout: COMMAND_TIMEOUT_MS,
   });

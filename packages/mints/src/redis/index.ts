@@ -17,14 +17,14 @@ export interface RedisMints {
   close(): Promise<void>;
 }
 
-/** States that nothing changes any more are in the tables long before; so are claims whose request never came. */
+/** How long final states and lapsed claims are kept. The tables have final states long before that. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
 
 type Names = ReturnType<typeof createNames>;
 
-/** The braces keep what is of one collection together, where keys are spread over several servers. */
+/** The braces are a hash tag: in Redis Cluster all keys of a collection are in one slot. */
 function createNames(namespace: string) {
   const of = (family: string, { chain, contractAddress }: MintCollection, referenceId: string) =>
     `${namespace}mint:${family}:{${chain}:${contractAddress}}:${referenceId}`;
@@ -38,9 +38,9 @@ function createNames(namespace: string) {
 }
 
 /**
- * What is known of mints in Redis: `mint:claim:{chain:contract}:<reference id>` says what stands for a reference id,
- * `mint:state:…` its latest state, `mint:places` how far the logs were brought in, `mint:complete` the run of Redis in which
- * all of it was there, `mint:quota:…` what a project has used.
+ * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<reference id>` is the claim of a reference id,
+ * `mint:state:…` its latest state, `mint:places` how far the logs were applied, `mint:complete` the run of Redis in
+ * which they were applied completely, `mint:quota:…` what a project has used.
  */
 export async function openRedisMints(options: RedisMintsOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);

@@ -1,13 +1,15 @@
 /**
- * The present run of Redis: its process, and since when it is the primary. Either changes when what was written last may
- * have been lost.
+ * Identifies the present run of Redis: its process, and since when it is the primary. When either changes, the last
+ * writes may have been lost.
  */
 const PRESENT_RUN = `
 local info = redis.call('INFO', 'server', 'replication')
 local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
 `;
 
-/** A claim is a line: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none. */
+/**
+ * Format of a claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none.
+ */
 const LINE = `
 local function parse(line)
   if not line then return nil end
@@ -20,7 +22,7 @@ local function parse(line)
 end
 `;
 
-/** The clock that all processes share, in milliseconds. Not tostring: it would round to 14 digits. */
+/** Milliseconds by the clock of Redis, which all processes share. `tostring` would round to 14 digits. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,8 +30,8 @@ local function whole(number) return string.format('%.0f', number) end
 `;
 
 /**
- * KEYS: mark of completeness, then a claim each. ARGV: '1' to look only, milliseconds after which an unconfirmed claim is
- * rubbish, then attempt, signer and digest of each.
+ * KEYS: mark of completeness, then one claim each. ARGV: '1' to only check, expiry of an unconfirmed claim in
+ * milliseconds, then attempt, signer and digest of each.
  */
 export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
@@ -63,8 +65,8 @@ end
 return claimed`;
 
 /**
- * KEYS: claim and state of each. ARGV: attempt, signer, time of the request and state of each. Replies the places in the list of
- * those under which another attempt stands.
+ * KEYS: claim and state of each. ARGV: attempt, signer, time of the request and state of each. Replies the indexes of
+ * the claims that have another attempt.
  */
 export const CONFIRM = `${LINE}
 local others = {}
@@ -81,8 +83,8 @@ end
 return others`;
 
 /**
- * KEYS: a claim. ARGV: its attempt and the time of the claim, as they were found, and milliseconds for which it is remembered
- * that it failed: whatever is accepted next bears a later time.
+ * KEYS: a claim. ARGV: its attempt and the time of the claim, as they were found, and for how many milliseconds its
+ * failure is kept: the next attempt needs a later time.
  */
 export const LAPSE = `${LINE}
 local standing = parse(redis.call('GET', KEYS[1]))
@@ -91,7 +93,7 @@ if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
 end
 return 1`;
 
-/** KEYS: mark of completeness, a state. Replies 1 when everything is there in this run, and the state. */
+/** KEYS: mark of completeness, a state. Replies 1 when the view is complete in this run, and the state. */
 export const READ = `${PRESENT_RUN}
 return {redis.call('GET', KEYS[1]) == run and 1 or 0, redis.call('GET', KEYS[2])}`;
 
@@ -100,9 +102,9 @@ export const STANDING = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: places, then claim and state of each. ARGV: field of the place or '', where it must stand, where it then stands,
- * milliseconds for which states that nothing changes any more are kept; then attempt, signer, status, revision, time of
- * the request and state of each. Replies 0, and does nothing, when the place stands elsewhere.
+ * KEYS: places, then claim and state of each. ARGV: field of the place or '', its expected value, its new value,
+ * milliseconds for which final states are kept; then attempt, signer, status, revision, time of the request and state
+ * of each. Replies 0, and does nothing, when the place has another value.
  */
 export const APPLY = `${LINE}
 if ARGV[1] ~= '' then
@@ -135,15 +137,15 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return 1`;
 
-/** KEYS: mark of completeness. ARGV: the run in which everything was brought in. */
+/** KEYS: mark of completeness. ARGV: the run in which the logs were applied completely. */
 export const COMPLETE = `${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
- * KEYS: a bucket, kept as the microsecond at which it is full. ARGV: the charge and the size of the bucket, in microseconds.
- * Replies how long until it is full, and how much too soon it was asked; then nothing was taken. What stands further ahead
- * than a whole bucket was written by a clock that was set back since.
+ * KEYS: a bucket, kept as the microsecond at which it is full. ARGV: the charge and the size of the bucket, in
+ * microseconds. Replies how long until it is full, and the missing time; nothing was taken if that is not 0. A value
+ * further ahead than a whole bucket was written before the clock was set back.
  */
 export const TAKE = `
 local time = redis.call('TIME')

@@ -10,23 +10,23 @@ import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
 
-/** What becomes of what an order publishes. */
+/** What happens to the records that an order publishes. */
 export type Fate =
   /** Stored and acknowledged. */
   | 'stored'
-  /** Stored, and nobody hears of it. */
+  /** Stored, but the acknowledgement is lost. */
   | 'unheard'
   /** Not stored. */
   | 'refused'
-  /** On its way: stored when the world is flushed, and acknowledged to nobody. */
+  /** Delayed: stored when the world is flushed, and never acknowledged. */
   | 'late'
-  /** The process dies before it publishes, and before it confirms what was stored. */
+  /** The process dies before it publishes, or after the records are stored and before it confirms the claims. */
   | 'dies first'
   | 'dies after';
 
 export const FATES: readonly Fate[] = ['stored', 'unheard', 'refused', 'late', 'dies first', 'dies after'];
 
-/** An order of the world: variants of an asset differ by their token. */
+/** An order in the simulation. Variants of an asset differ by their token. */
 export interface WorldOrder {
   readonly assets: readonly { readonly referenceId: string; readonly variant: number }[];
   readonly signer: number;
@@ -38,7 +38,7 @@ interface Attempt {
   readonly digest: string;
 }
 
-/** What one order was answered. */
+/** The answer to one order. */
 export interface Answered {
   readonly order: WorldOrder;
   readonly answer: 'accepted' | 'unknown' | readonly string[];
@@ -67,7 +67,7 @@ function createLogs({ requests, states }: Logs) {
   };
 }
 
-/** A minter for each signer, which knows nothing of the others. */
+/** One minter per signer. They do not know each other. */
 function createMinters({ requests, states }: Logs) {
   const minters = SIGNERS.map(() => {
     return { read: 0, attempts: new Map<string, Attempt>(), latest: new Map<string, string>() };
@@ -80,7 +80,7 @@ function createMinters({ requests, states }: Logs) {
   };
   return {
     minted,
-    /** A minter reads its next request: the first of a reference id wins until it has failed. */
+    /** A minter reads its next request. The first of a reference id wins until it has failed. */
     read(signer: number): void {
       const minter = minters[signer]!;
       const record = requests[signer]![minter.read];
@@ -94,7 +94,7 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(state.attemptId, attempt);
       minter.latest.set(state.referenceId, state.attemptId);
     },
-    /** What is pending at a minter under a reference id ends. */
+    /** Ends the pending attempt of a reference id at a minter. */
     end(signer: number, referenceId: string, status: 'succeeded' | 'failed'): void {
       const minter = minters[signer]!;
       const attempt = minter.attempts.get(minter.latest.get(referenceId) ?? '');
@@ -103,13 +103,15 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(ended.state.attemptId, ended);
       if (status === 'succeeded') minted.push(ended);
     },
-    /** Every attempt that a minter has taken. */
+    /** All attempts that minters have taken. */
     taken: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
     isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
 }
 
-/** A log, minters, and processes that accept orders: everything but the store of claims, which is what is tried. */
+/**
+ * Simulates a log, minters and processes that accept orders: everything but the store of claims, which is under test.
+ */
 export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
   const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
   const states: MintState[] = [];
@@ -122,7 +124,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   const isLogKnown = async ({ signer }: { signer: string }) => {
     const partition = SIGNERS.indexOf(signer);
     const place = (await view.standing()).places.get(`requests/${partition}`);
-    // A claim lapses long after every producer has given up.
+    // Nothing may be in flight: a claim lapses long after every producer has given up.
     return flying.length === 0 && place === requests[partition]!.length;
   };
   const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
@@ -147,7 +149,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
         answered.push({ order, answer: isConflict ? (fault.details?.values as string[]) : 'unknown' });
       }
     },
-    /** What was on its way arrives. */
+    /** Delayed records arrive. */
     flush: () => {
       for (const records of flying.splice(0)) store(records);
     },

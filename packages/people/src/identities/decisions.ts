@@ -7,11 +7,11 @@ export const REFUSAL_REASONS = [
   'blocked',
   /** The fact is not later than the erasure of one of its identities. */
   'fenced',
-  /** identify: both sides hold a value of one kind (anonymous ids apart). */
+  /** identify: both sides have a value of the same kind (except anonymous ids). */
   'shared_device',
-  /** alias: both sides hold a value of one unique identity type. */
+  /** alias: both sides have a value of the same unique identity type. */
   'two_known_users',
-  /** The joined component would hold too many identities. */
+  /** The joined component would have too many identities. */
   'too_many_identities',
   /** The joined component would have too many anonymous ids that were linked within the window. */
   'too_many_anonymous_ids',
@@ -51,7 +51,7 @@ export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' 
   readonly stayed: SplitSide | null;
 }
 
-/** Where a link fact stands: the topic's generation, its partition and the offset in it. */
+/** Place of a link fact: the topic's generation, partition and offset. */
 export interface FactPosition {
   readonly generation: number;
   readonly partition: number;

@@ -6,8 +6,8 @@ export const IDENTITY_KEY_BYTES = 16;
 /** Longest text that is remembered: environment, kind and an id of usual length. Others are hashed each time. */
 const TEXT_BYTES_MAX = 128;
 /**
- * A client sends every few seconds, mostly under the same one or two ids. This many texts are remembered, in 2.5 MB. A
- * set has four places: whoever finds colliding ids drives out three others, and slows nobody down.
+ * A client sends every few seconds, mostly with the same one or two ids. So many texts are cached, in 2.5 MB. The cache
+ * is set-associative with four ways: colliding ids only evict three others and slow nothing down.
  */
 const SETS = 4_096;
 const WAYS = 4;
@@ -18,7 +18,7 @@ const SLAB_KEYS = 1_024;
 /** Multiplier of FNV-1a. */
 const FNV_PRIME = 0x01000193;
 
-/** Continues a hash over more bytes. It only spreads texts over sets; a text that is found is compared byte by byte. */
+/** Continues a hash over more bytes. It only chooses the set; a cached text is compared byte by byte. */
 export function hashOn(hash: number, bytes: Uint8Array, { start, end }: { start: number; end: number }): number {
   let mixed = hash;
   for (let i = start; i < end; i++) mixed = Math.imul(mixed ^ bytes[i]!, FNV_PRIME);

@@ -41,7 +41,7 @@ describe('the identity key', () => {
     expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
   });
 
-  it('is the same after so many other ids that it was forgotten, and is not overwritten by theirs', () => {
+  it('is the same after so many other ids that it left the cache, and is not overwritten by theirs', () => {
     const keyOf = createIdentityKeyer(pepper);
     const [first, second] = [keyOf('e', 'steam', 'first'), keyOf('e', 'steam', 'second')];
     const before = Buffer.from(first);
@@ -65,7 +65,7 @@ describe('the identity key', () => {
     expect(keyOf.ofBytes('e', 'custom', Buffer.from(long))).toEqual(expected);
   });
 
-  it('is not made with a short pepper', () => {
+  it('needs a long pepper', () => {
     expect(() => createIdentityKeyer(Buffer.alloc(31))).toThrow(RangeError);
   });
 });

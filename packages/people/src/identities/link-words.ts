@@ -10,12 +10,12 @@ const REFUSALS: Readonly<Record<string, string>> = {
   not_one_person: 'those to be split off are not of one person',
 };
 
-/** Why the rules refused something, for a person. A word that this version does not know is said as it stands. */
+/** Why the rules refused something, for people. An unknown reason is returned unchanged. */
 export const refusalText = (reason: string): string =>
-  // Not what every object has: a word is found or it is not.
+  // Own members only, so that a reason such as `constructor` is not found.
   (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
 
-/** What a decision about a link says of itself. */
+/** The fields of a decision that are described. */
 export interface DecidedLink {
   readonly link: string;
   readonly outcome: string;
@@ -23,7 +23,7 @@ export interface DecidedLink {
   readonly movedCount: number;
 }
 
-/** What became of a link, for a person. A word that this version does not know is said as it stands. */
+/** The result of a link, for people. An unknown word is returned unchanged. */
 export function wordsOfLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
   if (outcome === 'linked') return `the two became one person, ${moved} came under another person key`;

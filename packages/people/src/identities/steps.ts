@@ -20,7 +20,7 @@ export interface GraphFact {
   readonly environmentId: string;
   /** Offset in the partition of the link topic that the fact came from. */
   readonly offset: number;
-  /** Epoch milliseconds. The time of a link is this, never the clock of whoever applies it. */
+  /** Epoch milliseconds. This is the time of a link, never the clock of the process that applies it. */
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
@@ -45,7 +45,7 @@ export interface StepRules {
 /**
  * Creates the map from a link fact at an offset to its steps, in the order in which they are decided: first the typed
  * user id of an identify with the same text untyped (`same_id`), then the identify or alias itself. The same fact
- * gives the same steps always; what they come to is the graph's decision.
+ * always gives the same steps; the graph decides them.
  */
 export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, offset: number) => GraphFact {
   const sameIdStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => {

@@ -4,7 +4,7 @@ import { MissingEpochFault } from '../faults.ts';
 import type { PeopleRebuild } from '../rebuild.ts';
 import { environmentOf, type Model } from './model.ts';
 
-/** The consents, and what brings them back in a rebuild. A process is never started anew behind its own back. */
+/** Consents and their rebuild. This store is always current, because a process does not restart unnoticed. */
 export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();

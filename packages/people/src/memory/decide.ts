@@ -43,8 +43,8 @@ function judge(state: EnvironmentState, question: Question): Verdict {
 }
 
 /**
- * A rebuild leaves an erased identity out, although it may be the root of others. Linked again it joins them, since
- * their person key is its own key.
+ * A rebuild leaves out an erased identity, although it may be the root of others. When it is linked again, it joins
+ * them, because their person key is its own key.
  */
 function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
@@ -61,7 +61,7 @@ function refusalOf(sideA: Side, sideB: Side, { fact, step, limits }: Question): 
   const joined = [...sideA.values(), ...sideB.values()];
   if (joined.length > limits.identitiesMax) return 'too_many_identities';
   const kindsOfB = new Set([...sideB.values()].map((member) => member.kind));
-  // The sides have no identity in common, so a kind in common means two values of it.
+  // The sides share no identity, so a shared kind means two values of it.
   const inCommon = [...sideA.values()].map((member) => member.kind).filter((kind) => kindsOfB.has(kind));
   if (step.link === 'alias' && inCommon.some((kind) => limits.uniqueTypes.includes(kind))) return 'two_known_users';
   if (step.link !== 'alias' && inCommon.some((kind) => kind !== 'anonymous')) return 'shared_device';

@@ -72,7 +72,10 @@ function createFactCalls(
   };
 }
 
-/** What was decided before a rebuild is part of what was rebuilt; what was not, among these, had been parked. */
+/**
+ * Facts decided before a rebuild are part of the rebuilt graph. Undecided facts before the last decided one were
+ * parked.
+ */
 function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): 'new' | 'decided' | 'parked' {
   if (lastDecided === null || comparePlaces(place, lastDecided) > 0) return 'new';
   return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
@@ -105,7 +108,7 @@ function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersO
   };
 }
 
-/** That a fact was parked is recorded, not by whom: holds come and go. */
+/** Only the fact that it was parked is recorded, not the hold, because holds change. */
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
@@ -117,7 +120,7 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
   return Buffer.from(state.roots.get(hex) ?? hex, 'hex');
 }
 
-/** Person key of the first whom the fact touches and whose hold it is newer than; null when there is none. */
+/** Person key of the first person of the fact with a hold that the fact is newer than; null when there is none. */
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   const cutoffs = cutoffsOfHolds(state);
   const isHeld = (key: Buffer) => fact.receivedAt > (heldFromOf(state, key, cutoffs) ?? Number.POSITIVE_INFINITY);

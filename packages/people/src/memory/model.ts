@@ -9,11 +9,11 @@ export interface MemberState {
   linkedAt: number;
 }
 
-/** Where a fact stands in the log of its environment. */
+/** Place of a fact in the log of its environment. */
 export type Place = Pick<UnlinkSide, 'generation' | 'offset'>;
 export const comparePlaces = (a: Place, b: Place): number => a.generation - b.generation || a.offset - b.offset;
 
-/** One environment of the model; identity keys are hexadecimal, so that their text sorts as their bytes do. */
+/** One environment of the model. Identity keys are hexadecimal, so their texts sort like their bytes. */
 export interface EnvironmentState {
   roots: Map<string, string>;
   members: Map<string, Map<string, MemberState>>;
@@ -21,7 +21,7 @@ export interface EnvironmentState {
   fences: Map<string, number>;
   /** Sides of unlinks by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** What a rebuild knew to be decided, by place, and the last of it; null where it knew of nothing. */
+  /** Places of facts that a rebuild knew as decided, and the last of them; null when it knew none. */
   decided: Set<string>;
   lastDecided: Place | null;
   /** Holds by erasure id. */
@@ -30,7 +30,7 @@ export interface EnvironmentState {
   outbox: Map<string, Applied>;
 }
 
-/** Everything about people in this process. */
+/** All data about people of the memory store. */
 export interface Model {
   readonly limits: GraphLimits;
   readonly environments: Map<string, EnvironmentState>;
@@ -69,7 +69,7 @@ export function cutoffsOfHolds({ holds }: Pick<EnvironmentState, 'holds'>): Map<
   return cutoffs;
 }
 
-/** Earliest cut-off of a hold on anybody of the identity's person; null when nobody holds any. */
+/** Earliest cut-off of a hold on a member of the identity's person; null without a hold. */
 export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutoffsOfHolds(state)): number | null {
   const hex = key.toString('hex');
   const members = state.members.get(state.roots.get(hex) ?? '')?.keys() ?? [hex];
@@ -83,13 +83,13 @@ export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphF
   return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
-/** Sets a cut-off unless a later one stands. */
+/** Sets a cut-off unless a later one is set. */
 export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
   const hex = key.toString('hex');
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
 }
 
-/** Takes an identity out of its component and returns what was known of it. */
+/** Removes an identity from its component and returns its state. */
 export function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
   const root = state.roots.get(key);
   const members = root === undefined ? undefined : state.members.get(root);

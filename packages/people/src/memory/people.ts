@@ -6,18 +6,15 @@ import { createGuards } from './guards.ts';
 import { createModel, cutoffsOfHolds, environmentOf } from './model.ts';
 import { createRebuild } from './rebuild.ts';
 
-/** People in this process, for tests. */
+/** People in memory, for tests. */
 export interface MemoryPeople extends People {
-  /** Cut-off behind which links of an identity wait; null when nothing holds it. */
+  /** Cut-off after which links of an identity wait; null without a hold. */
   holdOf(environmentId: string, key: Buffer): number | null;
-  /** As a store that has lost its content. */
+  /** Simulates a store that has lost its data. */
   loseEpoch(): void;
 }
 
-/**
- * Opens everything about people as a plain model: unit tests run on it, and the property tests hold the real store
- * against it. Nothing outlives the process.
- */
+/** Opens a plain model of the store in memory. Unit tests use it, and property tests compare the real store with it. */
 export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPeople {
   const model = createModel(limits);
   const { loadConsents, ...consents } = createConsents(model);

@@ -13,7 +13,7 @@ import {
 } from './model.ts';
 import { addUnlinkSide } from './unlink.ts';
 
-/** The rebuild but for the consents. */
+/** The rebuild without the consents. */
 export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
   const needNoEpoch = () => {
     if (model.epoch !== null) throw new EpochPresentFault();

@@ -6,10 +6,10 @@ import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from
 
 type Side = ReadonlyMap<string, MemberState>;
 
-/** A fact of an unlink, and in which generation of the topic it stands. */
+/** An unlink fact with the generation of its topic. */
 export type UnlinkFact = GraphFact & { unlink: readonly NamedIdentity[]; generation: number };
 
-/** The same side again changes nothing. */
+/** Adds a side; a known one changes nothing. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
@@ -17,7 +17,7 @@ export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   state.unlinkSides.set(hex, [...known, side]);
 }
 
-/** Whether an unlink that the fact is not later than has parted anybody of the one side from anybody of the other. */
+/** Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`. */
 export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
   const timeMs = Math.min(fact.receivedAt, fact.eventTime);
   const sidesOf = (members: Side) =>
@@ -30,14 +30,14 @@ export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { 
 export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const decision = hindranceOf(state, fact);
   if (decision === null) return split(state, fact);
-  // Its copy would split what was linked since.
+  // Remembered, or its copy in the log would undo links made since.
   noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
 
 function hindranceOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | null {
   const [first] = fact.unlink as [NamedIdentity];
-  // Whom nobody has linked is a person of its own.
+  // An identity that is not linked is a person of its own.
   const rootOf = ({ key }: NamedIdentity) => state.roots.get(key.toString('hex'));
   const root = rootOf(first);
   const unchanged = {
@@ -64,20 +64,20 @@ function refuse(a: NamedIdentity, reason: RefusalReason, b: NamedIdentity): Step
   return { ...stepOf(a, b), outcome: 'refused', reason, root: ZERO_KEY };
 }
 
-/** An unlink that was parked may stand in the log twice: its copy has the same time, and must not split what was linked since. */
+/** A parked unlink may be in the log twice. Its copy has the same time, and must not undo links made since. */
 function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): boolean {
   const sides = state.unlinkSides.get(unlink[0]!.key.toString('hex')) ?? [];
   return sides.some((one) => one.side !== 'stayed' && one.unlinkedAt === receivedAt);
 }
 
-/** Facts that a side would keep away from an erased identity are fenced themselves: a rebuild leaves such a side out. */
+/** No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too. */
 function noteSide(state: EnvironmentState, fact: UnlinkFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, of.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...of, generation, offset, unlinkedAt });
 }
 
-/** The side that has the root as a member keeps it. Where nobody has it, since it was erased, those who stay do. */
+/** The side with the root as a member keeps it. If the root was erased, the side that stays keeps it. */
 function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
   const root = state.roots.get(fact.unlink[0]!.key.toString('hex'))!;

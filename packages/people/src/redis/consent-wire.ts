@@ -1,6 +1,6 @@
 import type { ApplyOutcome, ChosenStatus, ConsentStanding, StoredConsent } from '../consents.ts';
 
-// Letters that stand in Redis: they stay what they are when a list is reordered.
+// Letters that are stored in Redis. They must not change, even if a list is reordered.
 const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
 const STATUSES = new Map(

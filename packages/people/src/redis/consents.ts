@@ -5,10 +5,10 @@ import { fromReply, fromStanding, fromValue, toValue } from './consent-wire.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
-/** A few milliseconds of the server. */
+/** Takes Redis a few milliseconds. */
 const FORGOTTEN_A_CALL_MAX = 1_000;
 
-/** The consents, and what brings them back in a rebuild. */
+/** Consents and their rebuild. */
 export function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const forgetConsents = createScript(redis, 'forgetConsents');
   const putConsent = createScript(redis, 'putConsent');

@@ -7,15 +7,15 @@ import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, toFactsBlob, toKindLetters } from './wire.ts';
 
 /**
- * Facts in one call of the script. A call stops everybody else's: a fact costs it about 15 µs, one that moves many
- * identities up to a millisecond. More facts a call bring little.
+ * Facts per call of the script. A call blocks all others: a fact takes about 15 µs, one that moves many identities up
+ * to a millisecond. More facts per call save little.
  */
 const CALL_FACTS_MAX = 128;
 
-/** Keeps the server busy while answers are read, and a call from timing out behind many others. */
+/** Enough to keep Redis busy while answers are read, and few enough that no call times out behind others. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
-/** A person has at most so many, unless the limits are others: some two milliseconds of the server. */
+/** By default, a person has at most so many identities. Takes Redis about two milliseconds. */
 const FORGOTTEN_A_CALL_MAX = 1_000;
 
 /** What the graph and its rebuild work on. */
@@ -77,7 +77,7 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // Beside what is applied, and in the order of calls: a Redis that lost its last second has both or the mark alone.
+    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the mark.
     async noteMark(source, mark) {
       await redis.hset(layout.progress, markFieldOf(source), mark);
     },
@@ -91,8 +91,8 @@ function createFactCalls(
 type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
 
 /**
- * Runs a block in calls, several on their way at once. One that stopped is finished before those behind it; every call
- * decides a fact at least.
+ * Runs a block in calls, several in flight. If a call stops early, its rest is sent before the later ones. Every call
+ * decides at least one fact.
  */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
@@ -108,7 +108,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
     running.push({ call, reply });
   };
   try {
-    // Each call says what the one before it applied, so none runs where one before it failed or stopped.
+    // Each call names the offset before it, so it is refused when the previous one failed or stopped early.
     while (running.length + waiting.length > 0) {
       while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
       const { call, reply } = running[0]!;
@@ -125,7 +125,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
       }
     }
   } finally {
-    // Nothing of a block runs any more when its caller hears that it failed.
+    // No call of the block may be running when the caller gets the fault.
     await Promise.allSettled(running.map(({ reply }) => reply));
   }
   return results;
@@ -142,7 +142,7 @@ function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'mem
         if (root === null) return [];
         const members = await readMembers(parts, environmentId, root);
         if (members.length > 0) return members;
-        // The component took another root between the two questions; where it did not, there is nobody.
+        // The component may have got another root between the two reads. If not, it has no members.
         const moved = await readRoot(environmentId, key);
         if (moved?.equals(root)) return [];
         root = moved;
@@ -155,7 +155,7 @@ export function toSourceText({ generation, partition }: LinkSourcePartition): st
   return `${generation}/${partition}`;
 }
 
-/** Cuts a block for several calls; each follows the one before it. */
+/** Splits a block into consecutive calls. */
 function splitBlock(block: FactBlock): FactBlock[] {
   const calls: FactBlock[] = [];
   let after = block.after;
@@ -169,13 +169,13 @@ function splitBlock(block: FactBlock): FactBlock[] {
   return calls;
 }
 
-/** What a call that stopped after some facts has left. */
+/** The rest of a call that stopped early. */
 function toRest(call: FactBlock, decided: number): FactBlock {
   const after = decided === 0 ? call.after : Math.max(call.after, call.facts[decided - 1]!.offset);
   return { ...call, after, facts: call.facts.slice(decided) };
 }
 
-/** Members of the component that has this root, by ascending key. */
+/** Members of the component with this root, by ascending key. */
 export async function readMembers(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   environmentId: string,

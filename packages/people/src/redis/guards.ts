@@ -3,13 +3,13 @@ import type { ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guar
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 
-/** Far more than gateways leave behind between two sweeps. The rest is dropped by the next sweep. */
+/** Far more than can lapse between two sweeps. The next sweep drops the rest. */
 const LAPSED_A_SWEEP_MAX = 1_000;
 
-/** Some milliseconds of the server, in which it serves nobody else. */
+/** Blocks Redis for a few milliseconds. */
 const FENCES_A_CALL_MAX = 1_000;
 
-/** Some milliseconds of the server, likewise: some 35 µs a person of eight identities. */
+/** Blocks Redis for a few milliseconds: about 35 µs for a person of eight identities. */
 const ASKED_A_CALL_MAX = 100;
 
 export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
@@ -84,7 +84,7 @@ function earlierOf(one: number | null, other: number | null): number | null {
 const NUMBER_BYTES = 6;
 const ERASURE_ID_BYTES = 16;
 
-/** Value of a lease, which the scripts unpack too: cut-off, time from which it lapses (0: it stands), keys. */
+/** Value of a lease, also parsed by the scripts: cut-off, time from which it lapses (0: never), keys. */
 export function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);
@@ -97,7 +97,7 @@ export function fromLease(erasureId: Buffer, lease: Buffer): StandingHold {
   return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
 }
 
-/** Member of the list of what may lapse. An environment id holds no NUL. */
+/** Member of the list of leases that may lapse. An environment id contains no NUL. */
 export function toMember({ environmentId, erasureId }: HoldName): Buffer {
   return Buffer.concat([Buffer.from(`${environmentId}\0`), erasureId]);
 }

@@ -6,29 +6,31 @@ const FAMILIES = {
   /** HASH identity key -> root key, a bucket each. */
   index: 'i',
   /**
-   * STRING, a component each: four bytes about it (kinds, a bit each; number of anonymous ids), then each member's
-   * identity key, kind and link time, in no order. The root key stands in the name as raw bytes.
+   * STRING per component: four bytes (kinds as a bitmap; number of anonymous ids), then identity key, kind and link
+   * time of each member, in no order. The name contains the root key as raw bytes.
    */
   component: 'm',
-  /** HASH identity key -> cut-off in ms as text, a bucket each; without a bucket a STRING, a bit a bucket that has any. */
+  /**
+   * HASH per bucket: identity key -> cut-off in ms as text. Without a bucket: STRING, a bitmap of buckets with fences.
+   */
   fences: 'f',
   /**
-   * HASH identity key -> sides of unlinks on which it stood, 14 bytes each: generation, offset in six bytes, time in six
-   * bytes, letter; 'latest' -> latest time of all, as text.
+   * HASH identity key -> its sides of unlinks, 14 bytes each: generation, offset in six bytes, time in six bytes,
+   * letter; 'latest' -> latest time of all, as text.
    */
   unlinks: 'u',
   /**
-   * HASH of what a rebuild knew to be decided: generation and number of a block of 1,024 offsets -> a bit an offset; 'last'
-   * -> greatest generation and offset of them.
+   * HASH of facts that a rebuild knew as decided: generation and number of a block of 1,024 offsets -> bitmap of
+   * offsets; 'last' -> greatest generation and offset.
    */
   decided: 'd',
-  /** HASH identity key -> latest cut-off in ms as text, of the erasures that hold it. */
+  /** HASH identity key -> latest cut-off, in ms as text, of the erasures that hold it. */
   holds: 'h',
-  /** HASH erasure id -> cut-off, time from which it lapses or 0, keys. */
+  /** HASH erasure id -> cut-off, time from which it lapses (0: never), keys. */
   leases: 'hl',
-  /** ZSET, every score 0, so in the order of bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
+  /** ZSET with all scores 0, so sorted by bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
   holders: 'hk',
-  /** Where an earlier release kept its leases (HASH); STRING once they have moved. */
+  /** HASH with the leases of an earlier release; STRING after they were moved. */
   formerLeases: 'e',
   /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
   outbox: 'o',
@@ -37,8 +39,8 @@ const FAMILIES = {
 } as const;
 
 /**
- * 16,384 buckets: about 64 identities in each at a million linked identities of one environment, so that a bucket
- * stays a listpack (`infra/redis/README.md` sets the bound). It never changes: keys stand where they were put.
+ * 16,384 buckets: about 64 identities in each at a million linked identities of one environment, so that a bucket stays
+ * a listpack (`infra/redis/README.md` sets the bound). It must never change, because stored keys do not move.
  */
 const BUCKET_BITS = 14;
 /** What the first two bytes of a key are divided by. */
@@ -54,7 +56,7 @@ export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + 6;
 /** Bytes of a component before its first member. */
 export const COMPONENT_HEADER_BYTES = 4;
 
-/** Letters of kinds, in the order of their bits. Both stand in Redis: a new kind is added at the end. */
+/** Letters of kinds, in the order of their bits. Both are stored in Redis, so add a new kind at the end. */
 export const KIND_LETTERS: Readonly<Record<IdentityKind, string>> = {
   anonymous: 'a',
   passport: 'p',
@@ -69,28 +71,28 @@ export const KIND_LETTERS: Readonly<Record<IdentityKind, string>> = {
 };
 
 export interface LayoutNames {
-  /** Put before every key; '' in a deployment, tests keep apart with it. */
+  /** Prefix of every key; '' in a deployment, different in each test. */
   readonly namespace: string;
-  /** Topic whose offsets the graph has applied, as it is called on the broker. */
+  /** Topic whose offsets the graph has applied; its name on the broker. */
   readonly linkTopic: string;
-  /** The log whose end the consents keep, as it is called on the broker. */
+  /** Topic of the consents; its name on the broker. */
   readonly consentTopic: string;
 }
 
-/** Names of everything about people that stands in Redis; `infra/redis/README.md` has them in one table. */
+/** Names of all keys about people in Redis; `infra/redis/README.md` lists them. */
 export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames) {
   const nameOf = (family: keyof typeof FAMILIES, environmentId: string) =>
     `${namespace}${FAMILIES[family]}:{${environmentId}}`;
   const bucketIn = (family: 'index' | 'fences' | 'consents') => (environmentId: string, key: Buffer) =>
     `${nameOf(family, environmentId)}:${bucketOf(key)}`;
   return {
-    /** For scripts, which make names themselves. */
+    /** For scripts that build names themselves. */
     namespace,
     /** STRING: guards against an empty or half rebuilt store. */
     epoch: `${namespace}identity:epoch`,
     /** HASH generation/partition -> last applied offset of the link topic. */
     progress: `${namespace}identity:applied:${linkTopic}`,
-    /** HASH 'run' -> run of Redis in which all of the log was here, partition -> greatest offset applied since. */
+    /** HASH 'run' -> run of Redis in which the whole log was applied, partition -> greatest offset applied since. */
     consentLog: `${namespace}c:log:${consentTopic}`,
     /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse. Of every environment, so outside of any slot. */
     lapsing: `${namespace}erasure:lapsing`,
@@ -102,7 +104,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),
-    /** What the scripts of holds take, in their order. */
+    /** Keys for the scripts of holds, in their order. */
     holdKeysOf: (environmentId: string) =>
       (['leases', 'holders', 'holds', 'formerLeases'] as const).map((family) => nameOf(family, environmentId)),
   } as const;
@@ -111,7 +113,7 @@ export type Layout = ReturnType<typeof createLayout>;
 
 const kindBits = Object.values(KIND_LETTERS).map((letter, at) => `${letter} = ${2 ** at}`);
 
-/** The same for the scripts, as the lines that stand before each of them. */
+/** The same names for the scripts, as the lines before each of them. */
 export const LUA_LAYOUT = `
 local FAMILY = { ${Object.entries(FAMILIES)
   .map(([family, letters]) => `${family} = '${letters}'`)

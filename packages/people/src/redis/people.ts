@@ -10,20 +10,20 @@ import { createLayout } from './layout.ts';
 import { createRebuild } from './rebuild.ts';
 
 export interface RedisPeopleOptions extends RedisClientOptions {
-  /** A server that is silent for this long counts as away. Must be shorter than the deadline of whoever asks; 5 s unless told. */
+  /** A server that is silent for this long counts as away. Must be shorter than the caller's deadline. Default: 5 s. */
   commandTimeoutMs?: number;
-  /** Put before every key; '' in a deployment, tests keep apart with it. */
+  /** Prefix of every key; '' in a deployment, different in each test. */
   namespace?: string;
   limits?: GraphLimits;
-  /** Topic whose offsets the graph's `apply` and its kin speak of; whoever calls none of them need not name it. */
+  /** Topic whose offsets the graph applies. Needed only by callers of `apply` and related functions. */
   linkTopic?: string;
-  /** The log whose end the consents keep, as it is called on the broker; whoever asks for no consent need not name it. */
+  /** Topic of the consents; its name on the broker. Needed only by callers of the consents. */
   consentTopic?: string;
-  /** Told with every `ready` and `takesWrites` why this Redis cannot be worked with although it answers. */
+  /** Called by `ready` and `takesWrites` with the reason when Redis answers but cannot be used. */
   onUnusable?: (fault: Error) => void;
 }
 
-/** Opens all about people in Redis, over one connection; resolves also while Redis is away, `ready` tells. */
+/** Opens people in Redis, over one connection. Resolves even while Redis is away; ask `ready`. */
 export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
   const redis = await connect(options);
   const { namespace = '', linkTopic = '', consentTopic = '' } = options;
@@ -43,11 +43,11 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   };
 }
 
-/** Long enough for calls of the graph's script that wait behind each other. */
+/** Long enough for several calls of the graph's script in a queue. */
 const COMMAND_TIMEOUT_MS = 5_000;
 const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
-/** Connects; resolves also while Redis is away. */
+/** Connects; resolves even while Redis is away. */
 async function connect(options: RedisPeopleOptions): Promise<Redis> {
   const setup = createRedisClientSetup(options, WAITS);
   const redis = new Redis(options.url, {
@@ -61,7 +61,7 @@ async function connect(options: RedisPeopleOptions): Promise<Redis> {
   return redis;
 }
 
-/** The one that runs began before; what it misses goes with the next. */
+/** A rewrite is running already. What it misses is removed by the next one. */
 const IS_REWRITING = /already in progress/;
 
 async function rewriteLog(redis: Redis): Promise<void> {
@@ -72,14 +72,14 @@ async function rewriteLog(redis: Redis): Promise<void> {
   }
 }
 
-/** A script that may write, and writes nothing: refused just when writes are, whatever they are refused for. */
+/** A script that may write but writes nothing. Redis refuses it exactly when it refuses writes. */
 const MAY_WRITE = '#!lua\nreturn 1';
 /** Out of memory, out of disk, a replica, a primary that has lost its replicas. */
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
-/** Below the second that a probe of readiness gives each question. */
+/** Less than the second that a readiness probe allows. */
 const WRITE_CHECK_MS = 900;
 
-/** What tells whether this Redis can be worked with, and why not. */
+/** Checks whether Redis can be used, and reports why not. */
 function createReadiness(
   redis: Redis,
   { readEpoch, onUnusable }: { readEpoch(): Promise<string | null>; onUnusable(fault: Error): void },

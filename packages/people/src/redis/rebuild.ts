@@ -7,7 +7,7 @@ import { type GraphParts, readApplied, readMembers, toSourceText } from './graph
 import { createScript } from './scripts.ts';
 import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
 
-/** The rebuild but for the consents. */
+/** The rebuild without the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
   const loadOverrides = createScript(redis, 'loadOverrides');
@@ -36,7 +36,7 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
   };
 }
 
-/** Walks every bucket: for a rebuild's proof and for tests, not for traffic. */
+/** Reads every bucket. For rebuilds and tests, too slow for traffic. */
 async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
   const { redis, layout } = parts;
   const roots = new Map<string, string>();
@@ -50,7 +50,7 @@ async function readDigest(parts: GraphParts, environmentId: string): Promise<str
     const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
     for (const { key, kind, linkedAt } of members) {
       const hex = key.toString('hex');
-      // Root as the index has it: an index that disagrees with the members shows.
+      // Uses the root from the index, so that a mismatch with the members changes the digest.
       lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
     }
   }

@@ -2,9 +2,9 @@ import { type Chunk, type Identifier, type LocalStatement, type Node, parse } fr
 import { describe, expect, it } from 'vitest';
 import { SCRIPT_TEXTS } from './scripts.ts';
 
-/** What Redis gives a script, as far as ours use it. */
+/** Globals that Redis provides and our scripts use. */
 const GIVEN = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
-/** Reads a script whole, and tells how often each name stands in it, and which names are not its own. */
+/** Parses a script: how often each name occurs, its local names, and its globals. */
 function readScript(text: string): { uses: Map<string, number>; locals: Set<string>; globals: string[] } {
   const uses = new Map<string, number>();
   const locals = new Set<string>();

@@ -7,12 +7,12 @@ import { GraphBehindFault } from '../graph.ts';
 import { LUA_LAYOUT } from './layout.ts';
 
 /**
- * Each script with the files of `lua` that it is made of, in their order. Unless a flag says otherwise Redis refuses a
- * script as a whole when memory is out, and runs half of none.
+ * The files in `lua` of each script, in order. Without a flag, Redis refuses a whole script when memory is out, and
+ * never runs half of one.
  */
 const SCRIPTS = {
   applyFacts: { files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'], flag: '' },
-  // It gives memory back.
+  // It frees memory.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
   forgetIdentities: { files: ['forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
@@ -31,7 +31,7 @@ const SCRIPTS = {
 } as const;
 export type ScriptName = keyof typeof SCRIPTS;
 
-/** The whole of each script: what Redis is given, and what the linter reads. */
+/** The full text of each script, for Redis and for the linter. */
 export const SCRIPT_TEXTS = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, { files, flag }]) => [name, toText(files, flag)]),
 ) as Readonly<Record<ScriptName, string>>;
@@ -46,11 +46,11 @@ export type ScriptArgument = string | number | Buffer;
 
 /**
  * Runs one script; texts of its reply are buffers.
- * @throws the faults that the scripts tell by their error replies, or a fault of the connection
+ * @throws the faults that the scripts signal by error replies, or a fault of the connection
  */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Creates what runs a script by its hash, and by its text where the server does not know it yet. */
+/** Creates the function that runs a script by its hash, or by its text if the server does not know it yet. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
   const text = SCRIPT_TEXTS[name];
   const sha = createHash('sha1').update(text).digest('hex');
@@ -72,7 +72,7 @@ function isReplyStarting(error: unknown, code: string): boolean {
   return error instanceof ReplyError && (error as Error).message.startsWith(code);
 }
 
-/** What the scripts say by an error reply, as the ports' faults. */
+/** Turns error replies of scripts into faults of the ports. */
 function toFault(error: unknown): unknown {
   if (isReplyStarting(error, 'NOEPOCH')) return new MissingEpochFault();
   if (isReplyStarting(error, 'NOHOLD')) return new MissingHoldFault();

@@ -5,7 +5,7 @@ import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES } from './layout.ts';
 
-// Letters that stand in Redis: they stay what they are when a list is reordered.
+// Letters that are stored in Redis. They must not change, even if a list is reordered.
 const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
   identify: 'i',
   alias: 'a',
@@ -70,10 +70,10 @@ function toShortText(text: string): Buffer {
 const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
-/** In the place of the number of other keys: they are left out. */
+/** Replaces the number of other keys when they are left out. */
 const OTHERS_LEFT_OUT = 255;
 
-/** In the place of the number of steps: an unlink. Behind it the number of identities, in two bytes, then each. */
+/** Replaces the number of steps for an unlink. The number of identities, in two bytes, and the identities follow. */
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
@@ -114,9 +114,9 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
 }
 
 /**
- * Facts of one call, one behind the other: offset, received at, event time, place of its environment in the list that
- * goes with them, number of steps, then the steps, or who is split off.
- * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely asked for
+ * Consecutive facts of one call: offset, received at, event time, index of its environment in the accompanying list,
+ * number of steps, then the steps or the identities to be split off.
+ * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely needed
  */
 export function toFactsBlob(
   facts: readonly GraphFact[],
@@ -149,7 +149,7 @@ export function toOverrideBlob(row: Override): Buffer {
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
 }
 
-/** A side of an unlink as it stands beside the identity's key. */
+/** Stored bytes of a side of an unlink. */
 function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buffer {
   return Buffer.concat([
     Buffer.of(generation),
@@ -171,7 +171,7 @@ export function toDecidedBlob({ environmentId, generation, offset }: DecidedPlac
 /** Bytes of a side. */
 const SIDE_BYTES = 1 + 2 * NUMBER_BYTES + 1;
 
-/** Reads the sides that stand beside an identity's key. */
+/** Parses the stored sides of an identity. */
 export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): UnlinkSide[] {
   const sides: UnlinkSide[] = [];
   for (let at = 0; at < bytes.length; at += SIDE_BYTES)
@@ -183,26 +183,28 @@ export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): Un
   return sides;
 }
 
-/** Reads a member out of the bytes of a component or of those who moved. */
+/** Parses a member in the bytes of a component or of moved identities. */
 function memberAt(bytes: Buffer, at: number): Member {
   const kindAt = at + IDENTITY_KEY_BYTES;
   const key = bytes.subarray(at, kindAt);
   return { key, kind: toKind(bytes[kindAt]!), linkedAt: bytes.readUIntBE(kindAt + 1, NUMBER_BYTES) };
 }
 
-/** Members by ascending key: Redis keeps them in the order in which they came. */
+/** Members by ascending key; in Redis they are in order of arrival. */
 function toMembers(bytes: Buffer, start: number, end: number): Member[] {
   const members: Member[] = [];
   for (let at = start; at < end; at += MEMBER_BYTES) members.push(memberAt(bytes, at));
   return members.length < 2 ? members : members.sort((a, b) => Buffer.compare(a.key, b.key));
 }
 
-/** Everybody of a component as it is stored, by ascending key. */
+/** Members of a stored component, by ascending key. */
 export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/** An entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities, these. */
+/**
+ * Entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities, and these.
+ */
 const STEP_LETTERS = 5;
 const STEP_BYTES = STEP_LETTERS + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
@@ -211,7 +213,7 @@ const PARKED = 'P'.charCodeAt(0);
 const LENGTH_AT = NUMBER_BYTES;
 const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 
-/** Reads the reply of facts.lua: what became of each fact, up to one that needs its other keys. */
+/** Parses the reply of facts.lua: the result of each fact, up to the first that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;
@@ -238,7 +240,7 @@ function fromEntry(reply: Buffer, start: number, end: number): Applied {
   return { kind: 'decided', decisions };
 }
 
-/** Behind the entry of an unlink, which is the only one of its fact: root, number and members of those who stay. */
+/** Follows the entry of an unlink, the only one of its fact: root, number and members of the side that stays. */
 function fromStayed(reply: Buffer, at: number, end: number): SplitSide | null {
   const members = toMembers(reply, at + IDENTITY_KEY_BYTES + 2, end);
   return members.length === 0 ? null : { root: reply.subarray(at, at + IDENTITY_KEY_BYTES), members };

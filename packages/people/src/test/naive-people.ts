@@ -25,8 +25,8 @@ const idOf = (name: Name) => name.slice(name.indexOf(':') + 1);
 const isBlocked = (name: Name) => idOf(name) === 'null';
 
 /**
- * Who is the same person as whom, as one would write it down on paper: lists of names that are looked through from end to
- * end. It knows no store, no crash and no copy of what it keeps; tests hold the stores against it.
+ * A naive model of persons: lists of names that are searched from end to end, without stores, crashes or copies. Tests
+ * compare the stores with it.
  */
 export class NaivePeople {
   readonly #rules: NaiveRules;
@@ -34,7 +34,7 @@ export class NaivePeople {
   readonly #fences = new Map<Name, number>();
   readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
-  /** Unlinks that split nobody, by the first that they named. */
+  /** Unlinks that split nobody, by the first identity that they named. */
   #vain: { first: Name; atMs: number }[] = [];
 
   constructor(rules: NaiveRules) {
@@ -45,13 +45,13 @@ export class NaivePeople {
     return this.#persons.find(({ members }) => members.has(name));
   }
 
-  /** In how many splits it was, and how many unlinks of it came to nothing. */
+  /** Number of splits that the name was in, and of unlinks of it that split nobody. */
   splitsOf(name: Name): number {
     const splits = this.#splits.filter(({ gone, stayed }) => gone.has(name) || stayed.has(name));
     return splits.length + this.#vain.filter(({ first }) => first === name).length;
   }
 
-  /** Everybody of the person is erased, and what happened until then kept away from them. */
+  /** Erases all members of the person, and refuses their facts up to the cut-off from now on. */
   erase(name: Name, cutoffMs: number): Name[] {
     const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
     for (const one of erased) {
@@ -64,7 +64,7 @@ export class NaivePeople {
     return erased;
   }
 
-  /** An erasure holds a name from now on, or does not any more. */
+  /** Starts a hold of an erasure on a name. */
   hold(name: Name, cutoffMs: number): void {
     this.#holds.set(name, cutoffMs);
   }
@@ -116,7 +116,7 @@ export class NaivePeople {
     return 'linked';
   }
 
-  /** An erased identity whose key others still have for their person key comes back to them. */
+  /** An erased identity joins the others again that still have its key as their person key. */
   #takeBack(name: Name, atMs: number): void {
     if (this.personOf(name) === undefined) this.#persons.find(({ root }) => root === name)?.members.set(name, atMs);
   }

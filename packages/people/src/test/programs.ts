@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import type { FactOptions, Name } from './scenario.ts';
 
-/** Few, so that they meet all the time. */
+/** Few names, so that facts often concern the same ones. */
 export const NAMES: readonly Name[] = [
   ...['anonymous:a', 'anonymous:b', 'anonymous:c', 'steam:x', 'steam:y', 'epic:x', 'passport:p', 'passport:q'],
   ...['untyped:x', 'untyped:y', 'custom:k', 'untyped:null'],
 ] as Name[];
 
 const name = fc.constantFrom(...NAMES);
-/** How late a message comes, and how long before its receipt it happened. */
+/** Delay of a message, and the time between event and receipt. */
 const lateness = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ late: 0, before: 0 }) },
   { weight: 2, arbitrary: fc.record({ late: fc.nat(80), before: fc.nat(60) }) },
 );
-/** A fact that somebody asks for. */
+/** A requested fact. */
 export type Ask = { link: FactOptions['link']; from: Name; to: Name; and: Name[]; late: number; before: number };
 const ask: fc.Arbitrary<Ask> = fc
   .record({
@@ -27,15 +27,15 @@ const ask: fc.Arbitrary<Ask> = fc
 /** A step of a program. */
 export type Command =
   | { kind: 'facts'; asks: Ask[] }
-  /** The last call again, as after an answer that was lost. */
+  /** Repeats the last call, as after a lost answer. */
   | { kind: 'repeat' }
-  /** An unlink that stands in the log once more, as one that was parked may. */
+  /** Appends a copy of an unlink, as there may be of a parked one. */
   | { kind: 'copy'; back: number }
   | { kind: 'erase'; name: Name; crash: boolean }
-  /** What waits for a hold goes round: it is published anew, at the end of the log. */
+  /** `round` publishes parked facts again, at the end of the log. */
   | { kind: 'hold' | 'release'; name: Name }
   | { kind: 'round' }
-  /** Redis' data is lost; of the decisions so many were published, and of the facts so many committed. */
+  /** Redis loses its data. So many decisions are not published yet, and so many facts not committed. */
   | { kind: 'crash'; unpublished: number; uncommitted: number };
 export const command: fc.Arbitrary<Command> = fc.oneof(
   {

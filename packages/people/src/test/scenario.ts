@@ -22,13 +22,13 @@ export interface FactOptions {
   link: 'identify' | 'alias' | 'unlink';
   from?: Name;
   to: Name;
-  /** Of an unlink, besides `to`. */
+  /** Further identities of an unlink, besides `to`. */
   and?: readonly Name[];
   receivedAt?: number;
   eventTime?: number;
 }
 
-/** One environment of its own, with names for keys and offsets that count up. */
+/** A separate environment with names for keys and increasing offsets. */
 export function createScenario() {
   const environmentId = `test-${randomUUID()}`;
   let next = 0;
@@ -50,7 +50,7 @@ export function createScenario() {
   const keyOf = (name: Name) => keyOfId(environmentId, ...split(name));
   const position = (options: FactOptions): GraphFact => toGraphFact(toFact(options), next++);
 
-  /** Applies one fact after all others and tells each step as `outcome` or `outcome: reason`. */
+  /** Applies one fact after all others. Returns each step as `outcome` or `outcome: reason`. */
   const apply = async (graph: IdentityGraph, options: FactOptions): Promise<string[]> => {
     const fact = position(options);
     const [applied] = await graph.apply({
@@ -74,7 +74,7 @@ export function toWords(applied: Applied): string[] {
   return applied.decisions.map(({ outcome, reason }) => (reason === '' ? outcome : `${outcome}: ${reason}`));
 }
 
-/** Buffers as text, so that decisions of two graphs compare and print. */
+/** Turns buffers into texts, so that decisions can be compared and printed. */
 export function describeValue(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_, part) => (part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part)),

@@ -4,11 +4,11 @@ import { Redis } from 'ioredis';
 import type { People } from '../people.ts';
 import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
 
-/** People in Redis under names of a test file's own. */
+/** People in Redis, in a separate namespace for a test file. */
 export interface TestPeople {
-  /** For what a test does behind the back of the store. */
+  /** For direct changes by a test. */
   readonly redis: Redis;
-  /** Under a namespace that nobody has used, unless one is told. */
+  /** Uses a new namespace unless one is given. */
   open(options?: Omit<RedisPeopleOptions, 'url'>): Promise<{ people: People; namespace: string }>;
   clear(namespace: string): Promise<void>;
   /** Closes what was opened and removes its keys. */

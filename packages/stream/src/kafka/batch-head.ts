@@ -1,9 +1,9 @@
-/** Format of record batches since Kafka 0.11. Our code writes and reads no other. */
+/** Format of record batches since Kafka 0.11. No other is written or read here. */
 export const BATCH_MAGIC = 2;
 
 /**
- * Where the fields of a batch's head begin, in bytes; the first record begins at `records`. `length` counts the bytes
- * behind itself. The checksum covers everything from the attributes on.
+ * Byte offsets of the fields in the head of a batch; the first record begins at `records`. `length` counts the bytes
+ * after it. The checksum covers everything from the attributes on.
  */
 export const BATCH_HEAD = {
   firstOffset: 0,

@@ -4,13 +4,13 @@ import { createConnectGate } from '@playline/errors';
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
 /**
- * Minds every connection of a client of @platformatic/kafka 2.12:
- * - The client listens for the first error of a connection only; a second one, such as a socket that breaks while a login
- *   is refused, would end the process as an uncaught fault.
- * - A connection that the broker closed keeps its timer for the next login (`connections.max.reauth.ms`), which then
- *   writes to a dead socket and takes the connection's successor out of the pool. Closing ends the timer.
- * - Every question that fails connects again at once: a broker that refuses us is left alone for a while instead.
- * @param onFault told of every fault of a connection
+ * Works around three faults in the connections of @platformatic/kafka 2.12:
+ * - The client listens only for the first error of a connection. A second one, such as a socket that breaks while a
+ * login is refused, would be an uncaught exception and end the process.
+ * - A connection that the broker closed keeps its timer for the next login (`connections.max.reauth.ms`). The timer
+ * then writes to a dead socket and removes the new connection from the pool. Closing now stops the timer.
+ * - Every failed request connects again at once. After a refusal the broker is now left alone for a while.
+ * @param onFault called with every fault of a connection
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;

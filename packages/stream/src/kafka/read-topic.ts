@@ -4,16 +4,16 @@ import { openLogReader } from './log/open-log-reader.ts';
 
 export interface ReadTopicOptions {
   brokers: readonly string[];
-  /** As of every client. */
+  /** The same as for every client. */
   security?: KafkaSecurity;
   onFault?: (fault: unknown) => void;
-  /** As it is called on the broker. */
+  /** Name on the broker. */
   topic: string;
 }
 
 /**
- * Reads a small topic, such as a compacted one, from its first record to the end that it has now: partition after
- * partition, each in the order of the log. Nothing is committed and no group is joined.
+ * Reads a small topic, such as a compacted one, from its first record to its present end: one partition after the
+ * other, each in the order of the log. Joins no group and commits nothing.
  * @throws Error when the brokers do not answer, or there is no such topic
  */
 export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {

@@ -56,7 +56,7 @@ it('asks once for each answer, so a registry that is down later does not matter,
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   expect(await registry.schemaOf(7)).toBeNull();
   await expect(registry.schemaOf(7)).rejects.toThrow('500');
-  // Not the registry's own word: something else answers at its address.
+  // A 404 that is not from the registry: something else answers at its URL.
   await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);

@@ -2,12 +2,12 @@ import { createConnectGate } from '@playline/errors';
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
-/** A registry is asked at a service's start and when an unknown id turns up: slow is better than failing. */
+/** Long, because the registry is asked only at the start and for unknown ids: slow is better than a failure. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** The interface's own codes for a subject, a version or a schema that is not there. */
+/** Error codes of the registry for a missing subject, version or schema. */
 const NOT_THERE = new Set([40401, 40402, 40403]);
 
-/** Remembers answers, and neither faults nor null. */
+/** Caches answers, but neither faults nor null. */
 function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Promise<V> {
   const answers = new Map<string, Promise<V>>();
   return (key) => {
@@ -26,13 +26,13 @@ function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Prom
 export interface SchemaRegistryOptions {
   /** Confluent-compatible address without a trailing slash. */
   url: string;
-  /** How it is asked: by itself without an authority of its own and without a login. */
+  /** The function for requests. Default: `fetch`, without a private certificate authority and without a login. */
   fetch?: StoreFetch;
-  /** Told of every fault; the registry is asked again by whoever needs the answer. */
+  /** Called with every fault. The next call asks the registry again. */
   onFault?: (fault: unknown) => void;
 }
 
-/** A registry that answers with something else than what was asked for. */
+/** The registry answered with something unexpected. */
 class RegistryFault extends Error {
   override readonly name = 'RegistryFault';
   readonly status: number;
@@ -45,17 +45,19 @@ class RegistryFault extends Error {
 
 type Answer = Record<string, unknown>;
 
-/** Whoever else answers 404 at a wrong address knows nothing of schemas, and no record is a dead letter for that. */
+/**
+ * Whether a 404 comes from the registry itself. Another server at a wrong URL must not turn records into dead letters.
+ */
 async function isNotThere(answer: Response): Promise<boolean> {
   if (answer.status !== 404) return false;
   const body = (await answer.json().catch(() => null)) as { error_code?: unknown } | null;
   return NOT_THERE.has(Number(body?.error_code));
 }
 
-/** Creates the registry's questions; it is asked with the first of them. */
+/** Creates a client of the registry; connects with the first call. */
 export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
   const gate = createConnectGate('the schema registry');
-  /** @returns null where the registry answers that it is not there */
+  /** @returns null when the registry says that it does not exist */
   const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
     const refusal = gate.refusalOf(url);
     if (refusal !== null) throw refusal;

@@ -3,7 +3,7 @@ import type { ConnectionOptions as ClientOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 
-/** What kafkajs calls them; each client gets an object of its own, since kafkajs writes into it. */
+/** Options of kafkajs. Each client needs its own object, because kafkajs writes into it. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {
   const { tls, sasl } = security;
   const { mechanism, username, password } = sasl ?? {};
@@ -14,14 +14,14 @@ export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfi
   };
 }
 
-/** What @platformatic/kafka calls them. */
+/** Options of @platformatic/kafka. */
 export function toPlatformaticSecurity(options: {
   readonly brokers: readonly string[];
   readonly security?: KafkaSecurity;
 }): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // Brokers that are reached by address are told of by address: TLS names no host then, and checks the address itself.
+  // If brokers are given by IP address, TLS sends no host name and checks the address in the certificate.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     ...(tls === undefined ? {} : { tls: trust, tlsServerName: servername ?? isNamed }),

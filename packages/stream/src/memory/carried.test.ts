@@ -14,7 +14,7 @@ interface Life {
   rowsMax: number;
   /** Turns of the loop until the consumer is killed. */
   turns: number;
-  /** Which attempts, counted over settling and writing, fail in a way that passes. */
+  /** Numbers of the attempts, of settling and writing together, that fail with a retryable fault. */
   faults: number[];
 }
 
@@ -25,8 +25,8 @@ const life: fc.Arbitrary<Life> = fc.record({
 });
 
 /**
- * Numbers records one after the other. Where a block starts depends on what the block before has left and on a counter
- * outside, which is raised with every block that is stored: before its offsets are committed.
+ * Numbers records consecutively. The first number of a block depends on what the previous block carried and on a
+ * counter outside, which is raised when a block is stored, before its offsets are committed.
  */
 class Numbering {
   /** Every number that was ever sent for a record, by offset. */
@@ -103,13 +103,13 @@ async function number(lives: readonly Life[], choose: (numbering: Numbering, ori
   return numbering;
 }
 
-/** The numbers of records that went out under more than one, and of those that do not follow the one before. */
+/** Numbers of records that were sent with several numbers, or whose number does not follow the previous one. */
 function faultsOf({ sent, stored }: Numbering): number[] {
   const numbers = Array.from({ length: RECORDS }, (_, offset) => stored.get(offset) ?? Number.NaN);
   return numbers.filter((each, offset) => sent.get(offset)?.size !== 1 || each !== offset + 1);
 }
 
-/** Of a block that nobody has named, what is carried and the counter outside must agree. */
+/** For a block that was never named, the carried number and the counter outside must agree. */
 const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => {
   if (basis !== null) return Number(basis);
   return Number(carried) === outside ? outside : Number.NaN;

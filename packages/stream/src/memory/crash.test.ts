@@ -14,9 +14,9 @@ interface Life {
   rowsMax: number;
   /** Turns of the loop until the consumer is killed. */
   turns: number;
-  /** What becomes of the inserts of this life; those behind them are stored. */
+  /** Results of the inserts of this life; later inserts are stored. */
   fates: Fate[];
-  /** Rows that the store takes at once in this life. */
+  /** Most rows per insert in this life. */
   storeRowsMax: number;
 }
 
@@ -28,7 +28,7 @@ const life: fc.Arbitrary<Life> = fc.record({
   }),
   storeRowsMax: fc.constantFrom(1, 2, 5, 100),
 });
-/** Nothing is gained by waiting here, and much tried. */
+/** No waits, so that each run has many attempts. */
 const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
 
 /** Consumers that are killed one after the other, then one that may finish. @returns the offsets in the store */
@@ -59,7 +59,7 @@ async function consume(
     const consumer = open(each);
     for (let i = 0; i < each.turns; i++) await turn();
     consumer.kill();
-    // a write under way still arrives at the store, before or after the next consumer starts
+    // a write in flight still reaches the store, before or after the next consumer starts
     if (each.turns % 2 === 0) for (let i = 0; i < 5; i++) await turn();
   }
   const last = open({

@@ -8,7 +8,7 @@ import { createMemoryLog } from './index.ts';
 
 const AT = { topic: 'topic', partition: 0 };
 
-/** A log of one partition whose first records are stored; `unread` more have come since, and nobody reads. */
+/** A log of one partition. Its first records are stored; `unread` more came since, and no consumer runs. */
 async function openBench({ read, unread }: { read: number; unread: number }) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();

@@ -5,7 +5,7 @@ import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';
 
-/** What a handler is told of the batch at offset 3, when this happens between its assignment and its question. */
+/** What `hasBatch` returns for the batch at offset 3, when `change` happens between assignment and call. */
 async function askAfter(change: (log: ReturnType<typeof createMemoryLog>) => void): Promise<boolean | null> {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
@@ -55,6 +55,6 @@ it('names the batch before each position to a handler that starts before the com
   const again = open(4);
   await until('all is read again', () => named.length === 3);
   await again.close();
-  // Every record is a batch of its own here: the one in front of offset 6 is at 5.
+  // In the memory log each record is a batch, so the one before offset 6 is at 5.
   expect(named).toEqual([5, 7, 9]);
 });

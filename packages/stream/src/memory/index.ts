@@ -19,7 +19,7 @@ interface MemoryConsumerOptions {
   topics: readonly string[];
   /** Consumers of one group go on where the last one stopped; default one group for all. */
   groupId?: string;
-  /** As of the consumers on real brokers. */
+  /** As for consumers on real brokers. */
   whenExpired?: WhenExpired;
   logger?: Logger;
   metrics?: Metrics;
@@ -27,7 +27,7 @@ interface MemoryConsumerOptions {
 
 /** A log in memory with the producer and the consumers of a service's unit tests. One consumer of a group at a time. */
 export interface MemoryLog {
-  /** Only for topics that differ from the others: a topic appears when it is used. */
+  /** Only needed for topics with other options: a topic is created when it is used. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void;
   openProducer(): MemoryProducer;
   openBlockConsumer(
@@ -44,24 +44,24 @@ export interface MemoryLog {
   ): MemoryConsumer;
   /** Everything in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
-  /** Loses everything from an offset on, as a lone broker does whose machine loses power. */
+  /** Loses everything from an offset on, like a single broker in a power failure. */
   truncate(topic: string, partition: number, end: number): void;
   /** Loses everything before an offset, as retention does. */
   expire(topic: string, partition: number, start: number): void;
-  /** Deletes a topic, and what groups have committed of it, and makes it anew: its offsets begin again. */
+  /** Deletes a topic with the commits of groups, and creates it again: its offsets restart at 0. */
   remake(topic: string): void;
-  /** Decides, as an operator does, where a group goes on with a log that was replaced. */
+  /** Decides, as an operator does, where a group continues in a replaced log. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
-  /** Commits an offset as a foreign tool does: without a word beside it. */
+  /** Commits an offset as another tool does: without our metadata. */
   moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
-  /** Refuses every commit with this fault, as a broker does that is away or grants nothing; null takes them again. */
+  /** Refuses every commit with this fault, like a broker that is away or lacks a grant; null accepts them again. */
   refuseCommits(fault: Error | null): void;
   /** The group's committed offset; 0 when it has committed none. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
 
 const GROUP = 'group';
-/** No coordinator can expel the only member. */
+/** Long, because there is no coordinator that could expel the only member. */
 const SESSION_TIMEOUT_MS = 3_600_000;
 
 function decide(
@@ -75,14 +75,14 @@ function decide(
   decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
 }
 
-/** As brokers do, which delete commits with their topic. */
+/** Deletes the commits with the topic, as brokers do. */
 function remake(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
   const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
   for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
   log.remake(topic);
 }
 
-/** What is kept of a group, from the first question on. */
+/** State of a group, created at its first use. */
 function entryOf<V>(groups: Map<string, Map<string, V>>, groupId = GROUP): Map<string, V> {
   const found = groups.get(groupId) ?? new Map<string, V>();
   groups.set(groupId, found);
@@ -95,7 +95,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
   const decisions = new Map<string, Map<string, OffsetDecision>>();
   const decisionsOf = (groupId?: string) => entryOf(decisions, groupId);
   const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
-  /** What every consumer of a group is given. */
+  /** Options that all consumers of a group share. */
   const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
     ...{ log, topics, logger, groupId: groupId ?? GROUP },
     ...{ committed: offsetsOf(groupId), decisions: decisionsOf(groupId), commitFault: () => commitFault },

@@ -24,12 +24,12 @@ interface Assignment {
   readonly place: Place;
 }
 
-/** Where a partition is read. */
+/** Read position of a partition. */
 interface Place {
   position: number;
   paused: boolean;
   over: boolean;
-  /** The topic that was examined: no other is read. */
+  /** Id of the examined topic. No other topic of that name is read. */
   topicId: number;
 }
 
@@ -38,9 +38,9 @@ export interface MemoryConsumerOptions {
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly committed: CommittedOffsets;
-  /** What commits are refused with; null while they are taken. */
+  /** The fault with which commits are refused; null while they are accepted. */
   commitFault(): Error | null;
-  /** What was decided, by `topic/partition`. */
+  /** Decisions by `topic/partition`. */
   readonly decisions: ReadonlyMap<string, OffsetDecision>;
   readonly whenExpired: WhenExpired;
   readonly logger: Logger | undefined;
@@ -177,8 +177,8 @@ export class MemoryConsumer implements Consumer {
   }
 
   /**
-   * Resolves when everything in the log has been processed and committed. Stopped partitions are not waited for, unless
-   * they are asked for: they go on by themselves when what stopped them has been mended.
+   * Resolves when everything in the log was processed and committed. Does not wait for stopped partitions, unless
+   * `stopped` is set: they continue without a call when the cause is repaired.
    */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
@@ -194,7 +194,7 @@ export class MemoryConsumer implements Consumer {
     for (const { place } of this.#assignments) place.over = true;
   }
 
-  /** Ends as a killed process does: nothing is finished, nothing is committed any more. */
+  /** Ends like a killed process: finishes nothing and commits nothing more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();

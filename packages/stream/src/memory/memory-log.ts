@@ -3,11 +3,11 @@ import type { PublishedRecord, RecordPlace, StreamRecord } from '../ports.ts';
 
 const PARTITIONS = 6;
 
-/** What a partition holds beside its records. */
+/** State of a partition besides its records. */
 interface PartitionState {
-  /** Retention has taken everything before. */
+  /** First offset that retention has left. */
   start: number;
-  /** Raised with every truncation, as a leader's that follows another. */
+  /** Leader epoch. Raised with every truncation, as by a new leader. */
   epoch: number;
   /** One batch for each record. */
   readonly marks: LogMark[];
@@ -28,7 +28,7 @@ export class MemoryTopics {
     this.#partitions = partitions;
   }
 
-  /** Makes a topic of its own shape before it is used. */
+  /** Creates a topic with its own options, before it is used. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void {
     this.#topics.set(
       topic,
@@ -52,7 +52,7 @@ export class MemoryTopics {
     const partition = this.partitionsOf(record.topic)[record.partition]!;
     const offset = partition.length;
     const appendedAtMs = Date.now();
-    // Nobody makes a topic anew within a millisecond.
+    // Makes times differ between a topic and its successor: real topics are not recreated within a millisecond.
     const timestampMs = appendedAtMs + this.#remakes;
     partition.push({ ...record, offset, timestampMs });
     const { marks, epoch } = this.#stateOf(record.topic, record.partition);
@@ -65,13 +65,13 @@ export class MemoryTopics {
     return this.#stateOf(topic, partition).start;
   }
 
-  /** The batch that holds an offset; null when there is none. */
+  /** The batch that contains an offset; null when there is none. */
   batchAt(topic: string, partition: number, offset: number): LogMark | null {
     const { start, marks } = this.#stateOf(topic, partition);
     return offset < start ? null : (marks[offset] ?? null);
   }
 
-  /** Loses the end of a log, as a lone broker does whose machine loses power. */
+  /** Loses the end of a log, like a single broker in a power failure. */
   truncate(topic: string, partition: number, end: number): void {
     const state = this.#stateOf(topic, partition);
     this.partitionsOf(topic)[partition]!.splice(end);
@@ -86,12 +86,12 @@ export class MemoryTopics {
     this.#tell();
   }
 
-  /** Tells a topic from one before it that had its name. */
+  /** Distinguishes a topic from an earlier one of the same name. */
   idOf(topic: string): number {
     return this.#ids.get(topic) ?? 0;
   }
 
-  /** Deletes a topic and makes it anew: its offsets and its epochs begin again. */
+  /** Deletes a topic and creates it again: offsets and epochs restart. */
   remake(topic: string): void {
     this.#ids.set(topic, ++this.#remakes);
     for (const [partition, records] of this.partitionsOf(topic).entries()) {
@@ -112,7 +112,7 @@ export class MemoryTopics {
     for (const listener of this.#listeners) listener();
   }
 
-  /** @returns a call that ends it */
+  /** @returns a function that removes the listener */
   onAppend(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -18,7 +18,7 @@ export class MemoryProducer implements Producer {
     return this.#held;
   }
 
-  /** Lets the next `send` fail without storing anything. */
+  /** Makes the next `send` fail without storing anything. */
   failNext(fault: Error): void {
     this.#faults.push(fault);
   }
@@ -33,7 +33,7 @@ export class MemoryProducer implements Producer {
     });
   }
 
-  /** @returns where the records stand; empty when they fail */
+  /** @returns places of the records; empty when they fail */
   #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordPlace[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
@@ -56,7 +56,7 @@ export class MemoryProducer implements Producer {
   #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordPlace {
     const count = this.#topics.partitionsOf(topic).length;
     const partition = given.partition ?? (key === null ? this.#turn % count : toPartition(key, count));
-    // Copies: a caller may use its buffers again after the acknowledgement.
+    // Copies, because a caller may reuse its buffers after the acknowledgement.
     const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
     return this.#topics.append({
       topic,

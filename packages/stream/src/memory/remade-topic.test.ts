@@ -25,12 +25,12 @@ const pass = async (turns: number) => {
   for (let i = 0; i < turns; i++) await turn();
 };
 
-/** What happens to a topic while a consumer of it lives, in this order. */
+/** What happens to a topic during the life of a consumer, in this order. */
 interface Life {
   append: number;
   turns: number;
   isRemade: boolean;
-  /** Turns until its records come; a store that does not answer keeps the consumer paused over all of them. */
+  /** Turns until its records come. A store that does not answer keeps the consumer paused meanwhile. */
   turnsBetween: number;
   appendAfter: number;
   isStoreSlow: boolean;

@@ -45,7 +45,7 @@ function createBench() {
         producer.send([{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }], () => resolve()),
       );
   };
-  /** The first record that a later leader appended than the one whose records were lost last. */
+  /** First record that was appended after the last loss. */
   let partsAt = 0;
   const lose = (part: number) => {
     partsAt = Math.floor(log.records(TOPIC).length * (1 - part));
@@ -54,7 +54,7 @@ function createBench() {
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = (over: { limits?: BlockLimits } = {}) =>
     log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
-  /** An operator who looks whether partitions stand, and decides as the command's default does. */
+  /** Simulates an operator who decides with the defaults of the command when a partition stands. */
   const decideIfStanding = async (consumer: MemoryConsumer) => {
     await consumer.idle();
     if (consumer.ready()) return consumer;
@@ -103,7 +103,7 @@ describe('a log that loses its end again and again', () => {
 describe('a decision about a log that lost its end within a block whose owner died', () => {
   const limits = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-  /** Four rows stand under a block that is named and not completed; the log keeps `kept` of their records. */
+  /** Four rows of a named, uncompleted block are stored; the log keeps `kept` of their records. */
   async function loseWithin(kept: number) {
     const bench = createBench();
     const { log, store, append } = bench;
@@ -123,7 +123,7 @@ describe('a decision about a log that lost its end within a block whose owner di
     const property = fc.asyncProperty(
       fc.integer({ min: 0, max: 3 }),
       fc.integer({ min: 1, max: 5 }),
-      // Long enough for a block or two behind the decision: the next owner knows of it from the commit alone.
+      // Long enough for a block or two after the decision. The next owner knows the decision only from the commit.
       fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
       async (kept, rowsMax, kills) => {
         const { log, store, open } = await loseWithin(kept);
@@ -148,7 +148,9 @@ describe('a decision about a log that lost its end within a block whose owner di
 });
 
 describe('a log of which retention has taken the batch that was read last', () => {
-  /** Three records are read and committed; then retention takes the first `start`, and another leader appends. */
+  /**
+   * Three records are read and committed. Then retention deletes the first `start` records, and another leader appends.
+   */
   async function ageBetween({ start, unread }: { start: number; unread: number }) {
     const bench = createBench();
     await bench.append(3);
@@ -157,7 +159,7 @@ describe('a log of which retention has taken the batch that was read last', () =
     await before.close();
     await bench.append(unread);
     bench.log.expire(TOPIC, 0, start);
-    // Nothing is lost: every leader has a later epoch than the one before.
+    // Nothing is lost; this only starts a new leader epoch.
     bench.log.truncate(TOPIC, 0, 3 + unread);
     await bench.append(2);
     return bench;

@@ -10,9 +10,9 @@ export interface BlockPartitionOptions extends Reports {
   sink: BlockSink;
   limits: BlockLimits;
   deadLetters: Producer;
-  /** Half of it is how long an intent is trusted without asking the coordinator again. */
+  /** An intent is trusted for half of it, before the coordinator is asked again. */
   sessionTimeoutMs: number;
-  /** Default: `KEEP_INTENTS`. Tests hand in one that keeps none: a crash then doubles rows, which shows that they see it. */
+  /** Default: `KEEP_INTENTS`. Tests also use a policy without intents, to show that they detect doubled rows. */
   intents?: IntentPolicy;
   /** How long the log keeps records of a topic; null while that is not known. */
   retentionMsOf?: (topic: string) => number | null;

@@ -27,7 +27,7 @@ const unexpected = () => expect.fail('no record is a dead letter here');
 const never = { bytesHeld: 0, send: unexpected, sendPlaced: unexpected };
 const unused: Producer = { ...never, ready: async () => true, close: async () => {} };
 
-/** A partition whose steps are written down in `steps`, in their order. */
+/** A partition that records its steps in `steps`. */
 function openPartition(options: {
   committed?: number;
   metadata?: string | null;
@@ -192,7 +192,7 @@ describe('a block partition', () => {
       await original(name, moment);
       if (slept) return;
       slept = true;
-      // The wall clock stands still meanwhile, as one that was set back seems to.
+      // Only the monotonic clock advances, as when the wall clock is set back.
       const now = performance.now.bind(performance);
       vi.spyOn(performance, 'now').mockImplementation(() => now() + 6_000);
       throw new RetryableFault('timed out');

@@ -17,25 +17,25 @@ const BLOCKS_WAITING_MAX = 2;
 /**
  * What a partition does with records that come.
  * - `taking`: they are taken, and fetched.
- * - `full`: those that were fetched are taken; none are fetched until a block has been written.
- * - `standing`: a fault does not pass. None are taken; what is named is tried again, seldom.
- * - `draining`: none are taken. A block whose intent stands is finished, every other is left to the next owner.
+ * - `full`: fetched records are taken, but no more are fetched until a block is written.
+ * - `standing`: after a fault that waiting does not end. None are taken; the named block is tried again, rarely.
+ * - `draining`: none are taken. A named block is finished; the others are left to the next owner.
  *
- * `taking` and `full` follow each other; a fault turns either into `standing`, which goes on as
- * `taking`; `draining` is the last.
+ * `taking` and `full` follow each other; a fault turns either into `standing`, which goes on as `taking`; `draining` is
+ * the last.
  */
 type Intake = 'taking' | 'full' | 'standing' | 'draining';
 
-/** When the block that is filled is cut for its age: `due` once its timer has run out while another is being written. */
+/** Timer that cuts the block being filled by its age; `due` when it ended while another block was being written. */
 type Age = NodeJS.Timeout | 'due' | null;
 
 /**
  * One partition of a block consumer: records become blocks, blocks become rows once each.
  *
  * The order that makes it once: (1) the block's end is committed as an intent beside its start, (2) the block is
- * written under a token made of start and end, (3) its end is committed. Whoever takes over after (1) reads exactly the
- * same records, writes them under the same token, and the store drops one of the two. Nobody writes without (1), and
- * (1) is refused to everyone but the present owner.
+ * written under a token made of start and end, (3) its end is committed. An owner that takes over after (1) reads
+ * exactly the same records and writes them under the same token, and the store drops one of the two. A write needs (1),
+ * and (1) is refused to all but the present owner.
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
@@ -49,7 +49,7 @@ export class BlockPartition implements PartitionWorker {
   #next: number;
   #done: number;
   #trail = new MarkTrail(null);
-  /** What stands beside `#done`. */
+  /** The note committed with `#done`. */
   #note: CommitNote = NO_NOTE;
   readonly #intents: IntentPolicy;
   #age: Age = null;
@@ -126,7 +126,7 @@ export class BlockPartition implements PartitionWorker {
   #take(records: readonly StreamRecord[], end: number) {
     for (const record of records) {
       if (record.offset < this.#next) continue;
-      // the named end lies in a hole of the log
+      // the named end lies in a gap of the log
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
         this.#cut(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
@@ -143,7 +143,7 @@ export class BlockPartition implements PartitionWorker {
     const stands = this.#intake === 'standing';
     this.#intake = 'draining';
     this.#disarm();
-    // One that stands would stand for the whole budget.
+    // Do not wait for a standing partition: it would use the whole budget.
     if (this.#working !== null && !stands) await waitAtMost(budgetMs, this.#working, () => {});
     this.end();
   }
@@ -151,7 +151,7 @@ export class BlockPartition implements PartitionWorker {
   end(): void {
     this.#ownership.end();
     this.#disarm();
-    // A write may still be reading its buffers: they are given back when it has ended.
+    // A write may still read its buffers, so they are released after it.
     if (this.#working === null) this.#releaseAll();
   }
 
@@ -167,7 +167,7 @@ export class BlockPartition implements PartitionWorker {
     if (transformVersion !== sink.transformVersion && !sink.olderVersions?.includes(transformVersion))
       throw new Error(`a block was named with transform version ${transformVersion}, which this release cannot build`);
     const builder = sink.openBlock(log.topic, log.partition, transformVersion);
-    // A block that was named before is cut at its end only: no timer, no limit.
+    // A block that was named before is cut only at its named end, without timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
@@ -206,7 +206,7 @@ export class BlockPartition implements PartitionWorker {
     this.#options.log.pause();
   }
 
-  /** Writes until no block waits or the partition is not ours any more; what does not pass makes it stand for a while. */
+  /** Writes until no block waits or the ownership ends. After a final fault the partition stands for a while. */
   async #work(): Promise<void> {
     do {
       try {
@@ -217,7 +217,7 @@ export class BlockPartition implements PartitionWorker {
         if (isLost || this.#intake === 'draining') this.end();
         else await this.#standStill(fault);
       }
-      // A block may have been cut since the queue was empty, and it found somebody at work.
+      // A block may have been cut meanwhile, while `#working` was still set.
     } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.over);
     this.#working = null;
     if (this.#ownership.over) this.#releaseAll();
@@ -226,7 +226,7 @@ export class BlockPartition implements PartitionWorker {
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       const block = this.#queue[0]!;
-      // Only a block whose intent stands must be finished; any other is left to the next owner.
+      // Only a named block must be finished; others are left to the next owner.
       if (this.#intake === 'draining' && block.namedAtMs === null) break;
       await this.#writer.settle(block, this.#note.carried);
       if (block.namedAtMs === null) await this.#name(block);
@@ -242,13 +242,13 @@ export class BlockPartition implements PartitionWorker {
     await this.#standstill.wait(this.#done, fault);
   }
 
-  /** What could not be taken is read again: by itself after a while, or when a block that is under way has been written. */
+  /** Records that could not be taken are read again: after a wait, or when the current block is written. */
   async #standAside(fault: unknown): Promise<void> {
     await this.#standStill(fault);
     if (this.#working === null && !this.#ownership.over) this.#goOn();
   }
 
-  /** Takes records again, where it stood or was full. Those that came while it stood were not taken: they are read again. */
+  /** Takes records again after it stood or was full. Records that came while it stood are fetched again. */
   #goOn() {
     const { log } = this.#options;
     if (this.#intake !== 'standing' && this.#intake !== 'full') return;
@@ -260,14 +260,14 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  /** Step 1: the intent. A refused commit means that the block is never written. */
+  /** Step 1: commits the intent. If that is refused, the block is never written. */
   async #name(block: Block) {
     const namedAtMs = block.namedAtMs ?? Date.now();
     await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
     noteNamed(block, namedAtMs);
   }
 
-  /** Step 3: completion and, when the next block is cut already, its intent in the same commit. */
+  /** Step 3: commits the end and, if the next block is cut already, its intent. */
   async #complete(block: Block) {
     const { log, metrics } = this.#options;
     const following = this.#intake === 'draining' ? undefined : this.#queue[1];

@@ -1,6 +1,6 @@
 import type { BlockName } from '../ports.ts';
 
-/** What rows of a block are called beside the block's own name. */
+/** Parts of a token. */
 export interface TokenOptions {
   readonly block: BlockName;
   readonly table: string;
@@ -8,9 +8,9 @@ export interface TokenOptions {
 }
 
 /**
- * The token of the rows of a range of a block's offsets, `end` exclusive: topic, partition, offsets, time of the first
- * record, table, version of the transform and, for a log that was replaced, when it was decided to read on. Whoever writes
- * the block again goes through the same tokens.
+ * The token for the rows of a range of offsets of a block, `end` exclusive. It is made of topic, partition, offsets,
+ * time of the first record, table, version of the transform and, for a replaced log, the time of the decision to read
+ * on. Every owner that writes the block again uses the same tokens.
  */
 export function toBlockToken({ block, table, transformVersion }: TokenOptions, start: number, end: number): string {
   const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;

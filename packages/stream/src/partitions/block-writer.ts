@@ -40,14 +40,15 @@ export class BlockWriter {
     this.#partition = partition;
   }
 
-  /** Since when a block is being written, by `performance.now`; null while none is. */
+  /** Start of the present write by `performance.now`; null while there is none. */
   get sinceMs(): number | null {
     return this.#watch.sinceMs;
   }
 
   /**
-   * Settles what the block's rows depend on besides its records; the intent of the block must say it.
-   * @param carried what the block before has left
+   * Settles what the block's rows depend on besides its records. Must come before its intent, which contains the
+   * result.
+   * @param carried what the previous block left
    * @throws OwnershipOver, and any fault of the builder that waiting does not end
    */
   async settle(block: Block, carried: string | null): Promise<void> {

@@ -86,7 +86,7 @@ export function noteNamed(block: Block, namedAtMs: number): void {
   block.confirmedAt = performance.now();
 }
 
-/** What the store is told of a block when it is sent. From then on the block counts as tried. */
+/** The block's name for the store. From then on the block counts as tried. */
 export function nameTry(
   block: Block,
   { topic, partition }: { topic: string; partition: number },

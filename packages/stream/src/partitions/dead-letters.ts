@@ -8,7 +8,7 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Long reasons are faults that quote their input, which the dead letter contains anyway. */
+/** Reasons are cut here: long ones quote their input, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
 /** Headers under which a message's trace travels (W3C trace context). */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];

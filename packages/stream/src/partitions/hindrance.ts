@@ -16,7 +16,7 @@ export interface HindranceOptions {
 /** Clients of Kafka mark their faults: whether another attempt can help. */
 const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
 
-/** Why a partition does not go on although it keeps trying: for readiness, and for whoever looks for the cause. */
+/** Why a partition does not go on although it keeps trying: for readiness, and for operators. */
 export class Hindrance {
   readonly #options: HindranceOptions;
   #sentence: string | null = null;

@@ -63,10 +63,10 @@ const FORMAT_WITH_BASIS = 3;
 const FORMATS: readonly unknown[] = [FORMAT_WITHOUT_MARKS, FORMAT, FORMAT_WITH_BASIS];
 
 /**
- * Metadata of a committed offset: `{v, m, e, t, s, f, n, b, g, d, u, c}` for format, mark, the intent's end, time,
- * transform version, first record's time, mark and basis, time of the last decision, whether this is one, up to where rows
- * may stand from before it, and what the block before has left. What is not there is left out. A release before passes
- * over what it does not know.
+ * Metadata of a committed offset: `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time,
+ * transform version, first record's time, mark and basis; time of the last decision, whether this commit is one, up to
+ * which offset rows may be stored from before it, and what the previous block carries. Absent values are omitted. An
+ * earlier release ignores members that it does not know.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
   const basis = intent?.basis ?? null;

@@ -126,7 +126,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    // One that stands would stand for the whole budget, and one that has not begun has nothing to finish.
+    // Do not wait for a standing partition, which would use the whole budget, or for one that has not begun.
     const hasWork = this.#working !== null && ['taking', 'full', 'draining'].includes(this.#intake);
     if (this.#intake !== 'ended') this.#intake = 'draining';
     if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});

@@ -81,7 +81,7 @@ it('stores every row once, also when owners write at the same time and what they
         )
           return;
     };
-    // The first owner may still believe that nobody has tried: it is a zombie whose answer counts for nothing.
+    // The first owner may be a zombie that still takes the block for untried. Its result does not count.
     const all = Promise.all(owners.map((write, index) => untilStored(write, index === 0)));
     await scheduler.waitFor(all);
     expect(store.offsets(TOPIC)).toEqual(offsets.map((offset) => `0/${offset}`));

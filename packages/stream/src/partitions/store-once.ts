@@ -53,15 +53,15 @@ export const REFUSALS_MAX = 5;
 /**
  * Stores the rows of a block once, whatever became of earlier attempts; called again until it resolves.
  *
- * A block that nobody has tried is one insert. Of any other the store may have all rows, some of them, or none although
- * it remembers the token (an engine that dies after it has noted the token and before it renames the part). So:
+ * An untried block is one insert. Of any other block the store may have all rows, some of them, or none although it
+ * remembers the token (an engine that dies after it has noted the token and before it renames the part). So:
  * 1. Rows that are stored are left out.
  * 2. The others are sent under the token of the range. From then on that token is closed: the store drops every copy
- *    that an earlier attempt or an earlier owner still has on its way.
+ * that an earlier attempt or an earlier owner still has on its way.
  * 3. Rows that are missing even then are nowhere, and no token that they were sent under can store them any more. They
- *    are sent under the tokens of the two halves of the range, each by the same steps. The row of a range that cannot be
- *    halved is sent under further tokens of that range, one after the other.
- * A range that is refused for its size again and again goes to step 3 as well. One row of each part closes its token.
+ * are sent under the tokens of the two halves of the range, each by the same steps. The row of a range that cannot be
+ * halved is sent under further tokens of that range, one after the other. A range that is refused for its size again
+ * and again goes to step 3 as well. One row of each part closes its token.
  *
  * Every owner goes through the same tokens in the same order, so two owners never write a row under two tokens.
  * @throws RetryableFault to be called again; Error, before anything is sent, when two rows come from one record

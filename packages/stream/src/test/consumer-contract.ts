@@ -23,7 +23,7 @@ export interface ConsumerHarness {
 
 const LIMITS: BlockLimits = { rowsMax: 50, bytesMax: 1_000_000, ageMaxMs: 50 };
 
-/** Sends `texts` spread over the partitions; @returns `partition/offset` of each as they stand in the log, sorted. */
+/** Sends `texts` spread over the partitions. @returns `partition/offset` of each record, sorted */
 async function fill(harness: ConsumerHarness, topic: string, texts: readonly string[]): Promise<string[]> {
   await Promise.all(texts.map((text) => send(harness.producer, [{ topic, key: null, value: Buffer.from(text) }])));
   return (await harness.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);

@@ -5,7 +5,9 @@ import type { OutgoingRecord, Producer, RecordPlace, StreamRecord } from '../por
 /** What a test needs of the log behind a producer. */
 export interface ProducerHarness {
   producer: Producer;
-  /** A topic of its own for a test. @param recordBytesMax largest record that the topic takes, if the log can bound it */
+  /**
+   * Creates a separate topic for a test. @param recordBytesMax largest record of the topic, if the log supports a limit
+   */
   createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
   /** Everything in the topic now, by partition and offset. */
   read(topic: string): Promise<StreamRecord[]>;
@@ -111,7 +113,8 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     it('fails a record that is too large, and no other that travels with it', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
-      // A new leader may not lead yet; a batch that is refused for its size behind such an answer fails as a whole.
+      // A new leader may not lead yet. A batch refused for its size after such an answer fails as a whole, so send one
+      // first.
       await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
       const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);

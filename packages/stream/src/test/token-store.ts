@@ -10,36 +10,38 @@ export interface StoredRow {
 }
 
 /**
- * What becomes of an insert. `refused`: nothing of it stands. `halfway`: the rows of one part stand. `unanswered`: it
- * stands, and the answer is lost. `forgotten`: the token is remembered and the rows are nowhere, as with an engine that
- * dies between the two. `broken`: a fault that does not pass.
+ * Result of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all are
+ * stored, but the answer is lost. `forgotten`: the token is remembered without its rows, as after a crash between the
+ * two. `broken`: a fault that waiting does not end.
  */
 export type Fate = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
 
-/** The table has parts, as a partitioned one of ClickHouse has: a token is remembered for each by itself. */
+/** The table has partitions, like one of ClickHouse: tokens are remembered separately for each. */
 const PARTS = 2;
 const partOf = (offset: number) => offset % PARTS;
 
 /**
- * A store that keeps every row it is given, except those of a token it has seen: as a plain ClickHouse table does.
- * A consumer that writes a record twice under different blocks shows here as two rows.
+ * A store that keeps every row except those of a token that it has seen, like a ClickHouse table. If a consumer writes
+ * a record in two different blocks, there are two rows.
  */
 export class TokenStore {
   readonly rows: StoredRow[] = [];
-  /** Buffers given back while they were being written, or twice: rows of another block could go out under this token. */
+  /**
+   * Buffers that were released during a write, or twice: rows of another block could then be written under this token.
+   */
   readonly misuse: string[] = [];
-  /** Blocks whose buffers were given back. */
+  /** Number of blocks whose buffers were released. */
   released = 0;
   /** Inserts of more rows than this are refused for their size. */
   rowsMax = Number.POSITIVE_INFINITY;
-  /** Blocks take every acknowledgement for their rows, as if nobody had tried them before: a control, which loses rows. */
+  /** Control that loses rows: every acknowledgement is trusted, also for blocks that were tried before. */
   withoutLook = false;
-  /** Rows of each insert that was asked for. */
+  /** Number of rows of each insert. */
   readonly asked: number[] = [];
   readonly #tokens = new Set<string>();
   /** Called before and after a block is written; may throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
-  /** Says what becomes of an insert; what it waits for, rows on their way wait for. */
+  /** Decides the result of an insert. The insert waits for it. */
   onInsert: () => Promise<Fate> | Fate = () => 'stored';
 
   /** @throws OversizeFault, RetryableFault, Error */
@@ -58,14 +60,14 @@ export class TokenStore {
     if (fate !== 'stored') throw new RetryableFault(fate);
   }
 
-  /** Which of these rows stand, by their offsets; a row of a lost log at the same offset has another text. */
+  /** Offsets of those of these rows that are stored. A row of a lost log at the same offset has another text. */
   storedOffsets(asked: readonly StoredRow[]): ReadonlySet<number> {
     const nameOf = ({ topic, partition, offset, text }: StoredRow) => JSON.stringify([topic, partition, offset, text]);
     const stored = new Set(this.rows.map(nameOf));
     return new Set(asked.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
   }
 
-  /** `partition/offset` of every row, sorted; a doubled row stands twice. */
+  /** `partition/offset` of every row, sorted. A doubled row is listed twice. */
   offsets(topic: string): string[] {
     const own = this.rows.filter((row) => row.topic === topic);
     own.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
@@ -103,7 +105,7 @@ class TokenBlock implements BlockBuilder {
 
   async write(block: BlockName): Promise<void> {
     const store = this.#store;
-    // Of this moment: rows that a released builder takes must not go out under this name.
+    // A copy: rows that are added after a release must not be written under this token.
     const rows = [...this.#rows];
     const named = (asked: readonly number[]) => asked.map((index) => rows[index]!);
     const { topic, partition, start, end, firstTimestampMs, triedBefore = false, logDecidedAtMs = '' } = block;

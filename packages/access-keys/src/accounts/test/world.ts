@@ -5,7 +5,7 @@ import type { AccountContext } from '../context.ts';
 import { acceptInvitation, createFirstAdministrator, invite } from '../invitations.ts';
 import type { Role } from '../roles.ts';
 
-/** Stands for a hash: what is a password nobody looks at here. */
+/** Placeholder for a hash, which these tests never check. */
 export const HASH = '$argon2id$…';
 
 export const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: HASH, passkey: null });
@@ -28,7 +28,7 @@ export function createWorld() {
     return [...last.values()];
   };
   const addAdministrator = () => createFirstAdministrator(operator, personOf('root'));
-  /** Somebody who was invited and came. */
+  /** Adds a member who was invited and accepted. */
   const addMember = async (login: string, role: Role, projectId = 'p') => {
     const wanted = { name: login, roles: [{ projectId, role }], isAdministrator: false };
     const { text } = await invite(operator, wanted);

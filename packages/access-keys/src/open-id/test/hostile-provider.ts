@@ -3,32 +3,32 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** What the provider does wrong; all that is absent it does right. */
+/** What the provider does wrong. Absent members are handled correctly. */
 export interface Lies {
-  /** In place of what it says of itself. */
+  /** Replaces members of its metadata. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** In place of what it sends with the browser; null: nothing of that name. */
+  /** Replaces parameters of the redirect; null removes one. */
   readonly answer?: Readonly<Record<string, string | null>>;
-  /** In place of claims of the token; undefined: none of that name. */
+  /** Replaces claims of the token; undefined removes one. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** In place of the token's header. */
+  /** Replaces members of the token's header. */
   readonly header?: Readonly<Record<string, unknown>>;
-  /** The token is signed by a key that the provider never names, or by nothing. */
+  /** The token is signed with an unpublished key, or not at all. */
   readonly signature?: 'of another key' | 'none';
-  /** In place of any answer: nothing ever, or this status, or a redirect to there. */
+  /** Replaces every answer: with silence, this status, or a redirect to this URL. */
   readonly instead?: 'silence' | number | URL;
 }
 
-/** A provider of OpenID Connect in this process, on a port of its own, that can be told to lie. */
+/** A provider of OpenID Connect in this process, on its own port, that can misbehave. */
 export interface HostileProvider {
   readonly issuer: URL;
   readonly client: { readonly clientId: string; readonly clientSecret: string };
-  /** Whom the next sign-ins there are of. */
+  /** Subject of the next sign-ins. */
   subject: string;
   lies: Lies;
-  /** Paths that were asked for, in their order. */
+  /** Requested paths, in order. */
   readonly asked: string[];
-  /** Where the browser is sent back to that has come to this address; as a person who signs in there at once. */
+  /** The redirect of a browser that opened this URL, as if the person signed in at once. */
   visit(authorization: URL): URL;
   close(): Promise<void>;
 }
@@ -43,7 +43,7 @@ interface Grant {
 const CLIENT = { clientId: 'a portal', clientSecret: 's3cret: with + and /' };
 const createPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** Takes codes once, checks PKCE, the client's secret and the address to come back to, as a provider does. */
+/** Like a real provider, it accepts codes once, and checks PKCE, the client's secret and the redirect URI. */
 export async function openHostileProvider(): Promise<HostileProvider> {
   const [own, other] = [createPair(), createPair()];
   const grants = new Map<string, Grant>();

@@ -1,6 +1,6 @@
 import type { InsertColumn } from '../../columns.ts';
 
-/** Reads RowBinary rows by the names and types that the store is told: ids and keys as hexadecimal, times as numbers. */
+/** Decodes RowBinary rows by the columns of an insert. Ids and keys become hexadecimal, times numbers. */
 export function readRows(bytes: Buffer, columns: readonly InsertColumn[]): Record<string, unknown>[] {
   let at = 0;
   const take = (count: number) => {

@@ -1,6 +1,6 @@
 import { EVENT_FIELDS } from '../fields.ts';
 
-/** Reads a RowBinary row of `events` value by value: the plain opposite of the transcoder. Ids and keys as hexadecimal. */
+/** Decodes a RowBinary row of `events`, without code of the transcoder. Ids and keys become hexadecimal. */
 export function readEventRow(row: Buffer): Record<string, unknown> {
   let at = 0;
   const take = (count: number) => {

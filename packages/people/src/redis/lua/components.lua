@@ -1,14 +1,14 @@
--- Applies link facts of one partition in order, each once: the one place where the graph changes.
--- Redis runs this alone and whole; with the first line it is refused as a whole when memory is out.
+-- Applies link facts of one partition in order, each once. The graph changes only here.
+-- Redis runs a script atomically. Because of the first line (scripts.ts), it refuses the whole script without memory.
 -- KEYS  epoch, progress
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
---       environments that the facts speak of
--- Reply an entry a fact behind its offset and length: 'P' and the person's root for parked, '' done before, else its recorded
---       decisions; fewer entries than facts where the next one can only be decided with its other keys, which are rarely needed
---       and left out, or where the call has looked for as many holds as it may
--- Facts and entries are described in wire.ts, the keys in layout.ts. This part keeps components; unlink.lua, behind it, splits
+--       environments of the facts
+-- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when done before,
+--       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
+--       usually left out, or when the call has reached its limit of look-ups
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This part has the components; unlink.lua splits
 -- them, and facts.lua decides.
--- What a call reads it keeps, and what it changes it writes once, at its end: calls of Redis are what a link costs.
+-- A call caches what it reads and writes changes once, at its end: calls of Redis are most of the cost of a link.
 local namespace, source = ARGV[1], ARGV[2]
 local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -17,14 +17,14 @@ local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARG
 local facts = ARGV[9]
 local FIRST_ENVIRONMENT = 10
 local ZERO_KEY = string.rep('\0', 16)
--- Below this a component is written whole: Redis keeps as much room again behind a value that is appended to.
+-- Smaller components are written as a whole, because Redis doubles the memory of a value that is appended to.
 local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
--- Later than any time: nobody holds this.
+-- Later than any time: no hold.
 local NEVER = math.huge
--- Nobody has looked for holds of this component yet.
+-- Holds of this component are not looked up yet.
 local UNKNOWN = -1
--- Values that one call of a function takes: Lua's stack has room for some 8,000.
+-- Most values in one function call: Lua's stack has room for about 8,000.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack
@@ -54,17 +54,17 @@ local function open_environment(id)
     outbox = name_of(namespace, FAMILY.outbox, id),
     unlinks = unlinks,
     latest_unlink = latest_unlink(unlinks),
-    -- What a rebuild knows to be decided; its name, and the last of it where there is any.
+    -- Facts that a rebuild knows as decided: name of the hash, and the last of them if any.
     rebuilt = name_of(namespace, FAMILY.decided, id),
     last_rebuilt = call('HGET', name_of(namespace, FAMILY.decided, id), LAST_DECIDED),
     fenced = call('GET', fences),
     holds = call('EXISTS', holds) == 1 and holds,
-    -- By identity key: cut-off of its hold, or NEVER; of the keys that facts name.
+    -- By identity key, for the keys that facts name: cut-off of its hold, or NEVER.
     cutoffs = {},
-    -- By identity key: its component, or false while it is linked to nobody; and the name of its bucket.
+    -- By identity key: its component, or false when it is not linked; and the name of its bucket.
     components = {},
     names = {},
-    -- By root as stored.
+    -- Components by stored root.
     stored = {},
     changed = {},
     decided = {},
@@ -80,7 +80,7 @@ local function index_of(env, key)
   return name
 end
 
--- Fences are few: a map with a bit a bucket says where to look.
+-- Fences are few, so a bitmap with one bit per bucket says where to look.
 local function may_have_fence(env, key)
   if not env.fenced then return false end
   local bucket = bucket_of(key)
@@ -94,7 +94,7 @@ local function is_fenced(env, key, fact)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
--- Fields of a hash, in one command for as many as a call takes; false where there is none.
+-- Gets fields of a hash with as few commands as possible; false for a missing field.
 local look_ups = 0
 local function look_up(name, keys, tell)
   for first = 1, #keys, FIELDS_MAX do
@@ -145,7 +145,7 @@ local function keys_of(component)
   return keys
 end
 
--- A rebuild leaves an erased identity out, and others may still have it for their root.
+-- Whether the key is an erased identity that others still have as their root. A rebuild leaves out the identity itself.
 local function is_left_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]
@@ -153,7 +153,7 @@ local function is_left_root(env, key)
   return call('EXISTS', env.members .. key) == 1
 end
 
--- Linked again, such a root belongs to those who have it for their root: a component of its own would take their place.
+-- When such a root is linked again, it joins those who have it as their root. A new component would replace theirs.
 local function rejoin(env, key, kind, fact)
   if not is_left_root(env, key) then return end
   local component = env.stored[key] or load_component(env, key)
@@ -165,7 +165,7 @@ local function rejoin(env, key, kind, fact)
   env.components[key], env.changed[component] = component, true
 end
 
--- Everybody of `lost` moves to the root of `kept`. Returns their number and their members.
+-- Moves all members of `lost` to the root of `kept`. Returns the number and the members that moved.
 local function join(env, kept, lost)
   local blobs, moved = {}, lost.size
   for at, part in ipairs(lost.parts) do blobs[at] = part.blob end
@@ -178,7 +178,7 @@ local function join(env, kept, lost)
   kept.size = kept.size + lost.size
   kept.kinds = bit.bor(kept.kinds, lost.kinds)
   kept.anonymous_ids = kept.anonymous_ids + lost.anonymous_ids
-  -- UNKNOWN is less than any time: what nobody has looked for in one of them is not known of both.
+  -- UNKNOWN is less than any time, so the result is unknown if either one is.
   kept.held_from = min(kept.held_from, lost.held_from)
   kept.is_new = false
   lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true

@@ -1,4 +1,4 @@
--- Makes a hold stand, when there is one.
+-- Confirms a hold, if there is one, so that it does not lapse.
 -- ARGV  erasure id
 -- Reply 1 when there is one, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])

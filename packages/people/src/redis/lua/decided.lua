@@ -1,10 +1,10 @@
--- Which facts behind the linkers' commit were decided before a rebuild; before the scripts that need it. A bit an offset, in
--- blocks; layout.ts describes the hash.
+-- Which facts after the linkers' commit were decided before a rebuild. Prepended to the scripts that need it. One bit
+-- per offset, in blocks; layout.ts describes the hash.
 local BLOCK_OFFSETS = 1024
--- No block has so long a name.
+-- Of another length than the name of a block, so it is none.
 local LAST_DECIDED = 'last'
 
--- Field of the block, place of the byte in it and value of the bit.
+-- Returns the field of the block, the position of the byte in it, and the value of the bit.
 local function bit_of(generation, offset)
   local at = offset % BLOCK_OFFSETS
   return struct.pack('>I1I6', generation, math.floor(offset / BLOCK_OFFSETS)), math.floor(at / 8) + 1, 2 ^ (at % 8)

@@ -1,18 +1,18 @@
--- The last part of the script, behind components.lua and unlink.lua: reads facts and decides them.
+-- The last part of the script, after components.lua and unlink.lua. It parses facts and decides them.
 
 local PARKED = 'P'
--- A call stops behind the fact with which it has asked for the holds of this many identities: some two milliseconds.
+-- A call ends after the fact with which it has looked up holds of so many identities, about two milliseconds of work.
 local LOOK_UPS_MAX = 8000
 
 local environments = {}
 local IS_UNLINK = 255
 
--- Cut-offs of the holds of these keys, NEVER where nobody holds one.
+-- Calls `tell` with the cut-off of the hold of each key, or NEVER.
 local function read_cutoffs(env, keys, tell)
   look_up(env.holds, keys, function(key, cutoff) tell(key, tonumber(cutoff or nil) or NEVER) end)
 end
 
--- Identities that a fact names, in its order.
+-- Identities that a fact names, in order.
 local function named_by(fact)
   if fact.unlink then return fact.unlink end
   local names = {}
@@ -20,7 +20,7 @@ local function named_by(fact)
   return names
 end
 
--- One look-up for all that the facts of a call name: most belong to nobody who is held, nor to anybody at all.
+-- Looks up the holds of all identities that the facts of a call name, at once. Most have no hold and no component.
 local function read_named_cutoffs(list)
   local names = {}
   for _, fact in ipairs(list) do
@@ -38,7 +38,7 @@ local function read_named_cutoffs(list)
   for env, keys in pairs(names) do read_cutoffs(env, keys, function(key, cutoff) env.cutoffs[key] = cutoff end) end
 end
 
--- Earliest cut-off of those who hold any member: the members are asked for, once, not the holds, which may be many more.
+-- Earliest cut-off of the holds on any member. Looks up the members once, not the holds, which may be many more.
 local function held_from(env, component)
   if component.held_from ~= UNKNOWN then return component.held_from end
   local earliest = NEVER
@@ -47,7 +47,7 @@ local function held_from(env, component)
   return earliest
 end
 
--- The person whose hold the fact must wait for, by its root; nil when there is none.
+-- Root of the person whose hold the fact must wait for; nil when there is none.
 local function parked_by(env, fact)
   if not env.holds then return nil end
   for _, key in ipairs(named_by(fact)) do
@@ -90,7 +90,7 @@ local function refusal_of(env, fact, link, a, b)
   return nil
 end
 
--- Outcome, reason, root, number and members of those who moved. Nothing changes before the last check has passed.
+-- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing before all checks.
 local function judge(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
@@ -108,7 +108,7 @@ local function judge(env, fact, step)
   local reason = refusal_of(env, fact, step.link, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
-  -- The larger side keeps its root: an identity moves at most ten times on its way into a person of a thousand.
+  -- The larger side keeps its root, so an identity moves at most ten times until its person has a thousand members.
   if b.size > a.size or b.size == a.size and less(b.root, a.root) then kept, lost = b, a end
   env.components[step.a], env.components[step.b] = kept, kept
   return 'l', '-', kept.root, join(env, kept, lost)
@@ -120,7 +120,7 @@ local function decide(env, fact, step)
     .. pack_bytes('>I2', moved) .. members
 end
 
--- Tables are made whole: one that grows field by field is made four times.
+-- Creates each table in one expression: one that grows field by field is reallocated four times.
 local function read_step(at)
   local link, a_kind, b_kind, blocked, a, b, others, others_at = unpack_bytes('>c1c1c1Bc16c16B', facts, at)
   local others_end = others == OTHERS_LEFT_OUT and others_at - 1 or others_at + others * 16 - 1
@@ -151,7 +151,7 @@ local function read_fact(start)
   }, at
 end
 
--- Other keys matter when the same id text untyped belongs to somebody who has an id of another type.
+-- Whether the other keys are needed but missing: the untyped id belongs to a person with an id of another type.
 local function lacks_others(env, fact)
   local step = fact.steps[1]
   if not step or not step.needs_others then return false end
@@ -169,7 +169,7 @@ local function apply(env, fact)
   return concat(entries)
 end
 
--- Entries by offset, out of every record of the outbox that may hold one of this call.
+-- Recorded entries by offset, from every record of the outbox that may have one for this call.
 local function read_recorded(env, list)
   local recorded = {}
   local prefix = source .. '/'
@@ -199,10 +199,10 @@ local function read_facts()
   return list
 end
 
--- A rebuild begins at the linkers' commit, and what they had decided behind it comes again. What is decided is part of what was
--- rebuilt: nothing is left to do, and decided anew it could come out otherwise, now that persons can be split. A fact among
--- these that is not decided had been parked: it goes to the end of the line once more, since what was decided behind it is
--- of a later version.
+-- After a rebuild, facts after the linkers' commit are delivered again. A decision among them is part of the rebuilt
+-- graph, so nothing is left to do; decided again, it could come out differently, since persons can be split. A fact
+-- among them without a decision was parked. It goes to the end of the topic again, because later facts were decided
+-- before it.
 local function standing_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
@@ -211,7 +211,7 @@ local function standing_of(env, fact)
   return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
 end
 
--- What is told of a parked fact and not recorded: who it waits for may be another one when it comes again.
+-- Root of the person that a parked fact waits for. It is not recorded, because it may differ the next time.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
   local component = component_of(env, first)

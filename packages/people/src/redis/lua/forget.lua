@@ -8,7 +8,7 @@ if redis.call('HEXISTS', KEYS[2], ARGV[3]) == 0 then return redis.error_reply('N
 local indexes = name_of(ARGV[1], FAMILY.index, ARGV[2]) .. ':'
 local components = name_of(ARGV[1], FAMILY.component, ARGV[2]) .. ':'
 local unlinks = name_of(ARGV[1], FAMILY.unlinks, ARGV[2])
--- All is read before anything is written: a script that failed half-way would look done when it is run again.
+-- Reads everything before it writes. A script that failed half-way would seem done when it is repeated.
 local forgotten, buckets, parts = {}, {}, {}
 for at = 4, #ARGV do
   local key = ARGV[at]
@@ -39,6 +39,6 @@ for root, value in pairs(parts) do
 end
 local count = 0
 for key, index in pairs(buckets) do count = count + redis.call('HDEL', index, key) end
--- Facts that these would refuse are kept away by the fences: no unlink of this person is later than the cut-off.
+-- The fences refuse the same facts as these sides: no unlink of this person is later than the cut-off.
 for at = 4, #ARGV do redis.call('HDEL', unlinks, ARGV[at]) end
 return count

@@ -1,11 +1,11 @@
--- Tells from when on links of identities wait, as the identity graph's script would find it now.
+-- From when on links of identities wait, as the identity graph's script would decide now.
 -- KEYS  epoch
 -- ARGV  namespace, environment, then identity keys
--- Reply a name of the person and a cut-off a key: the earliest of those who hold any identity of the person, '' when nobody does; fewer
---       than keys where the call has looked for as many holds as it may
--- A call stops behind the key with which it has asked for the holds of this many identities: some two milliseconds.
+-- Reply for each key a name of the person and a cut-off: the earliest of the holds on any identity of the person, ''
+--       without a hold. Fewer entries than keys when the call has reached its limit of look-ups
+-- A call ends after the key with which it has looked up holds of so many identities, about two milliseconds of work.
 local LOOK_UPS_MAX = 2000
--- Values that one call of a function takes: Lua's stack has room for some 8,000.
+-- Most values in one function call: Lua's stack has room for about 8,000.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3
@@ -37,7 +37,7 @@ for at = FIRST_KEY, #ARGV do
   if look_ups > LOOK_UPS_MAX then break end
   local key = ARGV[at]
   local root = redis.call('HGET', INDEXES .. bucket_of(key), key)
-  -- Whoever is erased and still the person key of others is nobody of theirs.
+  -- An erased identity whose key is still the person key of others is not a member of their person.
   local name = root or '-' .. key
   if not known[name] then
     local members = root and members_of(root) or { key }

@@ -1,8 +1,8 @@
--- What every change of a hold is made of; the other scripts stand behind this one.
+-- Shared functions for changes of holds. The scripts of holds follow this file.
 -- KEYS  leases, holders, holds, leases as they were kept before
 -- ARGV  erasure id, …
--- A lease: cut-off, time from which it lapses (0: it stands), keys (hold-wire.ts). A holder: identity key, cut-off, erasure id, so
--- that the holders of a key stand side by side and the latest cut-off is the last of them.
+-- A lease: cut-off, time from which it lapses (0: it stands), keys (hold-wire.ts). A holder: identity key, cut-off,
+-- erasure id, so the holders of a key are neighbours, and the last one has the latest cut-off.
 local LEASES, HOLDERS, HOLDS, FORMER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FIRST_KEY, CUTOFF_BYTES = 13, 6
 local BEHIND_ALL = string.rep('\255', CUTOFF_BYTES + KEY_BYTES + 1)
@@ -21,15 +21,15 @@ local function remove_holders(id, lease)
   each_key(lease, function(key) redis.call('ZREM', HOLDERS, key .. cutoff .. id) end)
 end
 
--- What the identity graph reads: the latest cut-off of those who hold the key, or nothing.
+-- Writes what the identity graph reads: the latest cut-off of the holds on the key, or nothing.
 local function tell_graph(key)
   local last = redis.call('ZREVRANGEBYLEX', HOLDERS, '[' .. key .. BEHIND_ALL, '[' .. key, 'LIMIT', 0, 1)[1]
   if not last then return redis.call('HDEL', HOLDS, key) end
   redis.call('HSET', HOLDS, key, string.format('%.0f', (struct.unpack('>I6', last, KEY_BYTES + 1))))
 end
 
--- Leases of an earlier release stood in a hash, and nowhere who holds a key. What is left there is a text, which makes a
--- gateway of that release refuse an erasure: it would let go of what others hold.
+-- Moves the leases of an earlier release, which kept them in a hash without holders. A text takes the place of the
+-- hash, so a gateway of that release refuses erasures: it would release holds of others.
 local function take_over()
   local kind = redis.call('TYPE', FORMER).ok
   if kind == 'string' then return end

@@ -1,4 +1,4 @@
--- Rebuild: puts back on which side of an unlink each identity stood.
+-- Rebuild: restores the sides of unlinks.
 -- KEYS  epoch
 -- ARGV  namespace, then a blob a row: environment, identity key, side (wire.ts)
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end

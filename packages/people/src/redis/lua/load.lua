@@ -1,4 +1,4 @@
--- Rebuild: puts identities under their roots, later rows over earlier ones; a known identity keeps its link time.
+-- Rebuild: stores identities under their roots, later rows over earlier ones; a known identity keeps its link time.
 -- KEYS  epoch
 -- ARGV  namespace, then a blob a row: environment, identity key, root, kind and link time (wire.ts)
 -- Components are read once and written once in a call; layout.ts describes them.

@@ -1,6 +1,6 @@
--- Puts a hold in the place of what this erasure held, and tells the identity graph, in one step.
--- ARGV  erasure id, lease, 'extend' when only a hold that stands is meant, else ''
--- Reply 1 when it holds, else 0
+-- Replaces the hold of this erasure and updates what the identity graph reads, in one step.
+-- ARGV  erasure id, lease, 'extend' to replace an existing hold only, else ''
+-- Reply 1 when the hold was placed, else 0
 local id, lease = ARGV[1], ARGV[2]
 local known = redis.call('HGET', LEASES, id)
 if ARGV[3] == 'extend' and not known then return 0 end

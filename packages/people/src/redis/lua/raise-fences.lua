@@ -1,6 +1,6 @@
--- Sets fences of one environment, each unless a later one stands.
+-- Sets fences of one environment, except where a later one exists.
 -- ARGV  namespace, environment, then identity key and cut-off in turn
--- The map that tells in which buckets to look is set first: a fence that is not on it would be looked for by nobody.
+-- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
 local map = name_of(ARGV[1], FAMILY.fences, ARGV[2])
 for at = 3, #ARGV, 2 do
   local key, cutoff = ARGV[at], ARGV[at + 1]

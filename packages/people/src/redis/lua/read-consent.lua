@@ -1,4 +1,4 @@
--- One step: a store that is lost, started anew or rebuilt in between must not pass for one that knows nothing.
+-- In one step, because a store that is lost, restarted or rebuilt in between must not look like one without a choice.
 -- KEYS  epoch, bucket of consents, standing to the log
 -- ARGV  identity key
 -- Reply the value, or nil

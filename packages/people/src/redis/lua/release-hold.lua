@@ -1,6 +1,6 @@
--- Takes a hold away; each of its keys falls back to the latest cut-off of the holds that are left, or is free.
--- ARGV  erasure id, now in ms when only a lapsed hold is meant, else ''
--- Reply 1 when a hold was taken away, else 0
+-- Removes a hold. Each of its keys then has the latest cut-off of the remaining holds, or none.
+-- ARGV  erasure id, now in ms to remove a lapsed hold only, else ''
+-- Reply 1 when a hold was removed, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local _, lapses_at = struct.unpack('>I6I6', lease)

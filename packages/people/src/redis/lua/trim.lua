@@ -1,6 +1,6 @@
--- Forgets recorded decisions of one partition up to an offset; also when memory is out, since it gives some back.
+-- Deletes recorded decisions of one partition up to an offset. Allowed without free memory, because it frees some.
 -- ARGV  namespace, source, through, then the environments
--- A record of the outbox holds the decisions of one call: one that lies on both sides of the offset is cut.
+-- A record of the outbox has the decisions of one call. A record across the offset is cut.
 local namespace, source, through = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local prefix = source .. '/'
 

@@ -1,18 +1,18 @@
--- On which side of each unlink an identity stood; before the scripts that need it. A side is place (generation, offset) and time
--- of the unlink, then a letter; layout.ts describes the hash.
+-- The side of each unlink on which an identity was. Prepended to the scripts that need it. A side is place (generation,
+-- offset) and time of the unlink, then a letter; layout.ts describes the hash.
 local SIDE_BYTES, PLACE_BYTES = 14, 7
 local SPLIT, STAYED, NONE = 's', 't', 'n'
--- No identity key is so short.
+-- Shorter than any identity key, so it is no key.
 local LATEST = 'latest'
 
--- Time of the latest unlink of an environment; before any time where there was none.
+-- Time of the latest unlink of an environment; -1 without one.
 local function latest_unlink(name) return tonumber(redis.call('HGET', name, LATEST) or -1) end
 
 local function raise_latest(name, time)
   if time > latest_unlink(name) then redis.call('HSET', name, LATEST, string.format('%.0f', time)) end
 end
 
--- The same side again changes nothing.
+-- Adds a side; a known one changes nothing.
 local function add_side(name, key, side)
   local sides = redis.call('HGET', name, key) or ''
   for at = 1, #sides, SIDE_BYTES do

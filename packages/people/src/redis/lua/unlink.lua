@@ -1,5 +1,5 @@
--- The part of the script that splits persons, behind components.lua, and that remembers who was parted from whom.
--- Sides, by place, on which members of a component stood in unlinks that are not earlier than the fact: a bit each.
+-- The part of the script after components.lua. It splits persons, and remembers who was separated from whom. Sides, by
+-- place, on which members of a component stood in unlinks that are not earlier than the fact: a bit each.
 local function sides_of(env, component, time)
   local sides, is_empty = {}, true
   look_up(env.unlinks, keys_of(component), function(_, text)
@@ -14,7 +14,7 @@ local function sides_of(env, component, time)
   return sides, is_empty
 end
 
--- Whether an unlink that the fact is not later than has parted anybody of the one from anybody of the other.
+-- Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`.
 local function are_parted(env, fact, a, b)
   local time = min(fact.received_at, fact.event_time)
   if time > env.latest_unlink then return false end
@@ -27,7 +27,7 @@ local function are_parted(env, fact, a, b)
   return false
 end
 
--- An unlink that was parked may stand in the log twice: its copy has the same time, and must not split what was linked since.
+-- A parked unlink may be in the log twice. Its copy has the same time, and must not undo links made since.
 local function is_copy(env, fact)
   local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
   for at = 1, #sides, SIDE_BYTES do
@@ -37,7 +37,7 @@ local function is_copy(env, fact)
   return false
 end
 
--- Those members of a component of whom `wants` is true, as a component of their own; Redis' copy of it is not appended to.
+-- A new component of the members for whom `wants` is true. It is written as a whole, not appended to a stored value.
 local function take_side(component, wants)
   local side = {
     size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
@@ -59,7 +59,7 @@ local function take_side(component, wants)
   return side
 end
 
--- Facts that a side would keep away from an erased identity are fenced themselves: a rebuild leaves such a side out.
+-- No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too.
 local function note_side(env, fact, key, letter)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, letter))
@@ -73,7 +73,7 @@ local function settle_side(env, fact, side, letter)
   end
 end
 
--- The side that has the root as a member keeps it. Where nobody has it, since it was erased, those who stay do.
+-- The side with the root as a member keeps it. If the root was erased, the side that stays keeps it.
 local function split(env, fact, component, is_named)
   local gone = take_side(component, function(key) return is_named[key] end)
   local stayed = take_side(component, function(key) return not is_named[key] end)
@@ -93,13 +93,13 @@ local function blob_of(side)
   return pack_bytes('>I2', side.size) .. concat(blobs)
 end
 
--- An entry as of a link, and behind it root, number and members of those who stay.
+-- An entry as for a link, followed by root, number and members of the side that stays.
 local function unlink_entry(fact, outcome, other, roots)
   local first = fact.unlink[1]
   return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
 end
 
--- What keeps a person from being split: outcome and reason, who is the cause of it, and the root; nothing where nothing does.
+-- Why a person cannot be split: outcome, reason, the identity concerned, and the root. Nothing when it can be.
 local function hindrance_of(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do
@@ -116,7 +116,7 @@ local function hindrance_of(env, fact, component)
   return nil, nil, nil, seen
 end
 
--- Also one that splits nobody is remembered: its copy would split what was linked since.
+-- An unlink that splits nobody is remembered too, or its copy would undo links made since.
 local function unlink(env, fact)
   local first, nobody = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)

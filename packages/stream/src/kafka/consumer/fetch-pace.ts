@@ -1,11 +1,10 @@
 /**
  * How long a fetch waits for a record, and how one that waits is ended.
  *
- * A broker answers as soon as there is a record, however long the fetch may wait. But a member that works needs its next
- * fetch soon: what it resumes, or goes back to, is asked for with that one. A member at rest resumes nothing, and each
- * empty answer costs it and the broker as much as a record. So its fetches last until the next heartbeat is due, and
- * after ten seconds for three, and the heartbeat, which shares their loop, comes as seldom. A rebalance then
- * waits for it so long: three seconds are what clients of Kafka take by themselves.
+ * A broker answers a fetch as soon as there is a record. An active member still needs short fetches: a partition that
+ * is resumed or moved is only in the next one. For an idle member each empty answer costs as much as a record. So its
+ * fetches wait until the next heartbeat is due, and after ten idle seconds for three seconds. The heartbeat runs in the
+ * same loop, so it becomes as rare, and a rebalance waits for it: three seconds is the default of Kafka clients.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';

@@ -1,10 +1,10 @@
 /**
- * Where kafkajs 2.2.4 measures durations of ours by the wall clock: whether a heartbeat is due, and whether a request is
- * late. A clock set back by an hour would keep both quiet for an hour: the group takes the partitions away, nobody here
- * is told, and a broker that hangs is waited for. A clock set forth would end every request under way.
+ * Replaces the wall clock where kafkajs 2.2.4 uses it for durations: whether a heartbeat is due, and whether a request
+ * is late. If the clock is set back by an hour, no heartbeat is sent for an hour: the group takes the partitions away
+ * without a notice here, and a hanging broker is waited for. If it is set forward, all requests in flight fail.
  *
- * What stays by the wall clock does no harm: a client-side throttle (brokers throttle by themselves), and the age of
- * metadata, which a fault asks for anew.
+ * Two uses of the wall clock stay, because they do no harm: the client-side throttle (brokers throttle themselves), and
+ * the age of metadata, which a fault refreshes.
  */
 import { createRequire } from 'node:module';
 
@@ -31,7 +31,7 @@ interface RequestQueue {
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as Heartbeating;
 const originalHeartbeat = groupPrototype.heartbeat;
-/** When the last heartbeat was, by the monotonic clock, and what kafkajs noted for it. */
+/** Time of the last heartbeat by the monotonic clock, and the value that kafkajs noted for it. */
 const heard = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
 groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
@@ -50,14 +50,13 @@ function note(group: Heartbeating): void {
 
 const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue;
 const { sendSocketRequest, destroy } = queuePrototype;
-/** When each request under way was sent, and when each queue checks next, by the monotonic clock. */
+/** By the monotonic clock: when each request in flight was sent, and when each queue checks next. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
 const lookAtMs = new WeakMap<RequestQueue, number>();
 
 /**
- * kafkajs checks every connection for late requests ten times a second, even when no request is under way: that is most
- * of what wakes an idle consumer. Here a timer waits for the request that would be late first, and there is none while
- * no request is under way.
+ * kafkajs checks every connection for late requests ten times a second, even without a request in flight: most wake-ups
+ * of an idle consumer. Here a timer is set for the first request that can become late, and none without a request.
  */
 function awaitLate(queue: RequestQueue): void {
   const nowMs = performance.now();

@@ -1,17 +1,18 @@
 /**
- * Four of the places where kafkajs 2.2.4 is changed; aborted-records.ts, fetch-pace.ts, kafkajs-clock.ts,
- * record-decoding.ts, response-socket.ts and topic-ids.ts are the others. They reach into its source, so the version is pinned and each has a contract test that fails when what it relies on is another.
+ * Four of the changes to kafkajs 2.2.4. The others are in aborted-records.ts, fetch-pace.ts, kafkajs-clock.ts,
+ * record-decoding.ts, response-socket.ts and topic-ids.ts. They depend on its source, so its version is pinned, and
+ * each change has a contract test that fails when that source differs.
  *
- * 1. `RequestQueue.scheduleCheckPendingRequests` arms a timer for `-1 - now` milliseconds again and again, which Node
- *    runs every millisecond: 810 wake-ups a second in an idle process. Here it is armed only when something waits.
- * 2. There is no call before partitions are given up and none after they are assigned. `ConsumerGroup.joinAndSync` is
- *    the one way into a generation; here it waits for ours around it. And it does not fail while the group has forgotten
- *    this member: kafkajs would then fetch for ever without a heartbeat, and so never hear that it must join again.
- * 3. Asked for an offset that a log does not have, it commits the default offset by itself, without our metadata, and
- *    goes on from there. `ConsumerGroup.recoverFromOffsetOutOfRange` is the one way there; here the owner decides. And
- *    that a topic is gone it does not know: `recoverFromFetch` is where every fault of a fetch passes.
- * 4. `ConsumerGroup.fetch` is where every fetched batch passes, also those without a record for us; and how long the
- *    broker may wait for a record is decided for each of them.
+ * 1. `RequestQueue.scheduleCheckPendingRequests` sets a timer with a negative delay again and again, which Node runs
+ * every millisecond: 810 wake-ups a second in an idle process. Here it is set only when a request waits.
+ * 2. There is no hook before partitions are revoked or after they are assigned. `ConsumerGroup.joinAndSync` is the only
+ * way into a generation, so our hooks run around it. It also no longer fails when the group has forgotten this member:
+ * kafkajs would then fetch forever without a heartbeat, and never learn that it must join again.
+ * 3. For an offset out of range, it commits the default offset without our metadata and continues there.
+ * `ConsumerGroup.recoverFromOffsetOutOfRange` is the only way there; here the owner decides instead. kafkajs also does
+ * not notice that a topic is gone; every fault of a fetch passes `recoverFromFetch`.
+ * 4. `ConsumerGroup.fetch` sees every fetched batch, also those without a record for us. It also sets how long the
+ * broker may wait for a record.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -84,21 +85,21 @@ export interface MembershipHooks {
   leaving(group: ConsumerGroup): Promise<void>;
   /** Awaited when the assignment is known, before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
-  /** The log has no such offset, or the topic itself is gone. Called with every fetch until the partition is paused. */
+  /** Called when the log lacks the offset or the topic is gone, with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
   /** How long the next fetch may wait for a record, in milliseconds. */
   fetchWaitMs(group: ConsumerGroup): number;
-  /** Resolves with what the fetch brings, or with nothing when nobody waits for it any more. */
+  /** Resolves with the result of the fetch, or with nothing when it is not needed any more. */
   awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;
-  /** Told of what was fetched before any of it is handed over. */
+  /** Called with everything that was fetched before any of it is delivered. */
   fetched(batches: readonly FetchedBatch[]): void;
-  /** True once nobody wants the membership any more: a join that fails is not tried again. */
+  /** True when the membership is over: a failed join is then not repeated. */
   cancelled(): boolean;
 }
 
 const hooks = new WeakMap<object, MembershipHooks>();
 
-/** Registers for the memberships of one consumer, known by its cluster object (kafkajs makes one for each). */
+/** Registers hooks for one consumer, identified by its cluster object: kafkajs creates one per consumer. */
 export function onMembership(cluster: Cluster, membership: MembershipHooks): void {
   hooks.set(cluster, membership);
 }
@@ -109,7 +110,7 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
   if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-  // Also while it is throttled: reckoned with the wall clock's end of that, a clock set back would make it wait as long.
+  // The same delay while throttled: kafkajs would compute it by the wall clock, and wait as long as that was set back.
   this.throttleCheckTimeoutId = setTimeout(() => {
     this.throttleCheckTimeoutId = null;
     this.checkPendingRequests();
@@ -121,8 +122,8 @@ const { joinAndSync: originalJoin, fetch: originalFetch } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
 /**
- * Joins until it succeeds or fails for good, when the member was forgotten. A first join and one that still has its id
- * may fail: kafkajs starts the consumer again after the one, and its heartbeat finds out about the other.
+ * Joins. If the group has forgotten the member, a failed join is repeated. A first join may fail, because kafkajs then
+ * restarts the consumer. So may one that still has its member id, because its heartbeat notices.
  */
 async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
   for (;;) {

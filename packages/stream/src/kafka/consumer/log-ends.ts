@@ -1,9 +1,9 @@
 import { waitAtMost } from '@playline/errors';
 import type { Cluster } from 'kafkajs';
 
-/** Metrics are read every 10 to 60 s; whoever reads them more often does not ask the brokers as often. */
+/** Metrics are usually read every 10 to 60 s. More frequent reads must not ask the brokers each time. */
 const ASK_INTERVAL_MS = 5_000;
-/** Reading metrics must not hang with the brokers: what was heard before is told instead. */
+/** Reading metrics must not hang with the brokers. The last known ends are used instead. */
 const ANSWER_TIMEOUT_MS = 1_000;
 
 /** Asks for the first offset that each partition still has, or for the end of its log. */
@@ -23,8 +23,8 @@ interface KnownEnd {
 }
 
 /**
- * Creates the question for the ends of assigned logs, on the connections that the consumer has anyway: at most one at a
- * time, at most every 5 s, answered or not within 1 s. A fault leaves what was known before.
+ * Creates a function that asks for the ends of assigned logs, over the consumer's connections: one request at a time,
+ * at most every 5 s. It resolves within 1 s, answered or not. After a fault the last known ends stay.
  */
 export function createAskEnds(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,

@@ -1,11 +1,11 @@
 /**
- * Records out of a fetched answer in one pass over its bytes. kafkajs 2.2.4 makes a decoder, two arrays, an object of
- * headers and several `Long` for each record, and writes offset and time as text that its users read back into numbers:
- * more than half of what a consumer of small records costs. Here offset and time are numbers, key and value ranges of
- * the fetched bytes, and headers one shared object where there are none.
+ * Decodes the records of a fetched answer in one pass. For each record, kafkajs 2.2.4 creates a decoder, two arrays, an
+ * object of headers and several `Long`, and writes offset and time as texts that are parsed again later: more than half
+ * the cost of a consumer of small records. Here offset and time are numbers, key and value are slices of the fetched
+ * bytes, and records without headers share one object.
  *
- * kafkajs loads its answers of a fetch with the first one, and each takes its records through one function, which is
- * replaced here. The version is pinned, and a contract test fails when an answer is decoded by another.
+ * All versions of kafkajs's fetch response decode records with one function, which is replaced here. The version is
+ * pinned, and a contract test fails when an answer is decoded by another function.
  */
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
@@ -23,7 +23,7 @@ const IS_CONTROL = 32;
 const NO_HEADERS: FetchedHeaders = Object.freeze({});
 
 type HeaderValue = Buffer | null;
-/** A name that stands twice has both values, as kafkajs gives them. */
+/** A repeated name has all its values, as in kafkajs. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
 /** What kafkajs asks about a record, in order to drop markers and aborted records. */
@@ -32,7 +32,7 @@ interface BatchContext {
   readonly inTransaction: boolean;
 }
 
-/** A record as it goes through kafkajs; its `Batch` takes numbers where its own decoder gives text. */
+/** A record in the form for kafkajs. Its `Batch` accepts numbers where its own decoder gives texts. */
 export interface FetchedRecord {
   readonly offset: number;
   /** Epoch milliseconds. */
@@ -40,7 +40,7 @@ export interface FetchedRecord {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: FetchedHeaders;
-  /** A marker of a transaction: nothing to hand over. */
+  /** A transaction marker, which is not delivered. */
   readonly isControlRecord: boolean;
   readonly batchContext: BatchContext;
 }
@@ -198,16 +198,16 @@ function readMark(batch: Buffer): LogMark {
   };
 }
 
-/** Offsets rise, so those that a condition on the offset leaves out are the first ones. */
+/** Replaces `filter`: offsets rise, so a condition on the offset only removes the first records. */
 function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
   const first = this.findIndex((record) => isWithin(record));
   return first === -1 ? [] : this.slice(first);
 }
 
 /**
- * The records of a fetched answer's batches, markers and aborted ones among them. The last batch may be cut short by
- * the bounds of the fetch: it is left for the next one. `filter` of this list is for kafkajs's one use of it: it asks
- * each record whether it stands behind the offset that was asked for, with two objects a record.
+ * Decodes the records of all batches, markers and aborted ones included. An incomplete last batch is left for the next
+ * fetch. `filter` of the list is replaced, because kafkajs uses it only to drop records before the requested offset,
+ * and creates two objects per record for that.
  * @throws RangeError when a whole batch holds no records of its format
  */
 export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
@@ -223,11 +223,11 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
     await readBatch(batch, records);
     start = end;
   }
-  // Of this list alone: a copy, as `slice` makes it, filters as any array does.
+  // For this list only: a copy, as from `slice`, has the usual `filter`.
   return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
 }
 
-/** A fetched record as the workers take it. */
+/** Converts a fetched record for the workers. */
 export function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
   return {
     topic: at.topic,
@@ -244,7 +244,9 @@ const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeM
 const decodeOlder: DecodeMessages = require(original);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
-/** Of our format. Not: nothing, less than a batch, or a format of long ago. */
+/**
+ * Whether the range begins with a batch of the current format, and not with nothing, a partial batch or an old format.
+ */
 const isOurs = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
 
 /** The records of a fetched range of batches, whatever their format. */

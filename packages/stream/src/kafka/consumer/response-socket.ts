@@ -1,10 +1,10 @@
 /**
- * Answers of a broker put together with one copy. kafkajs 2.2.4 keeps each chunk that the socket brings, a buffer of 64
- * KiB for each, and joins them when an answer is whole: a fifth of the writer's main thread, and as much again to collect.
- * Here the socket reads into one buffer, again and again, and each answer is copied from there into a buffer of its own.
+ * Assembles answers of brokers with one copy. kafkajs 2.2.4 keeps every chunk of the socket in its own buffer of 64 KiB
+ * and joins them when an answer is complete: a fifth of the writer's main thread, and as much again for garbage
+ * collection. Here the socket reads into one buffer that is reused, and each answer is copied into its own buffer.
  *
- * `Connection.processData` is the second part: it joins a whole answer with the nothing that the answer before left over,
- * which would be the same copy again. The version is pinned, and a contract test fails when its source is another.
+ * `Connection.processData` is changed as well: it joins each answer with the rest of the previous one, which is empty
+ * here, and would copy the answer again. The version is pinned, and a contract test fails when its source is another.
  */
 import { createRequire } from 'node:module';
 import { connect, isIP, type Socket } from 'node:net';

@@ -1,10 +1,10 @@
 /**
- * A topic that is deleted and made anew has its name, its offsets and its first leader epoch again; only its id is another.
- * kafkajs 2.2.4 asks brokers by name, so a member that did not fetch meanwhile would read on in the new log as if it were
- * the old one. Here each fetch of a consumer names the ids that were examined (Kafka's version 13 of it, KIP-516), and a
- * broker that has another topic by that name refuses it. Nothing needs to be compared, and no moment is too short.
+ * A topic that is deleted and recreated has the same name, offsets and first leader epoch; only its id differs. kafkajs
+ * 2.2.4 fetches by name, so a member that did not fetch meanwhile would continue in the new log as if it were the old
+ * one. Here each fetch names the topic ids that were examined (version 13 of Fetch, KIP-516), and a broker with another
+ * topic of that name refuses it. So the check has no gap in time and nothing needs to be compared.
  *
- * Brokers before 3.1 do not know that version: they are asked by name as before.
+ * Brokers before 3.1 do not support that version, and are asked by name.
  */
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';

@@ -20,7 +20,7 @@ const CONCURRENT_WAIT_MS = 50;
 
 export interface AtomicPublisherOptions {
   brokers: readonly string[];
-  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  /** TLS and login. Without it, connections are unencrypted and without login. */
   security?: KafkaSecurity;
   /** Opening a publisher of the same name ends the previous one. */
   name: string;
@@ -28,7 +28,7 @@ export interface AtomicPublisherOptions {
   beforeCommit?: () => Promise<void>;
 }
 
-/** A message goes to the partition it names, else to the partition of its key. */
+/** A message goes to its `partition`, otherwise to the partition of its key. */
 const createPartitioner =
   () =>
   ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
@@ -73,7 +73,7 @@ function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
 
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
 
-/** Sends within a transaction; the brokers may still be busy with the one before. */
+/** Starts a transaction and sends. Retries while brokers are still completing the previous one. */
 async function openTransaction(producer: Producer, records: readonly PlacedRecord[]): Promise<Transaction> {
   for (let attempt = 1; ; attempt++) {
     const transaction = await producer.transaction();

@@ -75,7 +75,7 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
   if (batch === undefined) return null;
   const mark: LogMark = {
     ...{ base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch },
-    // The checksum is an unsigned number; the client reads it as one or the other.
+    // Makes the checksum unsigned; the client reads it as signed or unsigned.
     crc: batch.crc >>> 0,
   };
   return mark;
@@ -146,7 +146,7 @@ async function moveGroup(
   }
 }
 
-/** Opens what groups have committed on real brokers; connects with the first question. */
+/** Opens `GroupOffsets` on real brokers; connects with the first request. */
 export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
   const admin = openAdmin(options);
   const reader = openLogReader(options);

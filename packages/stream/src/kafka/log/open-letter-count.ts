@@ -4,7 +4,7 @@ import { openLogReader } from './open-log-reader.ts';
 
 export interface LetterCountOptions {
   readonly brokers: readonly string[];
-  /** As of every client of the service. */
+  /** The same as for every client of the service. */
   readonly security?: KafkaSecurity;
   readonly onFault?: (fault: unknown) => void;
   /** Topics that the service reads; their dead letters are counted. */
@@ -12,7 +12,7 @@ export interface LetterCountOptions {
   readonly metrics: Metrics;
 }
 
-/** Reports `stream_dead_letters_open{topic}` whenever the metrics are read; connects with the first time. */
+/** Reports `stream_dead_letters_open{topic}` when metrics are read; connects the first time. */
 export function openLetterCount({ topics, metrics, ...kafka }: LetterCountOptions): { close(): Promise<void> } {
   const log = openLogReader({ ...kafka, clientId: 'dead-letters' });
   reportOpenLetters(createOpenLetters(log, topics), metrics);

@@ -21,7 +21,7 @@ const READ_COMMITTED = 1;
 /** No fetch session: every request names everything it wants. */
 const NO_SESSION = { id: 0, epoch: -1 };
 const NO_EPOCH = -1;
-/** Little is waited for: the records asked for exist already. */
+/** Short, because the requested records exist already. */
 const FETCH_WAIT_MS = 100;
 /** About a thousand records of usual size in one answer. A larger record is sent all the same. */
 const FETCH_BYTES_MAX = 1024 * 1024;
@@ -32,9 +32,9 @@ const OFFSET_OUT_OF_RANGE = 1;
 
 export interface LogReaderOptions {
   readonly brokers: readonly string[];
-  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  /** TLS and login. Without it, connections are unencrypted and without login. */
   readonly security?: KafkaSecurity;
-  /** Told of every fault of a connection; it is made again by itself. */
+  /** Called with every fault of a connection; the client reconnects by itself. */
   readonly onFault?: (fault: unknown) => void;
   readonly clientId: string;
 }
@@ -106,7 +106,7 @@ class Reader {
     }
   }
 
-  /** Asks the leader until it answers. */
+  /** Fetches from the leader, and retries until it answers. */
   async #fetch(range: LogSection) {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -130,7 +130,7 @@ class Reader {
     const answer = await askFetch(connection, { topicId, partitions: [wanted] });
     const given = answer.responses[0]?.partitions[0];
     if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
-    // Retention deleted these records meanwhile: what is left starts later.
+    // Retention has deleted these records meanwhile, so continue at the new start.
     if (given.errorCode === OFFSET_OUT_OF_RANGE) {
       const now = (await this.bounds(topic)).find((each) => each.partition === partition);
       return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
@@ -167,7 +167,7 @@ export function connect(admin: Admin, broker: { host: string; port: number }): P
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/** The client throws an answer that has an error code; the fault carries the answer. */
+/** Fetches. The client throws for an error code, but the fault has the answer, which is returned. */
 export async function askFetch(
   connection: Connection,
   topic: FetchTopic,
@@ -194,7 +194,7 @@ export async function askFetch(
   }
 }
 
-/** Opens a reader of the log on real brokers; connects with the first question. */
+/** Opens a reader of the log on real brokers; connects with the first request. */
 export function openLogReader(options: LogReaderOptions): LogReader {
   return new Reader(options);
 }

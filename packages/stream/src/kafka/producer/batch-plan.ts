@@ -3,44 +3,47 @@ import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * One call of `send`: settled when the last of its records is. Plain object with counters, not a promise:
- * there may be tens of thousands a second.
+ * One call of `send`. It is finished when its last record is. A plain object with counters instead of a promise,
+ * because there may be tens of thousands per second.
  */
 export interface Shipment {
   readonly records: readonly PublishedRecord[];
   readonly bytes: number;
-  /** By `performance.now()`: a wall clock that is set must neither hurry nor delay it. */
+  /** By `performance.now()`, because the wall clock may be set. */
   readonly dueAt: number;
   /** Records before this one are in a batch already. */
   taken: number;
-  /** Records neither acknowledged nor failed. */
+  /** Number of records that are neither acknowledged nor failed. */
   open: number;
   fault: Error | null;
-  /** Null once it has been called. */
+  /** Null after it was called. */
   done: ((fault: Error | null) => void) | null;
-  /** Told the place of the shipment's only record before it is settled; absent where nobody asks. */
+  /** Called with the place of the shipment's only record before `done`; absent when it is not needed. */
   readonly onPlace?: (place: RecordPlace) => void;
 }
 
-/** Records of one partition that travel together under one sequence number. */
+/** Records of one partition that are sent together under one sequence number. */
 export interface Batch {
   readonly topic: string;
   readonly partition: number;
   readonly records: PublishedRecord[];
-  /** Which shipments the records belong to, in the order of the records. */
+  /** Shipments of the records, in the order of the records. */
   readonly owners: { shipment: Shipment; count: number }[];
   bytesMax: number;
 }
 
 /**
- * Past this a request is sealed: after a pause of the broker a backlog in one request of 16 MB never recovered
- * (measured), since it outlived every time-out.
+ * Size at which a request is closed. After a pause of the broker, a backlog in one request of 16 MB never recovered
+ * (measured), because it exceeded every time-out.
  */
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
-/** Under the 1 MB that a topic takes by default; a record larger than this travels alone. */
+/** Less than the default limit of a topic, 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
-/** Chooses partitions: the one that the record names, else by the key, else one after the other, the same for all keyless records of a shipment. */
+/**
+ * Chooses partitions: the record's own, else by its key, else in turn, the same one for all keyless records of a
+ * shipment.
+ */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
@@ -51,7 +54,7 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
     if (record.partition !== undefined) return record.partition;
     const count = wire.partitionCount(record.topic);
     if (record.key !== null) {
-      // Records of one owner mostly follow each other and share their key.
+      // Cache: consecutive records usually share their key.
       if (record.key !== lastKey || count !== lastCount) lastPartition = toPartition(record.key, count);
       lastKey = record.key;
       lastCount = count;
@@ -59,7 +62,7 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
     }
     if (shipment !== last) turn = (turn + 1) % 0x3fffffff;
     last = shipment;
-    // a partition that nobody leads now is left out
+    // skips partitions without a leader
     for (let step = 0; step < count; step++)
       if (wire.leaderOf(record.topic, (turn + step) % count) >= 0) return (turn + step) % count;
     return turn % count;
@@ -67,8 +70,8 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
 }
 
 /**
- * Takes records off the front of `queue` into batches, at most one a partition, until a bound is reached or the queue
- * is empty. Order is kept: the first record that does not fit ends the request.
+ * Moves records from the front of `queue` into batches, at most one per partition, until a limit is reached or the
+ * queue is empty. Keeps the order: the first record that does not fit ends the request.
  */
 export function takeBatches(
   queue: Shipment[],
@@ -88,17 +91,17 @@ export function takeBatches(
   return plan.batches;
 }
 
-/** What is to go in one request. */
+/** Collects the batches of one request. */
 class RequestPlan {
   readonly batches: Batch[] = [];
   readonly #topics = new Map<string, Batch[]>();
   readonly #sizes = new RecordSizes();
   #bytes = 0;
-  /** Topic of the record before and its batches by partition: mostly the next one's too. */
+  /** Cache: topic of the previous record, usually that of the next one too, and its batches by partition. */
   #topic = '';
   #ofTopic: Batch[] = [];
 
-  /** @returns false when the record does not fit any more */
+  /** @returns false when the record does not fit */
   add(shipment: Shipment, record: PublishedRecord, partition: number): boolean {
     if (record.topic !== this.#topic) this.#turnTo(record.topic);
     const size = this.#sizes.bytesMaxOf(record);

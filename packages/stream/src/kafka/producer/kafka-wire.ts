@@ -17,11 +17,14 @@ import type { EncodedBatch, Wire } from './wire.ts';
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
-/** Longer than the leader waits for its replicas, a quarter of a delivery time-out: a frozen broker may be replaced. */
+/**
+ * Longer than the leader waits for its replicas, and a quarter of the delivery time-out, so that a retry can still
+ * reach another broker.
+ */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
-/** Offset to ask for in the probe: the log's end. */
+/** Special timestamp for the end of the log, used by the probe. */
 const LATEST = -1n;
 
 type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
@@ -33,9 +36,9 @@ export interface KafkaWireOptions {
   onFault?: (fault: unknown) => void;
 }
 
-/** The real cluster, over the connections and metadata of @platformatic/kafka. */
+/** A real cluster, with the connections and metadata of @platformatic/kafka. */
 export interface KafkaWire extends Wire {
-  /** Asks every leader of these topics for the end of its logs; rejects unless all of them answer as leaders. */
+  /** Asks every leader of these topics for the ends of its logs. Rejects unless all of them answer as leaders. */
   probe(topics: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -53,16 +56,16 @@ function toVerdicts(batches: readonly EncodedBatch[], answer: ProduceAnswer): Ve
   );
 }
 
-/** A response with error codes arrives as a fault that carries the response. */
+/** Gets the response out of a fault: the client throws for a response with error codes. */
 function toAnswer(fault: Error & { response?: ProduceAnswer }): ProduceAnswer | undefined {
   return fault.response?.responses === undefined ? undefined : fault.response;
 }
 
-/** What is known of the cluster, and connections to its brokers. */
+/** Metadata of the cluster, and connections to its brokers. */
 class Cluster {
   readonly client: Base;
   brokers = new Map<number, { host: string; port: number }>();
-  /** Leader by partition, by topic; what was known last when a refresh fails. */
+  /** Leaders by topic and partition. Stays unchanged when a refresh fails. */
   readonly leaders = new Map<string, number[]>();
 
   constructor(options: KafkaWireOptions) {
@@ -72,7 +75,7 @@ class Cluster {
       ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // One more attempt reaches another broker; waiting in between is the sender's business.
+      // One retry, to reach another broker. The sender does the waiting.
       retries: 1,
       retryDelay: 100,
     });
@@ -101,12 +104,12 @@ class Cluster {
   }
 }
 
-/** One question a topic: an unknown topic or one without a leader fails the whole question it stands in. */
+/** One request per topic, because one unknown topic, or one without a leader, fails a whole request. */
 async function refreshTopics(cluster: Cluster, topics: readonly string[]): Promise<string[]> {
   const absent: string[] = [];
   for (const topic of topics)
     await cluster.refreshTopic(topic).catch((fault: Error) => {
-      // The client also calls it a user's mistake when a port speaks TLS and we do not, or the other way round.
+      // The client also throws a `UserError` when only one side uses TLS. That is no absent topic.
       if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
     });
   return absent;

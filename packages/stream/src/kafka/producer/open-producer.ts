@@ -9,36 +9,36 @@ import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
 import { RecordSizes } from './record-batch.ts';
 import { Sender } from './sender.ts';
 
-/** Shorter than the 30 s after which clients of the gateway give up, so that nothing is sent after they sent it again. */
+/** Shorter than the 30 s after which clients of the gateway give up, so that nothing is sent after their retry. */
 const DELIVERY_TIMEOUT_MS = 20_000;
-/** Well inside the 25 s a service has for its whole drain. */
+/** Well within the 25 s that a service has to shut down. */
 const CLOSE_TIMEOUT_MS = 10_000;
-/** A send without an answer for this long means that brokers hang: not ready, although their ports are open. */
+/** After this time without an answer the brokers count as hanging, and the producer is not ready. */
 const HANGING_MS = 2_000;
-/** An acknowledgement this recent is proof enough; older ones are followed by a probe. */
+/** An acknowledgement within this time shows that it is ready; otherwise a probe is sent. */
 const PROVEN_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
-/** A topic just created may be unknown to the broker asked for a moment. */
+/** A broker may not know a new topic for a moment. */
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions {
   brokers: readonly string[];
-  /** TLS and login; the connections are in the clear and nobody logs in without it. */
+  /** TLS and login. Without it, connections are unencrypted and without login. */
   security?: KafkaSecurity;
-  /** Told of every fault of a connection; it is made again by itself. */
+  /** Called with every fault of a connection; the client reconnects by itself. */
   onFault?: (fault: unknown) => void;
   clientId: string;
-  /** Topics to know from the start, and the ones that `ready` asks for; others are looked up when first sent to. */
+  /** Topics that are looked up at the start and checked by `ready`. Others are looked up at their first record. */
   topics?: readonly string[];
-  /** Records neither acknowledged nor refused by then fail; default 20 s. */
+  /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
   deliveryTimeoutMs?: number;
   logger?: Logger;
 }
 
 /**
- * An idempotent producer with acks=all and one send in flight; whatever is sent meanwhile forms the next one, so batches
- * grow with the load and a lone record waits for nothing. Resolves at once, also while no broker answers.
+ * Opens an idempotent producer with acks=all and one send in flight. Records that arrive meanwhile form the next send,
+ * so batches grow with the load and a single record does not wait. Resolves at once, even while no broker answers.
  */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
   return new KafkaProducer(options, openKafkaWire(options));
@@ -52,11 +52,11 @@ class KafkaProducer implements Producer {
   readonly #topics: Set<string>;
   /** Topics to look up before the next send, and how often the cluster said that they do not exist. */
   readonly #missing = new Map<string, number>();
-  /** Runs while anything is open. */
+  /** Set while shipments are open. */
   #expiry: NodeJS.Timeout | null = null;
-  /** In order of arrival; the front may be in flight already in part. */
+  /** In order of arrival. Some records of the first one may be in flight. */
   #queue: Shipment[] = [];
-  /** Everything open, in order of arrival: for time-outs. */
+  /** All open shipments in order of arrival, for time-outs. */
   #open: Shipment[] = [];
   #bytesHeld = 0;
   #running = false;
@@ -117,11 +117,11 @@ class KafkaProducer implements Producer {
     this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
-    // What other requests hand over in this turn of the loop still joins the first send.
+    // Records that are sent in the same turn of the event loop still join this send.
     setImmediate(() => void this.#run());
   }
 
-  /** One send after the other until nothing waits. */
+  /** Sends until the queue is empty. */
   async #run() {
     while (this.#queue.length > 0) {
       this.#runningSince = performance.now();
@@ -129,7 +129,7 @@ class KafkaProducer implements Producer {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
-        // Nothing of ours should throw here; if it does, the records fail instead of waiting for ever.
+        // Nothing should throw here. If it does, the records fail instead of waiting forever.
         this.#options.logger?.error({ error }, 'a send failed');
         for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
       }
@@ -140,7 +140,7 @@ class KafkaProducer implements Producer {
     this.#idle?.();
   }
 
-  /** Looks up topics sent to for the first time; shipments to one that the cluster says does not exist fail. */
+  /** Looks up new topics. Shipments to a topic that does not exist fail. */
   async #findTopics() {
     const absent = await this.#wire.refresh(this.#missing.keys());
     for (const topic of [...this.#missing.keys()]) {
@@ -168,7 +168,7 @@ class KafkaProducer implements Producer {
     if (shipment.open === 0) this.#finish(shipment, shipment.fault);
   }
 
-  /** Frees the bytes and answers, once. Records of it still in flight go on, unanswered. */
+  /** Frees the bytes and calls `done`, once. Its records in flight go on, but their results are ignored. */
   #finish(shipment: Shipment, fault: Error | null) {
     const { done } = shipment;
     if (done === null) return;
@@ -177,7 +177,7 @@ class KafkaProducer implements Producer {
     try {
       done(fault);
     } catch (error) {
-      // A caller's mistake must not stop the records of others.
+      // A throw of one caller must not stop the records of others.
       this.#options.logger?.error({ error }, 'a callback of send threw');
     }
   }
@@ -197,9 +197,9 @@ class KafkaProducer implements Producer {
   }
 
   /**
-   * False while a send hangs. True after an acknowledgement in the last seconds, else when every partition's leader
-   * answers as its leader (an offset question: it changes nothing, and unlike metadata it is refused by a broker whose
-   * port is open but which does not lead yet).
+   * False while a send hangs. True after a recent acknowledgement, else when the leader of every partition answers. The
+   * probe asks for offsets: that changes nothing, and a broker that is up but does not lead yet refuses it, unlike
+   * metadata.
    */
   async ready(): Promise<boolean> {
     const now = performance.now();

@@ -3,12 +3,12 @@ import { Writer } from '@platformatic/kafka';
 import type { EncodedBatch } from './wire.ts';
 
 const ACKS_ALL = -1;
-/** How long a leader waits for its replicas; shorter than the time a request may stay unanswered. */
+/** How long a leader waits for its replicas. Shorter than the time-out of a request. */
 const REPLICATION_TIMEOUT_MS = 4_000;
 
 /**
- * A produce request of version 9 (the first flexible one, brokers from 2.4 on; later versions only add to the answer):
- * transactional_id acks timeout_ms [name [index records TAGS] TAGS] TAGS. The batches' bytes are referred to, not copied.
+ * A produce request of version 9 (the first flexible version, since Kafka 2.4; later ones only extend the answer):
+ * transactional_id acks timeout_ms [name [index records TAGS] TAGS] TAGS. The bytes of the batches are not copied.
  */
 export function toProduceRequest(batches: readonly EncodedBatch[]): Writer {
   const topics = new Map<string, EncodedBatch[]>();

@@ -45,7 +45,7 @@ it('fails records for a topic that does not exist, and goes on with others', asy
   await fixture.close();
 });
 
-it('brings records of a topic that is new to it into the log, also right behind those of another', async () => {
+it('stores records of a topic that is new to it, also right behind those of another', async () => {
   const fixture = await openKafkaFixture();
   const topics = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })] as const;
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test', deliveryTimeoutMs: 5_000 });

@@ -12,14 +12,14 @@ interface Decoded {
   records: { key: Buffer | null; value: Buffer | null; headers: Record<string, Buffer>; offset: string }[];
 }
 
-// The other client's decoder: another author's reading of the format.
+// The decoder of another client, as an independent implementation of the format.
 const require = createRequire(import.meta.url);
 const Decoder = require('kafkajs/src/protocol/decoder');
 const decodeBatch: (decoder: unknown) => Promise<Decoded> = require('kafkajs/src/protocol/recordBatch/v0/decoder');
 const crc32C: (data: Buffer) => number = require('kafkajs/src/protocol/recordBatch/crc32C');
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array));
-// The other client collects headers in a plain object, so names of that object's own are left out here.
+// The other client collects headers in a plain object, so names such as `constructor` are excluded.
 const headerName = fc.string({ minLength: 1, unit: 'grapheme' }).filter((name) => !(name in {}));
 const headers = fc.dictionary(headerName, fc.oneof(bytes, fc.string()));
 const record: fc.Arbitrary<PublishedRecord> = fc.record({

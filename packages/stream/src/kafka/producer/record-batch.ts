@@ -5,15 +5,15 @@ import { BATCH_HEAD as AT, BATCH_MAGIC } from '../batch-head.ts';
 
 /** Bytes of a record batch (format 2) before its first record. */
 export const BATCH_HEAD_BYTES: number = AT.records;
-/** Framing of one record at most: six varints of up to five bytes and the attributes. */
+/** Most framing bytes of a record: six varints of up to five bytes, and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
-/** Framing of one header at most: two varints. */
+/** Most framing bytes of a header: two varints. */
 const HEADER_FRAME_BYTES_MAX = 10;
 const VARINT_BYTES_MAX = 5;
-/** Up to this many bytes a loop is faster than the call that copies (measured: 45 ns both). */
+/** Up to this many bytes a loop is faster than a copy call (measured: at this size both take 45 ns). */
 const LOOP_COPY_BYTES_MAX = 40;
 
-/** Who wrote a batch: the broker drops a batch whose sequence it has seen from this producer. */
+/** Identifies a batch: the broker drops a batch whose sequence number it has seen from this producer. */
 export interface BatchIdentity {
   producerId: bigint;
   producerEpoch: number;
@@ -38,7 +38,7 @@ function headersBytesMax(headers: Headers): number {
   return bytes;
 }
 
-/** The same for one record after another: records of one request share their headers, which are looked at once. */
+/** Like `recordBytesMax`, with a cache: consecutive records usually share their headers. */
 export class RecordSizes {
   #headers: Headers;
   #headersBytesMax = 0;
@@ -57,7 +57,7 @@ export class RecordSizes {
   }
 }
 
-/** Bytes a varint takes for the non-negative number `n` (zigzag doubles it). */
+/** Bytes of the varint of a non-negative number `n` (zigzag doubles it). */
 function varintBytes(n: number): number {
   if (n < 64) return 1;
   if (n < 8_192) return 2;
@@ -94,7 +94,7 @@ function encodeHeaders(headers: Headers): Buffer {
   return target.subarray(0, offset);
 }
 
-/** Copies all of `source`. @returns the place behind it */
+/** Copies all of `source`. @returns the position after it */
 function put(target: Buffer, at: number, source: Uint8Array): number {
   const length = source.length;
   if (length > LOOP_COPY_BYTES_MAX) target.set(source, at);
@@ -102,11 +102,11 @@ function put(target: Buffer, at: number, source: Uint8Array): number {
   return at + length;
 }
 
-/** Writes records one behind the other; `end` is the place behind the last. */
+/** Writes consecutive records; `end` is the position after the last one. */
 class RecordWriter {
   end: number;
   readonly #target: Buffer;
-  /** Headers of the record before, encoded: mostly those of the next one too. */
+  /** Cache: encoded headers of the previous record, usually those of the next one too. */
   #headers: Headers;
   #headersBytes = encodeHeaders(undefined);
 
@@ -123,7 +123,7 @@ class RecordWriter {
     const target = this.#target;
     const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
     const valueBytes = value === null ? 1 : varintBytes(value.length) + value.length;
-    // attributes and time stamp delta are one zero byte each
+    // attributes and timestamp delta take one zero byte each
     const body = 2 + varintBytes(index) + keyBytes + valueBytes + this.#headersBytes.length;
     let offset = writeVarint(target, this.end, body);
     target[offset++] = 0;
@@ -138,8 +138,8 @@ class RecordWriter {
 }
 
 /**
- * Writes one uncompressed record batch in a single pass, all but what `stampBatch` sets.
- * @param target has room for `BATCH_HEAD_BYTES` and `recordBytesMax` of every record behind `at`
+ * Writes one uncompressed record batch in a single pass, except for the fields that `stampBatch` sets.
+ * @param target must have room after `at` for `BATCH_HEAD_BYTES` and `recordBytesMax` of every record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {
@@ -159,11 +159,11 @@ export function encodeBatch(target: Buffer, at: number, records: readonly Publis
   return end;
 }
 
-/** Sets who writes the batch and its checksum. A retry sends the stamped bytes again as they are. */
+/** Sets the producer's identity and the checksum. A retry sends the same stamped bytes. */
 export function stampBatch(batch: Buffer, identity: BatchIdentity): void {
   batch.writeBigInt64BE(identity.producerId, AT.producerId);
   batch.writeInt16BE(identity.producerEpoch, AT.producerEpoch);
   batch.writeInt32BE(identity.sequence, AT.sequence);
-  // wrapped, because the client's checksum copies anything else before it reads it
+  // wrapped, because the client's checksum function copies any other type first
   batch.writeUInt32BE(crc32c(new DynamicBuffer(batch.subarray(AT.attributes))), AT.crc);
 }

@@ -13,25 +13,25 @@ const NOT_LEADER = 6;
 const LOST: Fate = { arrives: 'now', answer: 'lost' };
 const NEVER: Fate = { arrives: 'never', answer: 'lost' };
 
-/** What Kafka says of records that it appended, when their replicas are waited for and something changes. */
+/** Error codes of Kafka for records that were appended, when something fails while it waits for replicas. */
 const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
-/** Those, and every code of the protocol and one that is not there yet after which the same bytes go again. */
+/** Those, and all codes of the protocol, and an unknown one, after which the same bytes are sent again. */
 const AGAIN = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
   (code) => toVerdict(code).kind === 'again',
 );
-/** Answers that prove that the request did not append. */
+/** Codes that prove that the request appended nothing. */
 const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
   /** Records of each shipment, by send. */
   sends: readonly (readonly number[])[];
-  /** A shipment gives up when that many batches of its send have met their fate; those behind the list never do. */
+  /** A shipment gives up after so many batches of its send; shipments beyond the list never do. */
   patience?: readonly number[];
-  /** Characters of a value at least. */
+  /** Least number of characters of a value. */
   pad?: number;
 }
 
-/** Sends one plan through a simulated cluster, all of it, and lets what is on its way arrive. */
+/** Sends a whole plan through a simulated cluster, then lets delayed batches arrive. */
 async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
@@ -80,7 +80,9 @@ function settle(shipment: Shipment, count: number, fault: Error | null) {
 
 type Outcome = Awaited<ReturnType<typeof run>>;
 
-/** Nothing acknowledged is absent, nothing at all stands twice, and each partition has what it acknowledged in order. */
+/**
+ * No acknowledged record is missing, none is stored twice, and each partition has its acknowledged records in order.
+ */
 function expectExact({ acknowledged, stored }: Outcome): void {
   const all = stored.flat();
   const lost = acknowledged.filter((text) => !all.includes(text));
@@ -172,7 +174,7 @@ describe('the sender', () => {
   });
 
   it('ends the epoch of a batch that was given up only when the others of its send have settled', async () => {
-    // Partition 0 is given up after its first attempt; partition 1 was stored then, and its answer is lost three times.
+    // Partition 0 is given up after its first attempt. Partition 1 is stored then, and its answer is lost three times.
     const plan = { sends: [[1, 1], [2]], patience: [2] };
     const outcome = await run(plan, { fates: [LOST, LOST, LOST, LOST, LOST] });
     expect(outcome).toMatchObject({
@@ -183,14 +185,14 @@ describe('the sender', () => {
       ],
     });
     expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
-    // A number of the old epoch under the new one would have been refused, and cost an id.
+    // A sequence number of the old epoch would have been refused in the new one, and cost a producer id.
     expect(outcome.cluster.newProducerIds).toHaveLength(1);
   });
 
   it.each([0, 3])(
     'gives no half of a split batch a number under which the other may stand, with another batch ambiguous %i times',
     async (times) => {
-      // The first half is appended, then refused for good: nobody knows whether it stands.
+      // The first half is appended, then a retry is refused for good: whether it is stored is unknown.
       const half: Fate[] = [
         { arrives: 'now', answer: NOT_LEADER },
         { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
@@ -204,7 +206,7 @@ describe('the sender', () => {
     },
   );
 
-  it('does not split a batch that may stand in the log whole', async () => {
+  it('does not split a batch that may be stored as a whole', async () => {
     const appended: Fate = { arrives: 'now', answer: NOT_LEADER };
     const smaller: Fate = { ...FINE, bytesMax: 90 };
     const outcome = await run({ sends: [[1, 1], [1]] }, { fates: [appended, smaller], partitions: 1 });
@@ -227,7 +229,7 @@ describe('the sender', () => {
     expect(cluster.newProducerIds).toHaveLength(2);
   });
 
-  it('keeps epoch and producer id while nothing was ever on its way that it gave up', async () => {
+  it('keeps epoch and producer id while it never gave up a batch in flight', async () => {
     const away: Fate = { arrives: 'never', answer: 'no connection' };
     const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { fates: [away], partitions: 1 });
     expect(stored).toEqual([['#1#']]);
@@ -257,7 +259,7 @@ describe('the sender', () => {
     expect(cluster.values(0)).toEqual(['#0#', '#1#']);
   });
 
-  it('tells the places of lone records that travel in one batch, also when it is split', async () => {
+  it('returns the places of single records in one batch, also when it is split', async () => {
     const outcome = await run({ sends: [Array(8).fill(1)], pad: 90 }, { partitions: 1, bytesMax: BATCH_BYTES_MAX });
     expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
     expect(outcome.places.size).toBe(8);

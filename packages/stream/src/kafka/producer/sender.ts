@@ -4,14 +4,14 @@ import { type BatchBase, ProduceFault, type Verdict } from './broker-faults.ts';
 import { encodeBatch, stampBatch } from './record-batch.ts';
 import type { EncodedBatch, Wire } from './wire.ts';
 
-/** Waits between attempts of one send: short enough to be back in the second a broker comes back. */
+/** Waits between attempts of one send. Short enough to continue within a second after a broker returns. */
 const RETRY_WAIT_MIN_MS = 50;
 const RETRY_WAIT_MAX_MS = 1_000;
-/** Sequence numbers wrap here, as brokers count them. */
+/** Sequence numbers wrap around here, as in brokers. */
 const SEQUENCE_END = 2 ** 31;
-/** The last epoch of a producer id; behind it a new id is taken. */
+/** The last epoch of a producer id. After it a new id is needed. */
 const EPOCH_LAST = 32_766;
-/** How often one batch may be put under a new producer id before it fails: more would be a broker that never accepts. */
+/** How often a batch may get a new producer id before it fails. More would mean a broker that never accepts it. */
 const IDENTITY_CHANGES_MAX = 3;
 const ARENA_BYTES_MIN = 256 * 1024;
 
@@ -20,13 +20,13 @@ interface Identity {
   producerEpoch: number;
 }
 
-/** A batch on its way. */
+/** A batch that is being sent. */
 interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
-  /** Its first sequence number, once it is stamped; kept through all attempts from the first that was ambiguous. */
+  /** Its first sequence number after stamping. It stays the same from the first ambiguous attempt on. */
   sequence: number;
-  /** An attempt under this sequence has left and was neither acknowledged nor refused for good: it may stand in the log. */
+  /** An attempt with this sequence number was sent, but neither acknowledged nor refused for good: it may be stored. */
   ambiguous: boolean;
   identityChanges: number;
 }
@@ -34,19 +34,20 @@ interface Flight {
 export type Settle = (shipment: Shipment, count: number, fault: Error | null) => void;
 
 /**
- * What must happen before another batch gets a sequence number: nothing, the next epoch of this producer id, or
- * another id, where a broker does not accept this one.
+ * What is needed before another batch gets a sequence number: nothing, the next epoch of this producer id, or another
+ * id because a broker does not accept this one.
  */
 type Renewal = 'none' | 'epoch' | 'id';
 
 /**
- * Brings one send after the other into the log, each record once.
+ * Stores each record exactly once in the log, one send after the other.
  *
- * What makes it once: a batch keeps its bytes and its sequence number from the first attempt that may have been stored,
- * so the broker recognises its repetition; only one batch of a partition is on its way at a time, so no later one can
- * overtake it; and where nobody knows what became of a number (its batch was given up, or refused after an attempt that
- * may have been stored), no other batch gets a number before the producer's epoch has ended. The epoch ends when no
- * batch of it is ambiguous any more: a repetition is recognised only in the epoch of the attempt that it repeats.
+ * How a record is stored once: (1) A batch keeps its bytes and its sequence number from the first attempt that may have
+ * been stored, so the broker recognises copies. (2) Only one batch per partition is in flight, so no later one can
+ * overtake it. (3) The outcome of a sequence number may be unknown: its batch was given up, or refused after an attempt
+ * that may have been stored. Then no other batch gets a number before the producer's epoch has ended. An epoch ends
+ * only when none of its batches is ambiguous, because a copy is recognised only in the epoch of the attempt that it
+ * repeats.
  */
 export class Sender {
   readonly #wire: Wire;
@@ -58,8 +59,8 @@ export class Sender {
   #renewal: Renewal = 'none';
 
   /**
-   * @param settle told of every record once, as a count of records of one shipment
-   * @param retryWaitMinMs first wait between attempts of one send
+   * @param settle called once for every record, with a count of records of one shipment
+   * @param retryWaitMinMs first wait between attempts
    */
   constructor(wire: Wire, settle: Settle, retryWaitMinMs = RETRY_WAIT_MIN_MS) {
     this.#wire = wire;
@@ -67,12 +68,12 @@ export class Sender {
     this.#retryWaitMinMs = retryWaitMinMs;
   }
 
-  /** Returns when every record is acknowledged or refused, or when nobody waits for any of the others any more. */
+  /** Resolves when every record is acknowledged, refused, or given up by its caller. */
   async deliver(batches: readonly Batch[]): Promise<void> {
     try {
       await this.#deliver(this.#encode(batches));
     } catch (error) {
-      // What has left under which number is not known here.
+      // It is unknown here what was sent under which sequence number.
       this.#require('epoch');
       throw error;
     }
@@ -92,7 +93,9 @@ export class Sender {
     }
   }
 
-  /** Nobody waits for them, and whoever did sends the records again: from here on they would only be copies. */
+  /**
+   * Drops batches whose callers have given up. They send the records again, so further attempts would only make copies.
+   */
   #dropGivenUp(flights: Flight[]): void {
     for (const flight of flights.filter(isGivenUp)) {
       flights.splice(flights.indexOf(flight), 1);
@@ -106,7 +109,7 @@ export class Sender {
 
   #encode(batches: readonly Batch[]): Flight[] {
     const room = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
-    // One send at a time, and the client copies a request before it writes it, so one arena is enough.
+    // One buffer is enough: there is one send at a time, and the client copies a request before it writes it.
     if (this.#arena.length < room) this.#arena = Buffer.allocUnsafeSlow(Math.max(room, this.#arena.length * 2));
     let at = 0;
     return batches.map((batch) => {
@@ -117,7 +120,9 @@ export class Sender {
     });
   }
 
-  /** One round to every leader concerned; settled flights leave the list. @returns whether something moved */
+  /**
+   * Sends to every leader concerned, once; removes finished flights from the list. @returns whether there was progress
+   */
   async #attempt(flights: Flight[]): Promise<boolean> {
     if (!(await this.#identify(flights))) return false;
     const rounds = [...this.#byLeader(flights)].map(async ([node, sent]) => {
@@ -132,7 +137,10 @@ export class Sender {
     return progress;
   }
 
-  /** Has a producer id, renewed where it must be and no batch depends on the old one. @returns whether there is one */
+  /**
+   * Makes sure that there is a producer identity. Renews it if needed, once no batch depends on the old one. @returns
+   * whether there is one
+   */
   async #identify(flights: readonly Flight[]): Promise<boolean> {
     if (this.#renewal !== 'none' && !flights.some(({ ambiguous }) => ambiguous)) this.#renew();
     if (this.#identity !== null) return true;
@@ -141,8 +149,8 @@ export class Sender {
   }
 
   /**
-   * Brokers refuse a request of an older epoch once they have seen the new one, and a new epoch counts its sequences
-   * from 0: Java's client does the same for an idempotent producer without transactions.
+   * Brokers that have seen the new epoch refuse requests of an older one, and sequence numbers restart at 0. Java's
+   * client does the same for an idempotent producer without transactions.
    */
   #renew() {
     const isLast = this.#renewal === 'id' || (this.#identity?.producerEpoch ?? 0) >= EPOCH_LAST;
@@ -152,7 +160,7 @@ export class Sender {
     else this.#identity = { ...this.#identity, producerEpoch: this.#identity.producerEpoch + 1 };
   }
 
-  /** The first flight of every partition that has a leader, stamped, by that leader. */
+  /** The first flight of every partition with a leader, stamped, grouped by leader. */
   #byLeader(flights: readonly Flight[]): Map<number, Flight[]> {
     const byNode = new Map<number, Flight[]>();
     const busy = new Set<string>();
@@ -173,7 +181,7 @@ export class Sender {
     return byNode;
   }
 
-  /** @returns whether the flight moved on */
+  /** @returns whether the flight made progress */
   #apply(flights: Flight[], flight: Flight, verdict: Verdict): boolean {
     if (verdict.kind === 'again') {
       flight.ambiguous ||= verdict.ambiguous;
@@ -186,8 +194,8 @@ export class Sender {
       return true;
     }
     if (verdict.kind === 'identity') this.#require('id');
-    // The broker says that it did not store this request. Of an earlier attempt nobody knows, and neither halves nor
-    // another identity would be recognised as its repetition: whoever waits is told that nobody knows.
+    // This request was not stored, but an earlier attempt may have been. Halves of the batch, or the batch under
+    // another identity, would not be recognised as copies. So it fails with an unknown outcome.
     if (flight.ambiguous) this.#require('epoch');
     else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
       flights.splice(flights.indexOf(flight), 1, ...splitFlight(flight));
@@ -208,7 +216,7 @@ function nameOf({ topic, partition }: Batch): string {
   return `${topic}/${partition}`;
 }
 
-/** Records of a batch stand one behind the other from its base offset on, in the order of its owners. */
+/** Reports the places of records: a batch is stored from its base offset on, in the order of its owners. */
 function tellPlaces({ partition, owners }: Batch, base: BatchBase): void {
   let { offset } = base;
   for (const { shipment, count } of owners) {
@@ -221,12 +229,12 @@ function createFlight(batch: Batch, bytes: Buffer): Flight {
   return { batch, bytes, sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** Every shipment of the flight has failed already: its time was up. */
+/** Whether every shipment of the flight has failed already because of its time-out. */
 function isGivenUp({ batch }: Flight): boolean {
   return batch.owners.every(({ shipment }) => shipment.done === null);
 }
 
-/** Two halves of a batch that is too large for its topic, to go one after the other. */
+/** Splits a batch that is too large for its topic into two halves, to be sent one after the other. */
 function splitFlight({ batch }: Flight): Flight[] {
   const middle = batch.records.length >> 1;
   const halves: Batch[] = [

@@ -1,26 +1,26 @@
 import type { Verdict } from './broker-faults.ts';
 
-/** Encoded records of one partition, ready to go. */
+/** Encoded records of one partition, ready to send. */
 export interface EncodedBatch {
   readonly topic: string;
   readonly partition: number;
-  /** Stamped with who writes them. */
+  /** Stamped with the producer's identity. */
   readonly bytes: Buffer;
 }
 
-/** What the sender needs of a cluster: small, so that tests can play a cluster that loses answers. */
+/** What the sender needs of a cluster. Small, so that tests can simulate a cluster that loses answers. */
 export interface Wire {
   /** Number of partitions, or 0 when the topic is not known yet. */
   partitionCount(topic: string): number;
-  /** Node that leads the partition, or -1. */
+  /** Id of the leader of the partition, or -1. */
   leaderOf(topic: string, partition: number): number;
-  /** Asks the cluster again who leads what. @returns the topics that it says do not exist */
+  /** Refreshes the metadata of topics. @returns the topics that do not exist */
   refresh(topics: Iterable<string>): Promise<string[]>;
   /** A producer id never used before, with its first epoch. */
   newProducerId(): Promise<{ producerId: bigint; producerEpoch: number }>;
   /**
-   * Sends batches to the node that leads them with acks=all; one verdict for each, in their order.
-   * Never rejects: no answer is the verdict `again`, ambiguous when bytes may have left.
+   * Sends batches to their leader with acks=all. Returns one verdict for each, in order. Never rejects: without an
+   * answer the verdict is `again`, ambiguous when bytes may have been sent.
    */
   produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]>;
 }

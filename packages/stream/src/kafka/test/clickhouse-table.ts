@@ -6,7 +6,7 @@ export interface ClickHouseAddress {
   password: string;
 }
 
-/** One statement over HTTP. @throws Error with the server's words */
+/** Runs one statement over HTTP. @throws Error with the message of the server */
 export async function queryClickHouse(
   address: ClickHouseAddress,
   sql: string,
@@ -26,10 +26,10 @@ export async function queryClickHouse(
   return text.trim();
 }
 
-/** A table that keeps every row, except those of an insert whose token it has seen: doubles show in a plain count. */
+/** A table that keeps every row, except those of an insert whose token it has seen. So a count shows doubled rows. */
 export interface TestTable {
   readonly name: string;
-  /** Rows, different offsets, and offsets below the last of their partition that are missing. */
+  /** Number of rows, of distinct offsets, and of missing offsets below the last one of each partition. */
   count(): Promise<{ rows: number; different: number; missing: number }>;
   /** Drops it. */
   close(): Promise<void>;

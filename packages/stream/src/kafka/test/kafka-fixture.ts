@@ -14,9 +14,9 @@ export interface KafkaFixture {
   read(topic: string): Promise<StreamRecord[]>;
   /** Committed offsets of a group by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
-  /** Makes a topic of one partition anew, as it was but empty: the shortest that a log can become. */
+  /** Deletes a topic of one partition and creates it again, empty. */
   remakeTopic(topic: string): Promise<void>;
-  /** Takes everything before an offset of a topic's first partition, as retention does. */
+  /** Deletes everything before an offset of a topic's first partition, as retention does. */
   expire(topic: string, offset: number): Promise<void>;
   /** Commits for a group without members. */
   commit(groupId: string, at: { topic: string; offset: number; metadata: string }): Promise<void>;
@@ -54,7 +54,7 @@ async function commit(
   }
 }
 
-/** Topics of their own on the shared broker; all of them are deleted at the end. */
+/** Separate topics on the shared broker. All of them are deleted at the end. */
 export async function openKafkaFixture(): Promise<KafkaFixture> {
   mendKafkaTimer();
   const brokers = testStores().kafka;
@@ -73,7 +73,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
     const asked = [{ topic, numPartitions: partitions, configEntries }, dead];
     await admin.createTopics({ topics: asked, waitForLeaders: false });
-    // A broker under load knows a new topic a moment after it was made; until then the question itself fails.
+    // A busy broker may not know a new topic at once; until then the request fails.
     await until(`leaders of ${topic}`, async () => {
       const metadata = await admin.fetchTopicMetadata({ topics: asked.map((each) => each.topic) });
       return metadata.topics.every((each) => each.partitions.every(({ leader }) => leader >= 0));

@@ -1,22 +1,22 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
 import type { EncodedBatch, Wire } from '../producer/wire.ts';
 
-/** What becomes of one batch on its way to its leader and back. */
+/** What happens to one batch on its way to the leader and back. */
 export interface Fate {
-  /** The leader gets it: now, never, or only when that many more batches have been sent. */
+  /** When the leader gets it: now, never, or after so many more batches. */
   readonly arrives: 'now' | 'never' | number;
   /**
-   * What the sender hears: the leader's own answer, nothing, that there is no connection, or this error code. A code
-   * with `arrives: 'now'` is a leader that appended the batch and then refused the request that waited for replicas.
+   * What the sender gets: the leader's own answer, nothing, a missing connection, or this error code. A code with
+   * `arrives: 'now'` is a leader that appended the batch and then refused the request that waited for replicas.
    */
   readonly answer: 'own' | 'lost' | 'no connection' | number;
-  /** From now on topics take no batch above this many bytes. */
+  /** From now on topics refuse larger batches, in bytes. */
   readonly bytesMax?: number;
 }
 
 export const FINE: Fate = { arrives: 'now', answer: 'own' };
 
-/** What a leader knows of one producer id in one partition. */
+/** State of a producer id in a partition of a leader. */
 interface ProducerState {
   readonly epoch: number;
   readonly next: number;
@@ -24,7 +24,7 @@ interface ProducerState {
   readonly recent: ReadonlyMap<string, number>;
 }
 
-/** Kafka keeps so many batches of a producer to recognise their repetition: `ProducerStateEntry`. */
+/** Kafka keeps so many batches of a producer to recognise copies: `ProducerStateEntry`. */
 const RECENT_BATCHES = 5;
 const SEQUENCE_END = 2 ** 31;
 const NODES = 2;
@@ -37,21 +37,21 @@ interface LoggedBatch {
 }
 
 export interface SimulationOptions {
-  /** One for each batch that is sent; those behind them are fine. */
+  /** One for each batch that is sent; later batches have no faults. */
   fates?: readonly Fate[];
-  /** Whether a partition has a leader, for one question after the other; those behind them have. */
+  /** Whether a partition has a leader, for one call after the other; for later calls it has. */
   leaders?: readonly boolean[];
   partitions?: number;
   bytesMax?: number;
   /** Epoch in which a new producer id begins. */
   firstEpoch?: number;
-  /** Refuses a number that was passed long ago with DUPLICATE_SEQUENCE_NUMBER, as brokers before 2.x did. */
+  /** Refuses an old sequence number with DUPLICATE_SEQUENCE_NUMBER, as brokers before 2.x did. */
   isOld?: boolean;
-  /** Called when a batch has met its fate, before the sender hears of it. */
+  /** Called after each batch, before the sender gets the result. */
   onBatch?: () => void;
 }
 
-/** Leaders that keep Kafka's rule of sequence numbers, behind a line and a replication that fail as they are told to. */
+/** Leaders that follow Kafka's rules of sequence numbers. The network and the replication fail as the test says. */
 export class SimulatedCluster implements Wire {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
@@ -117,7 +117,7 @@ export class SimulatedCluster implements Wire {
     if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
     if (epoch < state.epoch) return toVerdict(INVALID_EPOCH);
     const expected = state.epoch < epoch ? 0 : state.next;
-    // Of a producer that it does not know, a leader takes any number.
+    // A leader accepts any number of an unknown producer.
     if (first !== expected && state !== NOTHING_KNOWN)
       return toVerdict(this.#options.isOld && epoch === state.epoch && first < expected ? DUPLICATE : OUT_OF_ORDER);
     const base = this.#write(partition, { bytes: Buffer.from(bytes), count });
@@ -134,17 +134,17 @@ export class SimulatedCluster implements Wire {
     return log.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** What was still on its way arrives. */
+  /** Delayed batches arrive. */
   arriveLate(): void {
     this.#arrive(this.#late.splice(0));
   }
 
-  /** The leaders lose what they know of producers, as after an election of a replica that was not in sync. */
+  /** The leaders lose the states of producers, as after the election of an out-of-sync replica. */
   forgetProducers(): void {
     this.#producers.clear();
   }
 
-  /** Values of a partition in the order of the log: those written as `#number#`, one a record. */
+  /** Values of a partition in the order of the log. Each record has a value like `#number#`. */
   values(partition: number): string[] {
     return (this.log.get(partition) ?? []).flatMap(({ bytes }) => bytes.toString('latin1').match(/#\d+#/g) ?? []);
   }

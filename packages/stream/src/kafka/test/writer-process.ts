@@ -1,7 +1,7 @@
 /**
- * A process of its own that consumes a topic into a ClickHouse table, to be killed and frozen by tests.
- * No two runs cut blocks alike, and every step takes a random time: with fixed cuts even a writer without intents
- * would look exact. Prints `joined` once it is a member of its group.
+ * A separate process that consumes a topic into a ClickHouse table, for tests that kill and freeze it. Block limits and
+ * the durations of steps are random: with fixed limits even a writer without intents would look exact. Prints `joined`
+ * once it is a member of its group.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockBuilder, BlockName } from '../../ports.ts';
