@@ -49,7 +49,7 @@ async function compare(world: MemoryWorld) {
   return { served: page.rows, expected };
 }
 
-describe.each(['a block whose writer died before %s was written', 'activity_feeds'] as const)('a block that was written up to %s', (table) => {
+describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer died before %s was written', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
