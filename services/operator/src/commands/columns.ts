@@ -46,7 +46,7 @@ const text = { type: 'string' } as const;
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
   readonly act: (work: ColumnsWork) => Promise<ExitCode>;
-  /** @throws UsageError for words that cannot be, before anything is asked */
+  /** Checks the arguments before any request. @throws UsageError */
   readonly check: (values: ColumnsWork['values']) => void;
 }
 
