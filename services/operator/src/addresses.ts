@@ -54,9 +54,7 @@ export interface Addresses {
   indexedChains(): readonly IndexedChain[];
   /** Origin of the local stack's portal; null when there is none, or the environment configures a deployment. */
   portal(): string | null;
-  /**
-   * Secret of the deployment's identity keys. @throws UsageError when a deployment is configured without this setting
-   */
+  /** Secret of the deployment's identity keys. @throws UsageError when a deployment is configured without it */
   pepper(): Buffer;
   /** Public key that private keys are sealed to. @throws UsageError when a deployment is configured without it */
   signerKey(): SignerPublicKey;

@@ -41,8 +41,7 @@ function poolOfStack(state: string): AnalystPool {
   return {
     accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
     renew: (account) => {
-      // The next start of the stack reads this file. It is the only writer of secrets.json, whose loss cannot be
-      // repaired.
+      // Read by the next start, the only writer of secrets.json, whose loss cannot be repaired.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });
       closeSync(openSync(join(dropped, account), 'a', 0o600));

@@ -82,7 +82,7 @@ const insertEvent = (key: Buffer) =>
     VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
 
 describe('erasures, on the stores of a deployment', () => {
-  it('are verified when nothing is left, even of a person who came back, and fail by a row, a link or a consent', async () => {
+  it('are verified when nothing is left, even of a returning person, and fail by a row, link or consent', async () => {
     const [gone, row, linked, chose] = [await erase(), await erase(), await erase(), await erase()];
     await link(gone.names, T + 60_000);
     await insertEvent(row.keys[1]!);

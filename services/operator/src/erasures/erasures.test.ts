@@ -119,7 +119,7 @@ describe('operator erasures show', () => {
     for (const key of keys) expect(text).not.toContain(key.toString('hex'));
   });
 
-  it('reports later messages of the person, and a log that should have expired', async () => {
+  it('shows the steps that were done later, and that the expiry of the log is overdue', async () => {
     const { run, records } = await createOperator();
     const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
     const { text } = await run('show', late.id);

@@ -28,9 +28,7 @@ export interface ErasureWork extends ErasuresWork {
   readonly erasureId: Buffer;
 }
 
-/**
- * Opens the records, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws
- */
+/** Opens the records, waits until they answer, and closes them. @throws UnreachableError, or what `work` throws */
 export async function withRecords(
   context: ErasuresContext,
   work: (records: ErasureRecords) => Promise<ExitCode>,

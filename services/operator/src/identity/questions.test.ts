@@ -158,7 +158,7 @@ describe('identity members', () => {
 });
 
 describe('identity why', () => {
-  it('lists the messages that linked a person, and the refused ones with the reason, in the order of the log', async () => {
+  it('lists the messages that linked a person and the refused ones, in the order of the log', async () => {
     const { run, identify } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     await identify('device', 'steam', 'eve');
