@@ -8,11 +8,11 @@ export interface ChainContext extends ImportSources, ProgressSources {
   /** Chains of CHAIN_NODES or of the stack. */
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   /** Epoch milliseconds. */
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

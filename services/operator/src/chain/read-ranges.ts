@@ -35,7 +35,7 @@ export interface RangesOptions {
   readonly to: number;
   /** Blocks that the chain must contain; checked for those near the range. */
   readonly holds: readonly BlockName[];
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -10,7 +10,7 @@ import { TOKENS } from '../import/subjects.ts';
 
 export interface TokenLogSources {
   readonly openLog: () => LogReader;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly schemas: Schemas;
   /** TOPIC_PREFIX */

@@ -11,7 +11,7 @@ import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, wordOf 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -27,7 +27,7 @@ export interface DeadLettersContext {
   readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -21,7 +21,7 @@ export interface ImportContext extends ImportSources {
   readonly stdin: Readable;
   /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -29,7 +29,7 @@ export interface ReplicateContext {
   readonly writeOut: (text: string) => Promise<void>;
   /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -9,7 +9,7 @@ export interface ErasuresContext {
   readonly openRecords: () => ErasureRecords;
   readonly openPeople: () => Promise<People>;
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

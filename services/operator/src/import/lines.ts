@@ -27,7 +27,7 @@ const NEWLINE = 0x0a;
 /** Source of lines that are not in a file. */
 export interface LineInput {
   readonly stdin: Readable;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

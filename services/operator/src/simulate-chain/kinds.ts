@@ -1,6 +1,6 @@
 import type { Differences } from '../simulate/differences.ts';
 
-/** Kinds of differences that a run about a chain may find; each makes the run fail. */
+/** Kinds of differences that a run about a chain can find; each makes the run fail. */
 export type ChainDifferenceKind =
   | 'import' // lines were taken, left out or refused otherwise than expected
   | 'missing' // the last acknowledged version of an activity is not served

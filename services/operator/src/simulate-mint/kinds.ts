@@ -1,6 +1,6 @@
 import type { Differences } from '../simulate/differences.ts';
 
-/** Kinds of differences that a run about mints may find; each makes the run fail. */
+/** Kinds of differences that a run about mints can find; each makes the run fail. */
 export type MintDifferenceKind =
   | 'answer' // a call was answered otherwise than expected
   | 'list' // pages are out of order, doubled, or hold what does not belong there

@@ -1,4 +1,4 @@
-/** Kinds of differences that a run may find; each makes the run fail. */
+/** Kinds of differences that a run can find; each makes the run fail. */
 export type DifferenceKind =
   | 'answer' // a batch was answered otherwise than expected
   | 'probe' // a request that is wrong as a whole was answered otherwise than expected
@@ -7,7 +7,7 @@ export type DifferenceKind =
   | 'uninvited' // a message that was rejected, or never sent, is stored
   | 'person'; // the store's persons differ from the model's
 
-/** Collects differences: counts all of them, keeps the words of the first of each kind. */
+/** Collects differences: counts all of them, and keeps the first texts of each kind. */
 export interface Differences<K extends string = DifferenceKind> {
   add(kind: K, text: string): void;
   readonly total: number;
