@@ -18,7 +18,7 @@ export interface MintStatesParts extends MintLogsParts {
 }
 
 export interface MintStates extends Closable {
-  /** Tells that the logs have more. */
+  /** Makes the next look come soon, because the logs have more. */
   wake(): void;
   /** False when the last look failed: shown states are old, and after a restart of Redis nothing is accepted. */
   readonly working: boolean;

@@ -47,7 +47,7 @@ export interface Minter extends Closable {
   readonly ready: ReadinessChecks;
   /** Parts that may fail for a while: requests are still accepted. */
   readonly degraded: ReadinessChecks;
-  /** Why partitions stand and lanes do not go on, by name. */
+  /** Why partitions stand and which faults lanes have, by name. */
   hindrances(): Readonly<Record<string, string>>;
 }
 
