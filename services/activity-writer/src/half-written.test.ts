@@ -49,7 +49,7 @@ async function compare(world: MemoryWorld) {
   return { served: page.rows, expected };
 }
 
-describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer died before %s was written', (table) => {
+describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer died before %s', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });

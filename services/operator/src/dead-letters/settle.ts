@@ -30,7 +30,7 @@ const BATCH_BYTES_MAX = 512 * 1024;
 /**
  * Settles the selected open letters in the order of the log. A dropped letter gets a mark; a replayed letter gets a
  * mark and goes to its topic in one transaction, so a letter is replayed if and only if it is marked.
- * 
+ *
  * Exactly once: opening the publisher before reading the marks fences any earlier command, whose open transaction is
  * then committed or aborted, and cannot arrive later.
  * @throws Error when letters could not be settled; earlier ones are

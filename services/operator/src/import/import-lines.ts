@@ -45,7 +45,7 @@ const BATCH_LINES = 500;
  * Imports lines so that an import can be repeated. Of all lines about one thing the last valid one counts, and it is
  * published unless its content is stored already. So nothing is published twice, even if an earlier import was killed
  * at any moment: each thing gets one new version, or none.
- * 
+ *
  * All lines are checked before the first is published; if they change meanwhile the import fails, since unchecked lines
  * would be published. Memory: some 200 bytes for each thing, plus what the writer has still to write.
  * @throws what the sources throw; what was published before stays

@@ -32,7 +32,7 @@ const POLL_MS = 20;
 /**
  * Writes a changed key of the demo project to `keys.json`, which the next start reads, and to `stack.json`. Does
  * nothing when the stack in that folder uses another Redis.
- * 
+ *
  * `stack.json` has one writer, the stack's supervisor, since it also contains process ids: it copies the keys from
  * `keys.json`. Only without a supervisor is the file rewritten here.
  */

@@ -36,13 +36,13 @@ export interface ReplicateOptions {
 /**
  * Copies the history of a chain, page by page, from where the last job ended. These are all the rules that a copy needs
  * to miss nothing:
- * 
+ *
  * 1. Follow `next_cursor`, and nothing else: no times, no counting.
  * 2. Write a page before noting its cursor. After a kill in between it comes again, and folds by `id` and `updated_at`.
  * 3. A short page is not the end. The end is a page without activities whose cursor is the requested one; asking again
  * with it later returns what has come since.
  * 4. An update moves an activity to a later place: it comes again, with a later `updated_at`.
- * 
+ *
  * @throws what the history, the target and the state throw; what was noted before stays
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
