@@ -86,7 +86,7 @@ describe('the activity writer as a process', () => {
     ['killed', 'SIGKILL'],
     ['frozen past its session, and goes on', 'SIGSTOP'],
   ] as const)(
-    'beside another one gives a replica every activity once, whoever is %s',
+    'beside a second one gives a replica every activity once, whichever of them is %s',
     async (_, signal) => {
       const chain = signal === 'SIGKILL' ? CHAINS[1]! : CHAINS[2]!;
       const firstNumber = signal === 'SIGKILL' ? 100_000 : 200_000;

@@ -84,7 +84,7 @@ describe('a block whose logs every node refuses', () => {
   it.each([
     ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
     ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
-  ])('is published whole from %s', async (_what, refused, asked) => {
+  ])('is published completely from %s', async (_what, refused, asked) => {
     const { chain, server, logs, own } = await openStingy(
       (question, of) => asksForLarge(question, of) || asksForMany(question) || refused.includes(question.method),
     );

@@ -104,7 +104,7 @@ describe('a node of the minter', () => {
     ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
     ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
     ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-  ])('tells of a call that ends with "%s" what the contract has to do with it', async (words, given, expected) => {
+  ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
     const node = await openNode(refuses(words, given));
     expect(await node.call(CALL)).toMatchObject(expected);
   });
@@ -114,7 +114,7 @@ describe('a node of the minter', () => {
     ['missing trie node', {}],
     ['header not found', { data: 'see 0x1234 at https://node.example' }],
     ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-  ])('takes "%s" for no word of the contract', async (words, given) => {
+  ])('does not take "%s" for an answer of the contract', async (words, given) => {
     const node = await openNode(refuses(words, given));
     await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
   });

@@ -31,7 +31,7 @@ describe('a lane whose node address is a load balancer over two nodes', () => {
   it.each([
     ['is on another branch', DEPTH - 1],
     ['ends behind the block of the receipt', 0],
-  ])('takes nothing for final when one of them %s, and mints once when both agree', async (_what, blocks) => {
+  ])('treats nothing as final when one node %s, and mints once when both agree', async (_what, blocks) => {
     const fork = openFork();
     const { balancer, nodesOf } = createBalancer(fork);
     const world = createWorld(nodesOf);

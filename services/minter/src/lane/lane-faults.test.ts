@@ -205,7 +205,7 @@ describe('a lane that waits gives the reason, also for assets whose transaction 
   it.each([
     ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
     ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
-  ])('when %s once it has begun, and goes on by itself', async (_what, take, reason) => {
+  ])('when %s after a transaction began, and goes on by itself', async (_what, take, reason) => {
     const world = createWorld(undefined, { feeMax: 40n, priorityFeeMax: 40n });
     const { node, last } = world;
     const lane = await world.takeOver();
@@ -229,7 +229,7 @@ describe('a lane that waits gives the reason, also for assets whose transaction 
   });
 
   it.each(['funds', 'refused', 'spent'] as const)(
-    'and raises no fees where "%s" is said, nor says it twice',
+    'and raises no fees after the answer "%s", and gives the reason once',
     async (kind) => {
       const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
       const lane = await world.takeOver();

@@ -47,7 +47,7 @@ describe('transactions that are in blocks but not final', () => {
   });
 
   it.each([1, DEPTH - 1])(
-    'are sent again when the last %i blocks are left, and each reference id is minted once',
+    'are sent again when the last %i blocks are replaced, and each reference id is minted once',
     async (count) => {
       const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
       const { pass, lane } = await begin(world, 20);

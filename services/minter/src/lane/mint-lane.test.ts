@@ -80,7 +80,7 @@ describe('a lane', () => {
         Object.assign(key, { standing: { kind: 'waits', reason: 'The key is disabled.' } }),
       /disabled/,
     ],
-  ])('that %s says so once, and goes on by itself', async (_what, take, reason) => {
+  ])('that %s gives the reason once, and goes on by itself', async (_what, take, reason) => {
     const world = createWorld();
     const { chain, node, key, takeOver, request, mine, last, log } = world;
     const lane = await takeOver();

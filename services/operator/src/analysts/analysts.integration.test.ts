@@ -166,7 +166,7 @@ describe('analysts', () => {
     ['drop', '--account: expected'],
     ['drop --account analyst', 'say --yes'],
     ['list --account analyst', "Unknown option '--account'"],
-  ])('refuses wrong words and changes nothing: %s', async (words, sentence) => {
+  ])('refuses wrong arguments and changes nothing: %s', async (words, sentence) => {
     const before = await listed();
     const { code, progress } = await run(words);
     expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);

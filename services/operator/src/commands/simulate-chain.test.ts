@@ -58,7 +58,7 @@ describe('the arguments of simulate --chain', () => {
     ['at the end', ['--rate', '0', '--chain']],
     ['in front of an option', ['--chain', '--rate', '0']],
     ['by its name', ['--chain', 'demo-chain']],
-  ])('the one chain of the stack is meant %s', async (_where, words) => {
+  ])('the only chain of the stack is used %s', async (_where, words) => {
     const { code, progress } = await runBeside(STACK, ...words);
     expect({ code, progress }).toEqual({ code: EXIT.unreachable, progress: 'simulate: the import was opened' });
   });

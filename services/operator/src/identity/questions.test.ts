@@ -11,7 +11,7 @@ const QUESTIONS = ['resolve', 'members', 'why'];
 const BOB = 'bob@example.org';
 
 describe('every question about an identity', () => {
-  it.each(QUESTIONS)('%s: a Redis without its epoch is a fault that says what mends it, never nobody', async (word) => {
+  it.each(QUESTIONS)('%s: a Redis without its epoch is a fault with advice, never an empty answer', async (word) => {
     // The epoch at each look: missing, lost during the query, or lost and restored during it.
     for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
       const { people, run } = await openMemoryBench();
@@ -22,7 +22,7 @@ describe('every question about an identity', () => {
     }
   });
 
-  it.each(QUESTIONS)('%s: wrong words end with 2 and a sentence, and no id is said again', async (word) => {
+  it.each(QUESTIONS)('%s: wrong arguments end with 2 and a sentence, and no id is repeated', async (word) => {
     const { run } = await openMemoryBench();
     const key = hexOf('steam', 'bob');
     for (const [args, sentence] of [

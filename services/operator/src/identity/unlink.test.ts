@@ -55,7 +55,7 @@ describe('identity unlink', () => {
   it.each([
     ['another word', 'no', EXIT.failed],
     ['nobody to ask', undefined, EXIT.usage],
-  ])('publishes nothing without a yes: %s', async (_, answer, expected) => {
+  ])('publishes nothing without confirmation: %s', async (_, answer, expected) => {
     const bench = await openMerged();
     const run = answer === undefined ? bench.run : bench.runAnswering(answer);
     const { code, progress } = await run('unlink', ...of('email', BOB));

@@ -104,7 +104,7 @@ describe('an import of activities', () => {
   });
 
   it(
-    'repeated publishes nothing: while the writer is behind, and when it has written all',
+    'repeated publishes nothing, neither while the writer is behind nor afterwards',
     async () => {
       const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
       expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });

@@ -81,7 +81,7 @@ describe('lines of an import', () => {
     ['gzip', gzipSync('1\n'), 'zcat'],
     ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
   ])(
-    'that are packed by %s are not read, neither from a file nor from standard input: what to do is told',
+    'compressed by %s are not read from a file or standard input, and the message says what to do',
     async (_name, bytes, command) => {
       const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
       onTestFinished(() => rmSync(folder, { recursive: true }));

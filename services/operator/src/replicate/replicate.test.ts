@@ -125,7 +125,7 @@ describe('a copy of a history', () => {
   });
 
   it.each<Kill>(['half', 'written', 'noted'])(
-    'killed at any page (%s) goes on there, and has no line twice',
+    'killed at any page (%s) continues there, and has no line twice',
     async (kill) => {
       history.put(...Array.from({ length: 10 }, (_, number) => number));
       for (let at = 0; at < 4; at++) {

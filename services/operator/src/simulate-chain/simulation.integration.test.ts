@@ -36,7 +36,7 @@ async function openChain() {
 
 describe('the program that simulates a chain', () => {
   it(
-    'finds what it has published through log, writer, stores and interface as its model has it, twice in one chain',
+    'finds its history unchanged behind log, writer, stores and interface, in two runs on one chain',
     async () => {
       const { environment, url } = await openChain();
       const words = ['simulate', '--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];

@@ -111,7 +111,7 @@ describe('a simulation of a chain', () => {
     ['a filter by contract', 'filter', ({ filters }) => filters.has('contract_address')],
     ['a filter by time', 'filter', ({ filters }) => filters.has('to_indexed_at')],
     ['a reading backwards', 'backwards', ({ isBackwards }) => isBackwards],
-  ])('names what is missing of %s', async (_name, kind, is) => {
+  ])('reports what is missing of %s', async (_name, kind, is) => {
     const victim = createVictim<Shown>(() => true);
     const result = await run({
       page: (shown, asked) => (is(asked) ? shown.filter((each) => !victim.is(each)) : shown),
@@ -138,7 +138,7 @@ describe('a simulation of a chain', () => {
   it.each<[string, Falsehoods, string]>([
     ['is not as it was published', { token: (token) => ({ ...token, decimals: 3 }) }, 'result.decimals: 3 instead of'],
     ['has an ETag that does not hold', { ignoresEtags: true }, 'with its ETag is answered 200 and not 304'],
-  ])('names a token that %s', async (_name, falsehoods, text) => {
+  ])('reports a token that %s', async (_name, falsehoods, text) => {
     expectOnly(await run(falsehoods), 'token', text);
   });
 

@@ -35,7 +35,7 @@ describe('a call of the interface', () => {
     expect(said).toEqual([expect.stringContaining('429')]);
   });
 
-  it.each([0, 500])('that meets %s is made again, and may have been taken before', async (status) => {
+  it.each([0, 500])('that gets %s is repeated, and may have been accepted before', async (status) => {
     const { api } = await openApi(status, 202);
     expect(await api.call({ path: '/' })).toMatchObject({ status: 202, isDoubtful: true });
     expect(api.tally).toMatchObject({ calls: 2, refused: 0 });

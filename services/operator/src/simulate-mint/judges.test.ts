@@ -116,7 +116,7 @@ describe('requests, rows and chain', () => {
       ({ stage }) => stage.holdings.set([...stage.holdings.keys()][0]!, `0x${toWord(999n)}`),
       ['chain'],
     ],
-  ])('tells of %s', async (_what, spoil, kinds) => {
+  ])('show %s', async (_what, spoil, kinds) => {
     const found = await judge(spoil);
     expect(found.map(({ kind }) => kind).sort()).toEqual([...kinds].sort());
   });

@@ -46,7 +46,7 @@ describe('createDelivery', () => {
     expect(bodies).toEqual(['batch', 'batch', 'batch']);
   });
 
-  it.each([200, 400, 401, 404, 413])('takes %i for final', async (status) => {
+  it.each([200, 400, 401, 404, 413])('treats %i as final', async (status) => {
     const { bodies, client } = await serve([answer(status), answer(200)]);
     const delivered = await createDelivery({ client, ...fast })(request);
     expect(delivered).toMatchObject({ kind: 'answered', tries: 1, doubtful: false, answer: { status } });

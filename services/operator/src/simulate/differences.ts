@@ -1,7 +1,7 @@
 /** Kinds of differences that a run can find; each makes the run fail. */
 export type DifferenceKind =
-  | 'answer' // a batch was answered otherwise than expected
-  | 'probe' // a request that is wrong as a whole was answered otherwise than expected
+  | 'answer' // a batch did not get the expected answer
+  | 'probe' // an invalid request did not get the expected answer
   | 'missing' // an accepted message is not in the exact view
   | 'doubled' // an accepted message is in the exact view more than once
   | 'uninvited' // a message that was rejected, or never sent, is stored

@@ -265,7 +265,7 @@ describe('simulate', () => {
     ['one rejected message is stored', { storeRejected: true }, 'uninvited'],
     ['one answer counts wrongly', { misjudge: true }, 'answer'],
     ['strangers are one person', { joinEverybody: true }, 'person'],
-  ])('complains when %s', async (_name, faults, kind) => {
+  ])('reports a difference when %s', async (_name, faults, kind) => {
     const result = await run(faults, { messages: 1500 });
     expect(result.differences.map((difference) => difference.kind)).toEqual([kind]);
   });
