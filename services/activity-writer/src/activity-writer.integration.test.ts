@@ -29,7 +29,7 @@ describe('the activity writer as a process', () => {
   afterEach(() => real.kill());
   afterAll(() => real.close());
 
-  it('stores activities and tokens, refuses what readers would lose, and is followed by a reader', async () => {
+  it('stores activities and tokens, refuses updates that readers would lose, and a reader follows the feed', async () => {
     const writer = await real.start();
     await real.publish([1, 2, 3].map((number) => toActivity(activityOf(number, { chain: CHAIN }))));
     const follower = real.follow(CHAIN);
@@ -63,7 +63,7 @@ describe('the activity writer as a process', () => {
     expect(await writer.stop('SIGTERM')).toBe(0);
   }, 60_000);
 
-  it('makes idle partitions known further by ticks, and again when Redis has lost how far they were', async () => {
+  it('moves the watermark of idle partitions by ticks, and again when Redis has lost it', async () => {
     const writer = await real.start();
     const known = async () => Promise.all([0, 1].map((partition) => real.watermarks.read(partition)));
     const movedFrom = (before: readonly (number | null)[]) =>
@@ -86,7 +86,7 @@ describe('the activity writer as a process', () => {
     ['killed', 'SIGKILL'],
     ['frozen past its session, and goes on', 'SIGSTOP'],
   ] as const)(
-    'beside another one gives a replica every activity once, whoever is %s',
+    'beside a second one gives a replica every activity once, whichever of them is %s',
     async (_, signal) => {
       const chain = signal === 'SIGKILL' ? CHAINS[1]! : CHAINS[2]!;
       const firstNumber = signal === 'SIGKILL' ? 100_000 : 200_000;
@@ -96,7 +96,7 @@ describe('the activity writer as a process', () => {
       let isOver = false;
       const publishing = (async () => {
         for (let batch = 0; batch < 30; batch++) {
-          // Never far ahead of the writers: blocks are under way until the last cut.
+          // The sender stays close to the writers, so that blocks are under way until the last interruption.
           await until('most of it is written', async () => (await real.rowsOf(chain)).length >= published - 100);
           const numbers = Array.from({ length: 50 }, (_unused, index) => published + index);
           await real.publish(numbers.map((number) => toActivity(activityOf(firstNumber + number, { chain }))));
@@ -116,7 +116,7 @@ describe('the activity writer as a process', () => {
           writers = [other, await real.start()];
         } else {
           victim.child.kill(signal);
-          // Longer than a session: the other one has its partitions.
+          // Longer than a session, so the other writer has its partitions.
           const endMs = performance.now() + 2_500;
           await until('the session is over', () => performance.now() > endMs);
           victim.child.kill('SIGCONT');
@@ -134,12 +134,12 @@ describe('the activity writer as a process', () => {
       for (const [index, row] of rows.entries()) {
         if (index > 0) expect(row.us).toBeGreaterThan(rows[index - 1]!.us);
       }
-      // Three sessions that run out: long on a busy machine.
+      // Three sessions expire, which takes long on a busy machine.
     },
     180_000,
   );
 
-  it('gives each activity the same time again when it dies between its watermark and its commit', async () => {
+  it('gives each activity the same time again when it dies between publishing its watermark and its commit', async () => {
     const chain = CHAINS[4]!;
     const monitor = await real.redis.client.monitor();
     const watermarkOf = (partition: number) =>
@@ -176,7 +176,7 @@ describe('the activity writer as a process', () => {
     expect(await writer.stop('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('is known no further while a transaction is open, and never reads what is aborted', async () => {
+  it('does not move the watermark past an open transaction, and never reads an aborted one', async () => {
     const chain = CHAINS[3]!;
     const writer = await real.start();
     const kafka = await openTransaction(real, [toActivity(activityOf(300_001, { chain }))]);
@@ -202,7 +202,7 @@ describe('the activity writer as a process', () => {
   }, 60_000);
 });
 
-/** Records in a transaction that nobody has decided yet. */
+/** Records in a transaction that is neither committed nor aborted. */
 async function openTransaction(
   real: RealWriters,
   records: readonly { topic: string; key: Buffer; value: Buffer }[],

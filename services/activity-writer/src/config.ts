@@ -16,7 +16,7 @@ export const configSchema = z.object({
   ...registrySettings,
   ...clickhouseSettings,
   ...redisSettings,
-  /** Put before every topic name. */
+  /** Prefix of every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('activity-writer'),
   ADMIN_HOST: settings.text().default('127.0.0.1'),

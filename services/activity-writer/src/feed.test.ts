@@ -22,15 +22,15 @@ const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: nu
 /** What happens while one writer lives. */
 interface Life {
   readonly rowsMax: number;
-  /** Turns of the loop until it is killed. */
+  /** Turns of the event loop until it is killed. */
   readonly turns: number;
-  /** What becomes of its inserts; those behind them are stored. */
+  /** The outcome of its first inserts; later ones are stored. */
   readonly leftovers: readonly (Leftover | 'stored')[];
-  /** What comes meanwhile: an activity by its number, again and again with few numbers; or a tick. */
+  /** What is sent meanwhile: an activity by its number, where a repeated number is an update; or a tick. */
   readonly sent: readonly (number | 'tick')[];
   /** Steps of the broker's clock between them. */
   readonly stepMs: number;
-  /** Turns between two pages of the follower, and rows of a page. */
+  /** Turns of the event loop between two pages of the follower, and rows of a page. */
   readonly pause: number;
   readonly limit: number;
 }
@@ -48,9 +48,9 @@ const life: fc.Arbitrary<Life> = fc.record({
 /** A replica that follows the feed from its beginning, one page after the other. */
 class Follower {
   readonly seen: ShownActivity[] = [];
-  /** Moments at which a page was empty: the watermark before it, and how many rows it had by then. */
+  /** Moments at which a page was empty: the watermark read before it, and the number of rows seen by then. */
   readonly arrivals: { watermark: number; count: number }[] = [];
-  /** What stood in each table at or below a watermark, each time that one was read. */
+  /** The contents of each table up to a watermark, recorded each time one was read. */
   readonly audits: { watermark: number; standing: number[][] }[] = [];
   readonly #world: MemoryWorld;
   #gap = START_GAP;
@@ -75,7 +75,7 @@ class Follower {
   }
 }
 
-/** Offsets of the rows up to a time, of each table of activities; and which versions were superseded up to then. */
+/** Offsets of the rows up to a time in each table of activities, and the versions superseded up to then. */
 function standingIn({ store }: MemoryWorld, upTo: number): number[][] {
   const entriesIn = (table: string) =>
     store.blocks.flatMap((block) =>
@@ -91,7 +91,7 @@ function standingIn({ store }: MemoryWorld, upTo: number): number[][] {
   return [...offsets, toSet(superseded)];
 }
 
-/** Of each activity the place of its last version up to a time. */
+/** For each activity, the position of its last version up to a time. */
 function placesUpTo(rows: readonly Position[], upTo: number): Map<string, number> {
   const own = rows.filter(({ updatedAt }) => updatedAt <= upTo).toSorted((a, b) => a.updatedAt - b.updatedAt);
   return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
@@ -110,7 +110,7 @@ async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => n
   }
 }
 
-/** Writers one after the other, each killed, then one that may finish; a replica follows all the while. */
+/** Runs writers one after the other, each killed, then one that may finish; a replica follows all the while. */
 async function live(
   lives: readonly Life[],
 ): Promise<{ world: MemoryWorld; follower: Follower; last: Map<string, string> }> {
@@ -147,15 +147,15 @@ describe('a replica that follows the feed while writers are killed at any step a
     vi.restoreAllMocks();
   });
 
-  it('is given the last version of every activity, in the order of the log, and no version twice', async () => {
+  it('gets the last version of every activity, in the order of the log, and no version twice', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
       vi.setSystemTime(NOW_MS);
       const { world, follower, last } = await live(lives);
       const places = follower.seen.map(({ updatedAt }) => updatedAt);
       expect(places).toEqual([...new Set(places)].toSorted((a, b) => a - b));
       expect(new Map(follower.seen.map(({ id, members }) => [id, String(members)]))).toEqual(last);
-      // A copy may stand besides, which readers drop and merges fold: an insert that a killed writer had under way, whose
-      // rows stand while its token was lost, beside the one of whoever took over.
+      // Duplicates may exist, which readers drop and merges remove: an insert of a killed writer that finished after
+      // its token was lost, beside the insert of the next owner.
       const stored = new Set(world.activities().map(({ offset }) => offset));
       const sent = lives.flatMap((each) => each.sent).filter((each) => each !== 'tick');
       expect(stored.size).toBe(sent.length);
@@ -164,7 +164,7 @@ describe('a replica that follows the feed while writers are killed at any step a
     await fc.assert(property, { numRuns: 250 });
   }, 60_000);
 
-  it('has, whenever it is at the end, what stood at the watermark; and up to a watermark stands all that ever will', async () => {
+  it('has, at the end of the feed, all rows up to the watermark; and none is ever added below one', async () => {
     const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
       vi.setSystemTime(NOW_MS);
       const { world, follower } = await live(lives);

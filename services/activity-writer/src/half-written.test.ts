@@ -16,10 +16,10 @@ const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
-/** Longer than a writer that was killed goes on with what it had begun. */
+/** Longer than a killed writer needs to finish what it had begun. */
 const TURNS = 20;
 
-/** Puts versions of activities, each its number and amount, on the log. */
+/** Sends versions of activities, each given by its number and amount. */
 async function send(world: MemoryWorld, versions: readonly [number, string][], schema = ACTIVITY_SCHEMA) {
   for (const [number, amount] of versions) {
     const record = activityOf(number, { details: detailsOf(number, amount) });
@@ -27,7 +27,7 @@ async function send(world: MemoryWorld, versions: readonly [number, string][], s
   }
 }
 
-/** A writer is killed while a table takes nothing: what is written before it stands, what comes behind it does not. */
+/** Kills a writer while one table refuses inserts: earlier tables have the rows, this and later ones do not. */
 async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_feeds'): Promise<void> {
   Object.assign(world.refused, { table, times: 0 });
   const writer = world.open();
@@ -37,7 +37,7 @@ async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_f
   world.refused.table = null;
 }
 
-/** What the whole feed serves, and what it would serve if `activities` were looked at. */
+/** What the feed serves, and what `activities` says it should serve. */
 async function compare(world: MemoryWorld) {
   const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
   const page = await world.store.reader.readPage({
@@ -49,7 +49,7 @@ async function compare(world: MemoryWorld) {
   return { served: page.rows, expected };
 }
 
-describe.each(['activity_ids', 'activity_feeds'] as const)('a block that was written up to %s', (table) => {
+describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer died before %s', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
@@ -64,7 +64,7 @@ describe.each(['activity_ids', 'activity_feeds'] as const)('a block that was wri
     expect(served).toEqual(expected);
   };
 
-  it('is served whole when the log has lost an update of it, and that update is superseded by the next', async () => {
+  it('is served whole when the log has lost an update of it, and the next update supersedes that one', async () => {
     await send(world, [[1, '2']]);
     await send(world, [[2, '1']]);
     await dieBefore(world, table);
@@ -76,7 +76,7 @@ describe.each(['activity_ids', 'activity_feeds'] as const)('a block that was wri
     await expectWhole();
   });
 
-  it('is served whole when what is left of it has other times', async () => {
+  it('is served whole when what is left of it gets other times', async () => {
     await send(world, [[2, '1']]);
     await send(world, [[1, '2']]);
     await dieBefore(world, table);
@@ -85,7 +85,7 @@ describe.each(['activity_ids', 'activity_feeds'] as const)('a block that was wri
     await expectWhole();
   });
 
-  it('is served whole when the registry has forgotten a schema of it', async () => {
+  it('is served whole when the registry no longer has one of its schemas', async () => {
     await send(world, [[1, '2']], SECOND_ACTIVITY_SCHEMA);
     await send(world, [[1, '3']]);
     await dieBefore(world, table);

@@ -4,15 +4,15 @@ import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type MintStates, openMintStates } from './mint-states.ts';
 
-/** A rest that no test lives to see the end of. */
+/** Longer than any test runs. */
 const NEVER_MS = 1_000_000;
 
 describe('the logs of mints', () => {
   let mints: MemoryMints;
   let states: MintStates;
-  /** How often the brokers were asked. */
+  /** Number of requests to the brokers. */
   let looks = 0;
-  /** How often Redis was. */
+  /** Number of requests to Redis. */
   let questions = 0;
   let isBehind = false;
   const open = (restMs: number) => {
@@ -44,7 +44,7 @@ describe('the logs of mints', () => {
   });
   afterEach(() => states.close());
 
-  it('are not asked for at each look while nothing says that they have more, and all the same after a while', async () => {
+  it('are not read at each look while nothing says that they have more, but after a while in any case', async () => {
     open(NEVER_MS);
     await atRest();
     await states.close();
@@ -54,7 +54,7 @@ describe('the logs of mints', () => {
     expect(questions).toBeGreaterThan(3 * looks);
   });
 
-  it('are looked at behind a record that was read of them, once', async () => {
+  it('are read once after a record of theirs was consumed', async () => {
     open(NEVER_MS);
     await atRest();
     states.wake();
@@ -64,14 +64,14 @@ describe('the logs of mints', () => {
     expect(looks).toBe(2);
   });
 
-  it('are looked at each time while records of them wait to be read', async () => {
+  it('are read each time while records of theirs wait to be consumed', async () => {
     open(NEVER_MS);
     await atRest();
     isBehind = true;
     await until('looks', () => looks > 10);
   });
 
-  it('are looked at behind a start of the store, which is whole again then', async () => {
+  it('are read after a restart of the store, which is complete again afterwards', async () => {
     open(NEVER_MS);
     await atRest();
     mints.restart({ isEmptied: true });

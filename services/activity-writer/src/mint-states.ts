@@ -2,33 +2,33 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 
-/** How often it is checked whether there is anything to bring in: new states are shown later by at most this. */
+/** How often to check for new states: they are shown later by at most this. */
 const LOOK_MS = 250;
-/** The logs are looked at this often even when nothing says that they have more. */
+/** The logs are read this often even when nothing says that they have more. */
 const REST_MS = 5_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
-  /** True while records of these logs wait to be read by this process, which would wake this when it reads them. */
+  /** True while this process has records of these logs left to consume; consuming one calls `wake`. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Tests only: shorter ones. */
+  /** Only for tests: shorter intervals. */
   readonly paces?: { readonly lookMs: number; readonly restMs: number };
 }
 
 export interface MintStates extends Closable {
-  /** The logs have more. */
+  /** Makes the next look come soon, because the logs have more. */
   wake(): void;
-  /** False when the last look has failed: states that are shown stand still, and after a start of Redis nothing is accepted. */
+  /** False when the last look failed: shown states are old, and after a restart of Redis nothing is accepted. */
   readonly working: boolean;
-  /** Why it has. */
+  /** Why the last look failed. */
   reasons(): Readonly<Record<string, string>>;
 }
 
 /**
- * Keeps the latest state of each mint request in Redis level with the logs, over starts of Redis and of this process: the
- * view knows how far it has them, so several processes may do this at once.
+ * Copies the latest state of each mint request from the logs to Redis, also after restarts of either. The view stores
+ * how far it has read the logs, so several processes may do this at once.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesParts): MintStates {
   const { lookMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, restMs: REST_MS };
@@ -48,7 +48,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const closed = new AbortController();
   let isWoken = false;
-  /** Waits until there may be something to bring in. Cheap: a look asks brokers for the ends of all partitions, this only Redis. */
+  /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
     do await delay(lookMs, undefined, { signal: closed.signal }).catch(() => {});

@@ -14,7 +14,7 @@ import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
 import { toMetadataRow, toRequestRow, toStateRow } from './steps/to-mint-rows.ts';
 import { createWriteFolding } from './steps/write-folding.ts';
 
-/** What blocks have in common whose times no reader waits for, whatever their rows are. */
+/** The options of blocks whose times no reader waits for, whatever their rows are. */
 interface PlainBlocks
   extends Pick<
     TimedBlockOptions<unknown>,
@@ -23,7 +23,7 @@ interface PlainBlocks
   readonly refuse: (rows: readonly unknown[]) => Promise<readonly never[]>;
 }
 
-/** Builds what such blocks need: no row is refused, no watermark is read, and nothing depends on which rows stand. */
+/** Options of blocks that refuse no row, read no watermark, and do not depend on which rows are stored. */
 export function createPlainBlocks(publishLetters: PlainBlocks['publishLetters']): PlainBlocks {
   return {
     isTick: () => false,
@@ -41,7 +41,7 @@ export interface MintingBlocksParts {
   readonly schemaOf: SchemaSource;
 }
 
-/** How blocks of one topic are opened. */
+/** How to open blocks of one topic. */
 export interface OpenBlocks {
   readonly topic: string;
   readonly open: (partition: number, transformVersion: number) => BlockBuilder;

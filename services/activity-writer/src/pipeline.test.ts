@@ -15,7 +15,7 @@ import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './tes
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
-/** A chain that stands in the other partition. */
+/** A chain whose partition is the other one. */
 const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 
@@ -29,7 +29,7 @@ describe('the pipeline of the activity writer', () => {
   });
   afterEach(() => void vi.useRealTimers());
 
-  it('stores an activity under a time of the log, and says up to where the partition is known', async () => {
+  it('stores an activity with a time from the log, and publishes the watermark of the partition', async () => {
     await send(1);
     await send(2);
     await world.write();
@@ -42,7 +42,7 @@ describe('the pipeline of the activity writer', () => {
     expect(await world.store.activities.standing([world.activities()[0]!.id])).toHaveProperty('size', 1);
   });
 
-  it('goes on behind a watermark and behind the block before, whatever the clock of the broker says', async () => {
+  it('gives times above the watermark and the block before, whatever the clock of the broker says', async () => {
     await send(1);
     await world.write();
     vi.setSystemTime(NOW_MS - 60_000);
@@ -56,7 +56,7 @@ describe('the pipeline of the activity writer', () => {
     expect(times).toEqual([0, 1, 501]);
   });
 
-  it('takes a tick for the time that it says, and for no row and no dead letter', async () => {
+  it('uses a tick for its time only: it becomes neither a row nor a dead letter', async () => {
     await send(1);
     vi.setSystemTime(NOW_MS + 5_000);
     await world.tick(HOME);
@@ -83,7 +83,7 @@ describe('the pipeline of the activity writer', () => {
     expect(world.letters(ACTIVITIES)).toEqual(['changes type, indexed_at', 'changes contract address', 'changes type']);
   });
 
-  it('refuses a record of a chain in a partition that is not its own', async () => {
+  it('refuses a record that is not in the partition of its chain', async () => {
     await world.send(ACTIVITIES, ELSEWHERE, activity(1));
     await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
     await world.write();
@@ -91,7 +91,7 @@ describe('the pipeline of the activity writer', () => {
     expect(world.letters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
   });
 
-  it('keeps as a dead letter what is no record, or holds what no row may, and no value of it in the reason', async () => {
+  it('makes a dead letter of what is no record or no valid row, with no value of it in the reason', async () => {
     await world.send(ACTIVITIES, CHAIN, Buffer.from('no frame'));
     await world.send(ACTIVITIES, CHAIN, activityValue(77, activityOf(1)));
     await world.send(ACTIVITIES, CHAIN, activity(1).subarray(0, 20));
@@ -109,7 +109,7 @@ describe('the pipeline of the activity writer', () => {
     expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
   });
 
-  it('takes nothing that was refused before, once readers have been let past it', async () => {
+  it('accepts no record that was refused before, once the watermark is above it', async () => {
     await send(1);
     await world.send(ACTIVITIES, CHAIN, activityValue(SECOND_ACTIVITY_SCHEMA, activityOf(2)));
     await send(3);
@@ -127,7 +127,7 @@ describe('the pipeline of the activity writer', () => {
     expect(world.letters(ACTIVITIES)).toEqual(reasons);
   });
 
-  it('waits for a registry that is away, and loses and reorders nothing meanwhile', async () => {
+  it('waits for a registry that is away, and neither loses nor reorders anything', async () => {
     world.registry.isAway = true;
     for (const number of [1, 2, 3]) await send(number);
     const consumer = world.open();
@@ -138,7 +138,7 @@ describe('the pipeline of the activity writer', () => {
     expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 2]);
   });
 
-  it('says that a partition is known only when its rows stand', async () => {
+  it('publishes a watermark only when the rows below it are stored', async () => {
     const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
     const published: number[] = [];
     const publish = world.watermarks.publish;
@@ -153,7 +153,7 @@ describe('the pipeline of the activity writer', () => {
     expect(published).toEqual([1]);
   });
 
-  it('stores the records of a token under growing times, and the last is the token', async () => {
+  it('stores the records of a token with growing times, so that the last one is the token', async () => {
     for (const symbol of ['A', 'B', 'C'])
       await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
     await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));

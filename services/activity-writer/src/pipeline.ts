@@ -20,7 +20,7 @@ import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
 import { createWriteActivities } from './steps/write-activities.ts';
 import { createWriteFolding } from './steps/write-folding.ts';
 
-/** Raised when the same record gives other rows; the version before must then stay in `olderVersions` for a release. */
+/** Increase it when the same record gives other rows; keep the version before in `olderVersions` for a release. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -29,11 +29,11 @@ export interface PipelineOptions {
   readonly watermarks: Watermarks;
   readonly schemaOf: SchemaSource;
   readonly deadLetters: Producer;
-  /** The partition of the topic of activities that a chain's key chooses. @throws RetryableFault */
+  /** The partition of the topic of activities that a chain's key gives. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
-  /** Told of every record of activities that is read and no tick. */
+  /** Called for every record of activities that is read, except ticks. */
   readonly onTaken: (partition: number) => void;
-  /** Told of every mint request, and of every state of one, that is read. */
+  /** Called for every mint request, and every state of one, that is read. */
   readonly onMint: () => void;
   readonly metrics: Metrics;
   readonly topicPrefix: string;
@@ -96,7 +96,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** What this service counts itself; records, blocks, lag and calls of the store are counted by the stream. */
+/** Metrics of this service only; the stream counts records, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const refusedTotal = metrics.counter(
     'activity_writer_refused_total',

@@ -8,11 +8,11 @@ const TOPIC = 'activities';
 
 describe('ticks for idle partitions', () => {
   const sent: PublishedRecord[] = [];
-  /** Records that wait, by partition. */
+  /** Number of waiting records, by partition. */
   const lag = new Map<number, number>();
   let loggedAtMs: number | null = 5;
   let ticks: Ticks;
-  /** By partition, as Redis has them; one that is missing was never published. */
+  /** Watermarks in Redis, by partition; a missing one was never published. */
   const watermarks = new Map<number, number>();
   let isRedisAway = false;
   const sendPlaced = async (record: PublishedRecord): Promise<RecordPlace> => {
@@ -43,7 +43,7 @@ describe('ticks for idle partitions', () => {
     vi.useRealTimers();
   });
 
-  it('go to a partition in which nothing came for a second and nothing waits, and to no other', async () => {
+  it('go only to a partition where nothing came for a second and nothing waits', async () => {
     for (const partition of [0, 1, 2]) lag.set(partition, partition === 2 ? 1 : 0);
     ticks.taken(0);
     await vi.advanceTimersByTimeAsync(250);
@@ -59,7 +59,7 @@ describe('ticks for idle partitions', () => {
     expect(partitions()).toEqual([]);
   });
 
-  it('come ever more seldom while nothing else does, up to 16 s apart, and a second behind whatever comes', async () => {
+  it('come ever more seldom while nothing else does, at most 16 s apart, and a second after any record', async () => {
     lag.set(0, 0);
     ticks.taken(0);
     const atS: number[] = [];
@@ -75,7 +75,7 @@ describe('ticks for idle partitions', () => {
     expect(partitions()).toEqual([0]);
   });
 
-  it('of partitions at rest come at the same moments soon, whenever each fell silent', async () => {
+  it('of resting partitions soon come at the same moments, whenever each became idle', async () => {
     const atMs = new Map<number, number[]>();
     for (const partition of [0, 1, 2, 3]) {
       lag.set(partition, 0);
@@ -91,7 +91,7 @@ describe('ticks for idle partitions', () => {
     for (const other of others) expect(other).toEqual(first);
   });
 
-  it('come within a second and a quarter where the watermark was lost or fell back, however seldom they were', async () => {
+  it('come within 1.25 s when the watermark was lost or fell back, however seldom they were', async () => {
     for (const partition of [0, 1]) lag.set(partition, 0);
     await vi.advanceTimersByTimeAsync(31_250);
     for (const partition of [0, 1]) watermarks.set(partition, 1_000);
@@ -109,7 +109,7 @@ describe('ticks for idle partitions', () => {
     expect(partitions()).toContain(1);
   });
 
-  it('are records without a value that are told from any other', async () => {
+  it('are records without a value that differ from all others', async () => {
     lag.set(0, 0);
     await vi.advanceTimersByTimeAsync(250);
     const [record] = sent;
@@ -119,7 +119,7 @@ describe('ticks for idle partitions', () => {
     expect(isTick({ value: null, headers: {} })).toBe(false);
   });
 
-  it('that cannot be sent, or are given no time by the log, are said until one is', async () => {
+  it('that cannot be sent, or get no time from the log, are reported until one succeeds', async () => {
     lag.set(0, 0);
     loggedAtMs = null;
     await vi.advanceTimersByTimeAsync(250);

@@ -1,17 +1,17 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { SendTick } from './steps/send-tick.ts';
 
-/** A partition in which nothing came for so long gets a tick. */
+/** A partition without records for this long gets a tick. */
 export const IDLE_MS = 1_000;
 /** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
 export const IDLE_MAX_MS = 16_000;
-/** How often partitions are looked at. */
+/** How often partitions are checked. */
 const LOOK_MS = 250;
 /** How often it is checked that the watermark of the last tick is still in Redis. */
 const LOST_LOOK_MS = 1_000;
 
 interface Quiet {
-  /** When something came last, or a tick was sent; by `performance.now`. */
+  /** When a record came or a tick was sent last; by `performance.now`. */
   readonly sinceMs: number;
   /** After how long the next tick is due. */
   readonly waitMs: number;
@@ -21,7 +21,7 @@ interface Quiet {
 export class IdlePartitions {
   readonly #quiet = new Map<number, Quiet>();
 
-  /** Something came, or the last tick was of no use: the next is due in a second. */
+  /** A record came, or the last tick failed: the next one is due in a second. */
   taken(partition: number, nowMs: number): void {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
   }
@@ -37,8 +37,8 @@ export class IdlePartitions {
   }
 
   /**
-   * Those of `current`, which are ours and have nothing left to read or write, that were idle long enough. Once one is,
-   * those at rest that have waited for half of their time are too: a tick wakes the whole process, so they come together.
+   * Returns partitions of `current` (ours, nothing left to read or write) that were idle long enough. If there are any,
+   * resting ones that have waited half their time are added: a tick wakes the whole process.
    */
   due(current: readonly number[], nowMs: number): number[] {
     const hasWaited = (part: number) => (partition: number) => {
@@ -51,7 +51,7 @@ export class IdlePartitions {
   }
 }
 
-/** Creates the check whether a partition's watermark was lost since the last check: it is gone, or lower than before. */
+/** Creates the check whether a partition's watermark was lost since the last check: missing, or lower than before. */
 function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition: number) => Promise<boolean> {
   const known = new Map<number, number>();
   return async (partition) => {
@@ -66,27 +66,27 @@ function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition:
 
 export interface TicksOptions {
   readonly topic: string;
-  /** Records that wait, by `topic/partition`, of the partitions that are ours. */
+  /** Waiting records of our partitions, by `topic/partition`. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
-  /** The watermark that stands for a partition, null for none. @throws Error while it cannot be read */
+  /** The published watermark of a partition, null for none. @throws Error while it cannot be read */
   readonly readWatermark: (partition: number) => Promise<number | null>;
   readonly logger?: Logger;
   readonly metrics: Metrics;
 }
 
 export interface Ticks extends Closable {
-  /** Something of a partition was read that is no tick. */
+  /** A record that is no tick was read from a partition. */
   taken(partition: number): void;
-  /** False when the last tick could not be put into the log: how far idle partitions are known stands still. */
+  /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
   readonly working: boolean;
   /** Why it could not. */
   reasons(): Readonly<Record<string, string>>;
 }
 
 /**
- * Sends ticks to idle partitions until it is closed: ever more seldom while nothing comes, and at once where the watermark
- * was lost. One that fails is sent again a second later.
+ * Sends ticks to idle partitions until it is closed: ever more seldom while nothing else comes, and at once when the
+ * watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
   const ticksTotal = metrics.counter('activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);

@@ -36,7 +36,7 @@ async function openChain(name: string) {
   const read = createReadActivities({ chain: name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return {
     ...{ chain, server, mine, settings },
-    /** What a fresh index of all that is final is. */
+    /** Activity ids that a fresh index of all final blocks would give. */
     expected: () => chain.finalLogs().flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex'))),
     published: async () =>
       (await indexers.activities()).filter((each) => each.chain === name).map(({ id }) => id.toString('hex')),
@@ -60,7 +60,7 @@ const untilWhole = ({ expected, published }: OpenedChain) =>
   until('all that is final is published', async () => (await published()).length >= expected().length);
 
 describe('an indexer on real brokers', () => {
-  it('publishes each activity of a chain once, through kills, second processes and faults of its node', async () => {
+  it('publishes each activity of a chain once, although processes are killed or doubled and the node fails', async () => {
     const own = await openChain('killed-chain');
     own.mine(300, 20);
     let requests = 0;
@@ -74,7 +74,7 @@ describe('an indexer on real brokers', () => {
       const before = (await own.published()).length;
       const child = await indexers.start(own.settings);
       await until('something more is published', async () => (await own.published()).length > before);
-      // The last but one goes on beside the next one.
+      // The last but one keeps running beside the next one.
       if (life !== 2) await child.stop('SIGKILL');
       own.mine(20, 20);
       own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
@@ -86,7 +86,7 @@ describe('an indexer on real brokers', () => {
     expect(await own.published()).toEqual(own.expected());
   });
 
-  it('writes what the writer of the history takes: activities as rows, a token once with its name', async () => {
+  it('writes records that the activity writer accepts: activities as rows, each token once with its name', async () => {
     const own = await openChain('row-chain');
     own.mine(30);
     const child = await indexers.start(own.settings);
@@ -104,7 +104,7 @@ describe('an indexer on real brokers', () => {
     expect((await indexers.tokens()).filter(({ chain }) => chain === own.settings.name)).toHaveLength(2);
   });
 
-  it('tells what is behind and why, and never an address of a node', async () => {
+  it('reports how far it is behind and why, and never shows the address of a node', async () => {
     const own = await openChain('told-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
@@ -123,7 +123,7 @@ describe('an indexer on real brokers', () => {
 });
 
 describe('an indexer whose node is silent', () => {
-  it('is not ready after 30 s and says why, tells for how long, and is ready again when it answers', async () => {
+  it('is not ready after 30 s, says why and for how long, and is ready again when the node answers', async () => {
     const own = await openChain('silent-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
@@ -132,7 +132,7 @@ describe('an indexer whose node is silent', () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
-    // It takes every question, and answers none.
+    // Accepts every request and answers none.
     const unanswered: ServerResponse[] = [];
     own.server.spoil = (response) => {
       unanswered.push(response);
@@ -167,7 +167,7 @@ describe('the log of a chain', () => {
     },
   });
 
-  it('is taken from whoever had it, who can publish nothing any more, also what was sent already', async () => {
+  it('is taken over from its earlier publisher, which can publish no more, not even what it has sent', async () => {
     const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const first = indexers.openLogs({
       beforeCommit: async () => {
@@ -191,7 +191,7 @@ describe('the log of a chain', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('is read behind transactions of other chains that are still open: not something older instead', async () => {
+  it('is read past open transactions of other chains, so that no older record is taken for the last one', async () => {
     const stuck = Promise.withResolvers<void>();
     let [begun, looks, hasAnswered] = [0, 0, false];
     const slow = indexers.openLogs({
@@ -217,7 +217,7 @@ describe('the log of a chain', () => {
     const asked = reopened.open('read-chain').finally(() => {
       hasAnswered = true;
     });
-    // Transactions end by themselves after ten seconds: by then it has looked in vain often enough.
+    // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
     await until('it looks again and again, or has answered', () => looks > 4 || hasAnswered);
     expect(hasAnswered, 'it answers while transactions in front of it are open').toBe(false);
     stuck.resolve();
@@ -228,7 +228,7 @@ describe('the log of a chain', () => {
     await Promise.all([slow.close(), logs.close(), reopened.close()]);
   });
 
-  it('knows every token that was published, also behind transactions of other chains that are still open', async () => {
+  it('knows every published token, also behind open transactions of other chains', async () => {
     const stuck = Promise.withResolvers<void>();
     let [begun, looks, hasAnswered] = [0, 0, false];
     const slow = indexers.openLogs({
@@ -242,7 +242,7 @@ describe('the log of a chain', () => {
     const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
     const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
     const at = partitionOf(keyOf('token-chain', 1));
-    // Its progress stands elsewhere, its token in front of ours.
+    // A chain whose progress is in another partition, and whose token is in front of ours.
     const neighbour = numbers
       .map((number) => `token-neighbour-${number}`)
       .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
@@ -267,7 +267,7 @@ describe('the log of a chain', () => {
     await Promise.all([slow.close(), logs.close(), others.close()]);
   });
 
-  it('takes a batch of many megabytes, in sends that brokers take', async () => {
+  it('accepts a batch of many megabytes, in requests of a size that brokers accept', async () => {
     const logs = indexers.openLogs();
     const chain = new MemoryChain(DEPTH, 'large');
     chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));

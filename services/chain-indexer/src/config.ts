@@ -7,11 +7,11 @@ export const configSchema = z.object({
   LOG_LEVEL: settings.logLevel().default('info'),
   ...kafkaSettings,
   ...registrySettings,
-  /** Put before every topic name, and before the names of transactions. */
+  /** Prefix of every topic name and of transactional ids. */
   TOPIC_PREFIX: z.string().default(''),
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
-  /** `[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:8545"]}]`; `[]`: it waits and indexes nothing. */
+  /** `[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:8545"]}]`; `[]`: it indexes nothing. */
   CHAIN_NODES: chainNodes(),
 });
 

@@ -7,17 +7,17 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
-/** A chain with two nodes, one of which may stand still, and a clock of the test's own. */
+/** A chain with two nodes, one of which may stop following it, and a clock that the test moves. */
 function createWatched({ stillAfterS = 120, names = ['first', 'second'] } = {}) {
   const chain = new MemoryChain(DEPTH);
   const clock = { nowMs: 0 };
-  /** What a node shows; all of the chain unless it is set. */
+  /** The chain state that a node serves; the whole chain unless set. */
   const shown = new Map<string, () => MemoryChain['state']>();
   const nodes: readonly ChainNode[] = names.map((name) =>
     createStateNode(name, DEPTH, () => (shown.get(name) ?? (() => chain.state))()),
   );
   const watch = new HeadWatch({ chain: { ...CHAIN, stillAfterS }, nodes, nowMs: () => clock.nowMs });
-  /** Five seconds, in which the chain has a block more, unless it has none. */
+  /** Moves the clock by five seconds per look; each adds a block unless `isMining` is false. */
   const pass = async (looks: number, isMining = true) => {
     for (let look = 0; look < looks; look++) {
       if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);
@@ -33,8 +33,8 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'] } = {}) 
 }
 const lagging = ({ heads }: HeadWatch) => heads.filter(({ lags }) => lags).map(({ node }) => node.name);
 
-describe('a node that stands still and answers', () => {
-  it('lags once others had half a minute ago what it has not by now, and no longer when it has', async () => {
+describe('a node that answers but no longer follows its chain', () => {
+  it('lags while it does not have what others had half a minute ago, and no longer once it has', async () => {
     const { watch, pass, freeze, thaw } = createWatched();
     await pass(3);
     freeze('first');
@@ -47,7 +47,7 @@ describe('a node that stands still and answers', () => {
     expect(lagging(watch)).toEqual([]);
   });
 
-  it('is asked behind the others, so that the chain is indexed on', async () => {
+  it('is asked after the others, so that indexing goes on', async () => {
     const { chain, nodes, watch, pass, freeze } = createWatched();
     const logs = new MemoryIndexLogs();
     const own = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
@@ -58,7 +58,7 @@ describe('a node that stands still and answers', () => {
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
   });
 
-  it('changes nothing when all of them stand still, or when it is the only one', async () => {
+  it('changes nothing when all of them have stopped, or when it is the only one', async () => {
     const { watch, pass, freeze } = createWatched();
     await pass(3);
     for (const name of ['first', 'second']) freeze(name);
@@ -69,7 +69,7 @@ describe('a node that stands still and answers', () => {
     expect(lagging(single.watch)).toEqual([]);
   });
 
-  it('is not one that was reorganised: a shorter chain for a moment is none', async () => {
+  it('does not lag because of a reorganisation that makes its chain shorter for a moment', async () => {
     const { chain, watch, pass } = createWatched();
     await pass(20);
     chain.states.push(chain.state.slice(0, -2));
@@ -78,8 +78,8 @@ describe('a node that stands still and answers', () => {
   });
 });
 
-describe('a chain whose nodes all stand still', () => {
-  it('is told after as long as its settings say, with the latest block, until one has a new block', async () => {
+describe('a chain none of whose nodes gets new blocks', () => {
+  it('is reported after the configured time, with the latest block, until a node has a new block', async () => {
     const { watch, pass } = createWatched({ stillAfterS: 60 });
     await pass(3);
     await pass(10, false);
@@ -90,13 +90,13 @@ describe('a chain whose nodes all stand still', () => {
     expect(watch.standstill).toBeNull();
   });
 
-  it('is never told where blocks are made only when there is a transaction', async () => {
+  it('is never reported where blocks are made only when there is a transaction', async () => {
     const { watch, pass } = createWatched({ stillAfterS: 0 });
     await pass(1_000, false);
     expect(watch.standstill).toBeNull();
   });
 
-  it('is not told while no node answers: that is another fault', async () => {
+  it('is not reported while no node answers: that is another fault', async () => {
     const { nodes, watch, pass, clock } = createWatched();
     await pass(3);
     for (const node of nodes)
@@ -107,7 +107,7 @@ describe('a chain whose nodes all stand still', () => {
   });
 });
 
-it('a node of another chain says nothing of how far this one is', async () => {
+it('the blocks of a node of another chain are ignored', async () => {
   const { nodes, watch, pass } = createWatched();
   const [first] = nodes;
   Object.assign(first!, { chainId: async () => 1, block: async () => ({ number: 9_000, hash: '0x' }) });
@@ -116,7 +116,7 @@ it('a node of another chain says nothing of how far this one is', async () => {
   expect(lagging(watch)).toEqual([]);
 });
 
-it('a node that says when it wants to be asked is not asked before, and no later than in a minute', async () => {
+it('a node that says when to ask again is not asked before, but within a minute at the latest', async () => {
   const { nodes, watch } = createWatched();
   const [first] = nodes;
   const busy = (retryAfterMs: number | null) => async () => {

@@ -5,27 +5,27 @@ import type { Closable, Logger } from '@playline/runtime';
 export interface HeadWatchOptions {
   readonly chain: {
     readonly name: string;
-    /** The number that its nodes give. */
+    /** The chain id that its nodes must return. */
     readonly chainId: number;
-    /** Seconds without a new block after which the chain is told to stand still; 0: never. */
+    /** Seconds without a new block after which the chain is reported; 0: never. */
     readonly stillAfterS: number;
   };
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 }
 
 /** What is known of a node without asking it. */
 export interface WatchedHead {
   readonly node: ChainNode;
-  /** Its latest block; null until it has told of one. */
+  /** Its latest block; null until it has answered. */
   readonly head: number | null;
-  /** Others had a later block half a minute ago than it has now. */
+  /** True when it does not have a block that another node had half a minute ago. */
   readonly lags: boolean;
 }
 
-/** How long no node has had a new block, and which is the latest. */
+/** How long no node has had a new block, and the latest block. */
 export interface Standstill {
   readonly ms: number;
   readonly block: number;
@@ -34,28 +34,28 @@ export interface Standstill {
 interface Watched {
   readonly node: ChainNode;
   isOfChain: boolean;
-  /** Whether it answered when it was asked last. */
+  /** Whether it answered the last time it was asked. */
   isAnswering: boolean;
   hash: string | null;
-  /** When its latest block was another one than before. */
+  /** When the hash of its latest block last changed. */
   changedAtMs: number;
-  /** Latest blocks that it has told of, oldest first; of those older than LAG_MS the last alone. */
+  /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
   readonly heads: { readonly atMs: number; readonly number: number }[];
   isToldToLag: boolean;
 }
 
-/** Often enough to leave a node within half a minute, and some 17,000 questions a day to each. */
+/** Often enough to stop using a node within half a minute; about 17,000 requests a day to each. */
 const LOOK_MS = 5_000;
 const LOOK_MAX_MS = 60_000;
 /**
- * Counted in time, not in blocks: chains make one in 0.2 s or in 12. A node behind a balancer is some seconds late as a rule;
- * one that has not by now what others had half a minute ago stands still, or cannot follow.
+ * A time and not a number of blocks: chains make a block in 0.2 s or in 12 s. A node behind a load balancer is usually
+ * some seconds late; one that lacks what others had half a minute ago has stopped or cannot follow.
  */
 const LAG_MS = 30_000;
 
 /**
- * Looks at the latest block of every node of a chain, besides all else that is asked of them. A node that stands still
- * answers everything, and nothing else would show it.
+ * Polls the latest block of every node of a chain, apart from all other requests. A node that has stopped following its
+ * chain still answers everything, so no other request would show it.
  */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
@@ -71,7 +71,7 @@ export class HeadWatch {
     }));
   }
 
-  /** Asks one node. @returns after how many milliseconds it may be asked again */
+  /** Asks one node. @returns milliseconds until it may be asked again */
   async look(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
     try {
@@ -87,7 +87,7 @@ export class HeadWatch {
     }
   }
 
-  /** Whether a node has been left behind by others. Of a single node nobody can tell. */
+  /** Whether other nodes are ahead of this one. With a single node that cannot be known. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     const head = each?.heads.at(-1);
@@ -99,7 +99,7 @@ export class HeadWatch {
     );
   }
 
-  /** Null while some node had a new block of late, while none answers, and for a chain that may stand still. */
+  /** Null while some node has had a new block recently, while none answers, and for a chain with `stillAfterS` 0. */
   get standstill(): Standstill | null {
     const { stillAfterS } = this.options.chain;
     const ms = this.stillMs;
@@ -107,7 +107,7 @@ export class HeadWatch {
     return { ms, block: Math.max(...this.watched.map(({ heads }) => heads.at(-1)?.number ?? 0)) };
   }
 
-  /** How long no node has had a new block; 0 while none answers: that is told otherwise. */
+  /** How long no node has had a new block; 0 while none answers, since that is reported as silence. */
   get stillMs(): number {
     if (!this.watched.some(({ isAnswering }) => isAnswering)) return 0;
     return this.nowMs() - Math.max(...this.watched.map(({ changedAtMs }) => changedAtMs));
@@ -124,7 +124,7 @@ export class HeadWatch {
     each.isAnswering = head !== null;
     if (head === null) return;
     const atMs = this.nowMs();
-    // A block of the same number in its place is news as well.
+    // Another block with the same number is news too.
     if (each.hash !== head.hash) [each.hash, each.changedAtMs] = [head.hash, atMs];
     each.heads.push({ atMs, number: head.number });
     while (each.heads.length > 1 && each.heads[1]!.atMs <= atMs - LAG_MS) each.heads.shift();
@@ -141,7 +141,7 @@ export class HeadWatch {
   }
 }
 
-/** Looks at the nodes of a chain every five seconds, at each by itself, until it is closed. */
+/** Polls each node of a chain every five seconds, independently of the others, until it is closed. */
 export function openHeadWatch(options: HeadWatchOptions): { readonly watch: HeadWatch } & Closable {
   const watch = new HeadWatch(options);
   const stop = new AbortController();
@@ -153,6 +153,6 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
     }
   };
   for (const node of options.nodes) void follow(node);
-  // A question that is on its way changes nothing any more.
+  // The result of a request still under way is ignored.
   return { watch, close: async () => stop.abort() };
 }

@@ -1,43 +1,43 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 
-/** What is published in one step: readers see all of it, or none. */
+/** Published in one transaction: readers see all of it or nothing. */
 export interface IndexBatch {
-  /** In the order of their chain. */
+  /** In the order of the chain. */
   readonly activities: readonly ActivityRecord[];
   readonly tokens: readonly TokenRecord[];
-  /** How far the chain is indexed with this. */
+  /** How far the chain is indexed after this batch. */
   readonly progress: IndexProgressRecord;
 }
 
-/** The log of one chain, as long as nobody else opens it. */
+/** The log of one chain, owned until another process opens it. */
 export interface IndexLog {
-  /** What was published last, by whomever; null when the chain was never indexed. */
+  /** The last published progress, by any process; null when the chain was never indexed. */
   readonly progress: IndexProgressRecord | null;
   /**
-   * Contracts of the chain's tokens that the log knows by now, by whomever: those that it did not know when it was asked
-   * last. `0x` and 40 lower-case digits.
+   * Contracts of the chain's tokens that the log has, published by any process, and that the last call did not return.
+   * `0x` and 40 lower-case digits.
    */
   readTokens(): Promise<ReadonlySet<string>>;
   /**
-   * @throws FencedFault when somebody else has opened the log; any other fault leaves open whether the batch is published:
-   *   then close it, and open it again to learn
+   * @throws FencedFault when another process has opened the log. After any other fault it is unknown whether the batch
+   * was published: close the log and open it again to find out
    */
   publish(batch: IndexBatch): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where chains are published. */
+/** The logs of all chains. */
 export interface IndexLogs {
   /**
-   * Opens the log of a chain, and ends whoever had it open: what that one had begun is published whole or undone. Only then
-   * what was published last is read; the other way round it would be published twice.
+   * Opens the log of a chain and fences its earlier owner, whose open transaction is committed or aborted as a whole.
+   * The last progress is read after that; in the other order a range could be published twice.
    */
   open(chain: string): Promise<IndexLog>;
-  /** What was published last, without taking the log from anybody. */
+  /** The last published progress, without taking the log from its owner. */
   readProgress(chain: string): Promise<IndexProgressRecord | null>;
 }
 
-/** Somebody else has opened the log: nothing of this process's can be published any more. */
+/** Another process has opened the log, so this one can publish nothing more. */
 export class FencedFault extends Error {
   override readonly name = 'FencedFault';
 }

@@ -2,9 +2,9 @@ import type { ChainNode, LogRecords, NodeFault } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import type { Metrics } from '@playline/runtime';
 
-/** What the indexer tells of one chain. */
+/** Metrics of one chain. */
 export interface ChainMetrics {
-  /** What a node says of the end of its chain; null while nothing is final. */
+  /** Takes the end of the chain as a node reports it; `final` is null while nothing is final. */
   setHorizon(horizon: { head: number; headTimestampS: number; final: number | null }): void;
   setIndexed(block: number): void;
   countPublished(activities: readonly ActivityRecord[], tokens: number): void;
@@ -13,7 +13,7 @@ export interface ChainMetrics {
   countReading(reading: LogRecords): void;
   countReorg(depth: number): void;
   setHalted(isHalted: boolean): void;
-  /** No node gives all of the next block, although nothing else was asked for. */
+  /** No node returns the whole next block, although no less can be requested. */
   setTooLarge(isTooLarge: boolean): void;
   countFenced(): void;
 }
@@ -43,7 +43,7 @@ function createCounters(metrics: Metrics) {
   };
 }
 
-/** Creates what counts for all chains. */
+/** Creates the function that gives each chain its metrics. */
 export function createIndexerMetrics(metrics: Metrics): (chain: string) => ChainMetrics {
   const [gauges, counters] = [createGauges(metrics), createCounters(metrics)];
   return (chain) => {

@@ -8,7 +8,7 @@ import { MemoryIndexLogs, type PublishFate } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
-/** What a fresh index of these logs is: of every log what it tells, in their order. */
+/** Activity ids that a fresh index of these logs would give, in order. */
 function idsOf(logs: readonly ChainLog[]): string[] {
   const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return logs.flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex')));
@@ -20,7 +20,7 @@ const draft: fc.Arbitrary<LogDraft> = fc
   .map(({ contract, from, to, value }) => transferDraft(contract, [from, to], value));
 const drafts = fc.array(draft, { maxLength: 7 });
 
-/** What happens to the chain, to its indexer, and to what stands between them. */
+/** Things that happen to the chain, its indexer, and the connections between them. */
 const action = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('mine' as const), drafts }) },
   {
@@ -32,7 +32,7 @@ const action = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 6 }) }) },
-  // A process that is killed, and one that is started beside a living one.
+  // Starts another process; the earlier one is killed or keeps running beside it.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('start' as const), isOldKilled: fc.boolean() }) },
 );
 const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
@@ -94,7 +94,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
 }
 
 describe('a lane', () => {
-  it('publishes what a fresh index of the final chain is, each activity once and in order, whatever happens to nodes, logs and processes', async () => {
+  it('publishes what a fresh index of the final chain would, once and in order, whatever happens to nodes, logs and processes', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { chain, logs } = await play(given);
@@ -115,7 +115,7 @@ function createBusyChain(blocks: number, salt = ''): MemoryChain {
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 
 const LARGE_BLOCK = 7;
-/** A node that never gives the logs of one block. */
+/** A node that never returns the logs of one block. */
 function createStrictNode(chain: MemoryChain): ChainNode {
   const honest = honestNode(chain);
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
@@ -124,8 +124,8 @@ function createStrictNode(chain: MemoryChain): ChainNode {
   return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
 }
 
-describe('what others have met', () => {
-  it('a reorganisation of all that is not final doubles nothing and ends nothing', async () => {
+describe('known failures of chains and nodes', () => {
+  it('a reorganisation of all blocks that are not final duplicates nothing and stops nothing', async () => {
     const chain = createBusyChain(20);
     const logs = new MemoryIndexLogs();
     const own = createTestLane([honestNode(chain)], logs);
@@ -138,7 +138,7 @@ describe('what others have met', () => {
     expect(await own.metrics.text()).toMatch(/chain_indexer_reorg_depth_blocks\{.*\} 4/);
   });
 
-  it('a reorganisation below the horizon halts the chain, which writes nothing until its nodes have the block again', async () => {
+  it('a reorganisation below the horizon halts the chain: nothing is written until nodes have the block again', async () => {
     const chain = createBusyChain(20);
     const logs = new MemoryIndexLogs();
     const own = createTestLane([honestNode(chain)], logs);
@@ -153,7 +153,7 @@ describe('what others have met', () => {
     expect(own.lane.isHalted).toBe(true);
     expect(publishedIds(logs)).toEqual(before);
     expect(await own.metrics.text()).toMatch(/chain_indexer_halted\{.*\} 1/);
-    // Another process knows no better.
+    // A second process halts too.
     const other = createTestLane([honestNode(chain)], logs);
     await expect(other.lane.step()).rejects.toThrow('no node answers');
     expect(publishedIds(logs)).toEqual(before);
@@ -166,7 +166,7 @@ describe('what others have met', () => {
     expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
   });
 
-  it('a node that lags behind what is indexed is not taken for a reorganisation, and another one is asked', async () => {
+  it('a node that lags behind what is indexed is not taken for a reorganisation; another one is used', async () => {
     const chain = createBusyChain(30);
     const logs = new MemoryIndexLogs();
     const late = createStateNode('late', DEPTH, () => chain.states[10]!);
@@ -180,7 +180,7 @@ describe('what others have met', () => {
     expect(await next.metrics.text()).toMatch(/chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
   });
 
-  it('a node with holes publishes nothing that has one, also where whole blocks are left out', async () => {
+  it('nothing is published from a node that leaves out logs or whole blocks', async () => {
     const chain = createBusyChain(40);
     const logs = new MemoryIndexLogs();
     const holes: readonly NodeFaultName[] = ['leaves out all logs', 'leaves out the last log', 'leaves out a log'];
@@ -193,7 +193,7 @@ describe('what others have met', () => {
     expect(logs.activities).toEqual([]);
   });
 
-  it('a backfill asks for ranges, halves them where a node wants less, and is as large again afterwards', async () => {
+  it('a backfill requests ranges, halves them when a node asks for less, and grows them again afterwards', async () => {
     const chain = createBusyChain(2_000);
     const logs = new MemoryIndexLogs();
     const honest = honestNode(chain);
@@ -212,7 +212,7 @@ describe('what others have met', () => {
     expect(asked.length).toBeLessThan(40);
   });
 
-  it('a block that one node takes for too large is read from the next one', async () => {
+  it('a block that is too large for one node is read from the next one', async () => {
     const chain = createBusyChain(20);
     const logs = new MemoryIndexLogs();
     const own = createTestLane([createStrictNode(chain), honestNode(chain)], logs);
@@ -221,7 +221,7 @@ describe('what others have met', () => {
     expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 0/);
   });
 
-  it('a block that every node takes for too large is told of while it stands, and hides nothing behind it', async () => {
+  it('a block that is too large for every node is reported while that lasts, then indexing goes on', async () => {
     const chain = createBusyChain(20);
     const logs = new MemoryIndexLogs();
     const strict = createStrictNode(chain);
@@ -233,7 +233,7 @@ describe('what others have met', () => {
     expect(publishedIds(logs)).toEqual(idsOf(before));
   });
 
-  it('a node of another chain, or of one that was made anew, is never asked for blocks', async () => {
+  it('a node of another chain, or of one that was recreated under the same id, is never asked for blocks', async () => {
     const logs = new MemoryIndexLogs();
     const chain = createBusyChain(20);
     await stepToEnd(createTestLane([honestNode(chain)], logs));
@@ -248,7 +248,7 @@ describe('what others have met', () => {
   });
 });
 
-it('a token that somebody else has published meanwhile stays as they say it is', async () => {
+it('a token that another process has published meanwhile is not overwritten', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
   const own = createTestLane([honestNode(chain)], logs);
@@ -265,7 +265,7 @@ it('a token that somebody else has published meanwhile stays as they say it is',
 });
 
 describe('two indexers of one chain', () => {
-  it('do not take it from each other for ever: the one that was fenced stands by while the other goes on', async () => {
+  it('do not take it from each other for ever: the fenced one stands by while the other goes on', async () => {
     const chain = createBusyChain(10);
     const logs = new MemoryIndexLogs();
     const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];
@@ -281,7 +281,7 @@ describe('two indexers of one chain', () => {
       await second.lane.step();
       expect(await first.lane.step()).toBe('standing by');
     }
-    // The other one has ended: nobody tells of progress any more.
+    // The other one has ended, so progress no longer moves.
     for (let minute = 0; minute < 12; minute++) {
       first.clock.nowMs += 60_000;
       await first.lane.step();

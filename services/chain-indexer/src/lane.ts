@@ -24,30 +24,30 @@ import { StandBy } from './steps/stand-by.ts';
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
-  /** Whether a node has been left behind by the others. */
+  /** Whether other nodes are ahead of this one. */
   readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
   /** Epoch milliseconds. */
   readonly wallClockMs?: () => number;
-  /** Activities of one step of publishing. */
+  /** Maximum number of activities in one transaction. */
   readonly recordsMax?: number;
 }
 
-/** What comes next: more at once, something at the next look, or nothing while another indexer has the chain. */
+/** What to do next: go on at once, look again after a wait, or stand by while another indexer has the chain. */
 export type LaneStep = 'more' | 'idle' | 'standing by';
 
-/** Far behind the horizon it is asked for only so often. */
+/** Far behind the horizon it is read only this often. */
 const HORIZON_AGE_MAX_MS = 5_000;
-/** Progress is told so often also where nothing happens, so that others see that somebody indexes. */
+/** Progress is published this often even when nothing happens, so that others see that the chain is being indexed. */
 const PROGRESS_MS = 20_000;
-/** One answer may come from a node that is just being mended; nothing is written meanwhile. */
+/** A single wrong answer may come from a node under repair; nothing is written meanwhile. */
 const FORKS_TO_HALT = 3;
 
-/** Indexes one chain, a range of final blocks a step. All that it must remember stands in the log. */
+/** Indexes one chain, a range of final blocks in each step. Everything that must survive a restart is in the log. */
 export class ChainLane {
   private readonly options: LaneOptions;
   private readonly pool: NodePool;
@@ -57,7 +57,7 @@ export class ChainLane {
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
   private log: IndexLog | null = null;
-  /** Published, or ahead of what is by blocks that hold nothing. */
+  /** Published, or ahead of the published one by empty blocks. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
   private horizonAtMs = Number.NEGATIVE_INFINITY;
@@ -66,7 +66,7 @@ export class ChainLane {
   private readonly size: RangeSize;
   private forks = 0;
   private readonly knownTokens = new Set<string>();
-  /** Seen, and not described because the node failed. */
+  /** Tokens that were seen, but not described because the node failed. */
   private readonly openTokens = new Set<string>();
 
   constructor(options: LaneOptions) {
@@ -89,19 +89,19 @@ export class ChainLane {
     });
   }
 
-  /** True while nothing is written because nodes have another block where one is indexed. */
+  /** True while nothing is written because nodes have another block in the place of an indexed one. */
   get isHalted(): boolean {
     return this.forks >= FORKS_TO_HALT;
   }
 
-  /** When something was published last, by the clock of the lane: within a step as well. */
+  /** When something was last published, by the lane's clock; also moves within a step. */
   get workedAtMs(): number {
     return this.publishedAtMs;
   }
 
   /**
    * Does the next piece of work.
-   * @throws NodesFault when no node can be asked; faults of the log, after which it is opened anew
+   * @throws NodesFault when no node can be used; faults of the log, which is then opened again
    */
   async step(): Promise<LaneStep> {
     const { chain, logs, metrics, logger } = this.options;
@@ -119,7 +119,7 @@ export class ChainLane {
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
         throw fault;
       }
-      // What became of the last batch only the log can tell.
+      // Only the log can say whether the last batch was published.
       await this.closeLog();
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
@@ -139,7 +139,7 @@ export class ChainLane {
     await log?.close().catch(() => {});
   }
 
-  /** The log first, then its progress: the other way round a range would be published twice. */
+  /** Opens the log before reading its progress: in the other order a range could be published twice. */
   private async openLog(): Promise<IndexLog> {
     const log = await this.options.logs.open(this.options.chain.name);
     const { progress } = log;
@@ -180,7 +180,7 @@ export class ChainLane {
     return plan.to < final.number ? 'more' : 'idle';
   }
 
-  /** Far behind it the horizon that was seen last will do. */
+  /** Far behind the horizon its last known value is good enough. */
   private async readHorizon(node: ChainNode): Promise<{ final: { number: number; hash: string } | null }> {
     const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size.blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
@@ -205,7 +205,7 @@ export class ChainLane {
     const described = await this.describe(node, tokens);
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
-    // Blocks without anything are not worth a transaction each; whoever comes next looks at them again.
+    // Empty blocks are not worth a transaction; after a restart they are read again.
     if (activities.length === 0 && described.length === 0) return this.tellProgress();
     await this.log!.publish({ activities, tokens: described, progress: this.progress });
     this.publishedAtMs = this.nowMs();
@@ -228,12 +228,12 @@ export class ChainLane {
     return { ...reached, chain: this.options.chain.name, genesisHash, changedAt: this.wallClockMs() };
   }
 
-  /** Activities wait for no token: one that could not be described is described with a later range. */
+  /** Activities never wait for a token: one that could not be described is retried with a later range. */
   private async describe(node: ChainNode, seen: ReadonlySet<string>): Promise<TokenRecord[]> {
     const isNew = (token: string) => !this.knownTokens.has(token);
     const maybe = [...new Set([...seen, ...this.openTokens])].filter(isNew);
     if (maybe.length === 0) return [];
-    // An operator may have said more of one since: it is never published over that.
+    // An operator may have changed a token since, so a token that the log has is never published again.
     for (const token of await this.log!.readTokens()) this.knownTokens.add(token);
     const contracts = maybe.filter(isNew);
     if (contracts.length === 0) return [];

@@ -1,14 +1,14 @@
 import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
 
 export interface NodePoolOptions {
-  /** In the order in which they are preferred. */
+  /** The preferred one first. */
   readonly nodes: readonly ChainNode[];
-  /** Asked once of each node, before anything else. @throws NodeFault of a node that is none of the chain's */
+  /** Called once for each node, before anything else. @throws NodeFault for a node of another chain */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
-  /** Whether others have left a node behind: it is asked last. */
+  /** Whether other nodes are ahead of this one, so that it is used last. */
   readonly lags?: (node: ChainNode) => boolean;
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 }
 
@@ -21,15 +21,15 @@ interface PooledNode {
 
 const REST_MIN_MS = 250;
 const REST_MAX_MS = 10_000;
-/** A node that asks for more waits no longer than this. */
+/** Longest rest that a node can ask for. */
 const ASKED_REST_MAX_MS = 60_000;
 
-/** Every node was asked in vain, or rests. */
+/** No node could do the work: each has failed or is resting. */
 export class NodesFault extends Error {
   override readonly name = 'NodesFault';
-  /** Until one may be asked again. */
+  /** Milliseconds until a node may be used again. */
   readonly waitMs: number;
-  /** What the last one that was asked said, or one whose chain has forked; null when all of them rest. */
+  /** Fault of the last node that was tried, or of one whose chain has forked; null when all of them are resting. */
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
@@ -47,8 +47,8 @@ const startOf = ({ kind }: NodeFault) =>
   kind === 'too-much' ? 'no node returns the whole next block' : 'no node answers';
 
 /**
- * Nodes of one chain. Who fails rests for a while, longer each time, and meanwhile others are asked. Who answers, and has
- * been left behind by the others, is asked behind them.
+ * Nodes of one chain. A node that fails rests, longer each time, and the others are used. A node that answers but lags
+ * behind the others is used after them.
  */
 export class NodePool {
   private readonly options: NodePoolOptions;
@@ -61,15 +61,15 @@ export class NodePool {
     this.pooled = options.nodes.map((node) => ({ node, isChecked: false, faults: 0, restsUntilMs: 0 }));
   }
 
-  /** Each node is looked at anew: what it must be has changed. */
+  /** Checks each node again, because the chain identity that is required has changed. */
   recheck(): void {
     for (const each of this.pooled) each.isChecked = false;
   }
 
   /**
-   * Does a piece of work with one node, all of it, or with the next one from the beginning.
-   * @param isSmallest nobody can be asked for less than this work asks for
-   * @throws NodesFault when none could; a `too-much` of a node as it is where less can be asked for
+   * Does a piece of work with one node. If that node fails, the next one does all of it again.
+   * @param isSmallest true when the work cannot be made smaller
+   * @throws NodesFault when no node could do it; a node's `too-much` unchanged when the work can be made smaller
    */
   async use<T>(work: (node: ChainNode) => Promise<T>, isSmallest = false): Promise<T> {
     let last: NodeFault | null = null;
@@ -86,7 +86,7 @@ export class NodePool {
         this.options.onFault(each.node, fault);
         if (fault.kind === 'too-much' && !isSmallest) throw fault;
         this.rest(each, fault);
-        // A fork is more than that another node is away.
+        // A fork matters more than the absence of another node.
         if (!(last instanceof ForkFault)) last = fault;
       }
     }
@@ -94,7 +94,7 @@ export class NodePool {
     throw new NodesFault(Math.max(wait, 0), last);
   }
 
-  /** Where all of them lag they keep their order. */
+  /** When all nodes lag they keep their order. */
   private inTurn(): readonly PooledNode[] {
     const { lags = () => false } = this.options;
     const late = new Set(this.pooled.filter(({ node }) => lags(node)));

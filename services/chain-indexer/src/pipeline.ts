@@ -8,7 +8,7 @@ import { openLane, type RunningLane } from './run-lane.ts';
 
 export interface PipelineOptions {
   readonly chains: readonly IndexedChain[];
-  /** @param name for logs and metrics, where the address may not stand */
+  /** @param name for logs and metrics, which must not show the address */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly logs: IndexLogs;
   readonly metrics: Metrics;
@@ -17,10 +17,10 @@ export interface PipelineOptions {
 }
 
 /**
- * Each chain in a lane of its own, a range of final blocks a step:
- * open the log (ends any other indexer of the chain) -> read its progress
+ * Each chain has its own lane, which indexes a range of final blocks in each step:
+ * open the log (fences any other indexer of the chain) -> read its progress
  * -> read the horizon of a node -> plan a range up to it -> read and check blocks and logs
- * -> make activities of logs, in batches -> describe tokens that are new -> publish activities, tokens and progress at once
+ * -> turn logs into activities, in batches -> describe new tokens -> publish activities, tokens and progress at once
  */
 export async function startLanes(options: PipelineOptions): Promise<readonly RunningLane[]> {
   const { chains, createNode, logs, logger, use } = options;

@@ -5,7 +5,7 @@ import type { LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 import { openLane } from './run-lane.ts';
 
-/** A lane whose steps and clock are the test's own. */
+/** A lane whose steps and clock the test controls. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
   const watch: { standstill: { ms: number; block: number } | null } = { standstill: null };
@@ -46,7 +46,7 @@ it('a chain whose nodes fail is ready for 30 s more, then not, with the reason, 
   expect(running).toMatchObject({ reason: null, silentMs: 0 });
 });
 
-it('a node that takes a question and never answers is silence too, although nothing has failed', async () => {
+it('a node that accepts a request and never answers counts as silent, although nothing has failed', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const answer = Promise.withResolvers<LaneStep>();
@@ -58,7 +58,7 @@ it('a node that takes a question and never answers is silence too, although noth
   await until('it works again', () => running.working);
 });
 
-it('a chain that is looked at once a minute is not silent in between', async () => {
+it('a chain that is polled once a minute is not silent in between', async () => {
   const { running, clock, script } = openTestLane(60_000);
   await until('it has looked', () => script.steps === 1);
   await until('it waits', () => running.silentMs === 0);
@@ -68,7 +68,7 @@ it('a chain that is looked at once a minute is not silent in between', async () 
   expect(running.working).toBe(false);
 });
 
-it('a chain that stands still is worked at, and says that it stands still unless something else is wrong', async () => {
+it('a chain without new blocks works, and says that it has none unless something else is wrong', async () => {
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
   expect(running).toMatchObject({ moving: true, reason: null });
@@ -80,7 +80,7 @@ it('a chain that stands still is worked at, and says that it stands still unless
   expect(running.reason).toBe('no node answers: it cannot be reached');
 });
 
-it('a step that takes minutes is no silence while it publishes', async () => {
+it('a step that takes minutes is not silent while it publishes', async () => {
   const { running, lane, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const done = Promise.withResolvers<LaneStep>();

@@ -4,46 +4,46 @@ import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 
-/** A lane that runs. */
+/** A running lane. */
 export interface RunningLane extends Closable {
   readonly chain: string;
-  /** False while it is halted, and when it has done nothing for a while because nodes or brokers do not let it. */
+  /** False while halted, and when nodes or brokers have kept it from working for a while. */
   readonly working: boolean;
   /** False while another indexer has the chain. */
   readonly active: boolean;
-  /** False while no node has had a new block for longer than it may be: it does all that there is to do. */
+  /** False while no node has had a new block for longer than `stillAfterS`: the lane works, but has nothing to do. */
   readonly moving: boolean;
-  /** Why it does not work, or has nothing to do; null while it does. */
+  /** Why it does not work, or has nothing to do; null otherwise. */
   readonly reason: string | null;
-  /** Since when nodes or brokers have let it do nothing, although it was to look. */
+  /** For how long nodes or brokers have kept a due step from working, in milliseconds. */
   readonly silentMs: number;
 }
 
 export interface RunLaneOptions {
   readonly chain: string;
   readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs'>;
-  /** What is seen of its nodes besides. */
+  /** The watch over the latest blocks of its nodes. */
   readonly watch?: Pick<HeadWatch, 'standstill'>;
   readonly pollMs: number;
   readonly logger?: Logger;
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 }
 
-/** A node may be restarted, or brokers may be away, for so long without anybody being called. */
+/** Nodes may restart, or brokers be away, for this long without an alarm. */
 const SILENT_MAX_MS = 30_000;
-/** In a row: fewer are usual. */
+/** Consecutive faults before a log line: fewer are normal. */
 const FAULTS_TO_TELL = 3;
 const TELL_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const STANDING_BY_MS = 1_000;
 
-/** How the steps of a lane have gone. */
+/** Tracks how the steps of a lane have gone. */
 class LaneCourse {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
-  /** When it was to look again after it had worked. */
+  /** When the next step was due after the last one that worked. */
   private dueAtMs: number;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
@@ -61,7 +61,7 @@ class LaneCourse {
     return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
-  /** @returns how long to wait for the next step, in milliseconds */
+  /** @returns milliseconds to wait before the next step */
   done(step: LaneStep): number {
     const wait = step === 'more' ? 0 : step === 'idle' ? this.options.pollMs : STANDING_BY_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
@@ -72,7 +72,7 @@ class LaneCourse {
   /** @returns as `done` */
   failed(fault: unknown): number {
     const isRest = fault instanceof NodesFault && fault.cause === null;
-    // That all of them rest says nothing of why.
+    // "All nodes are resting" says nothing about the cause, so the earlier reason is kept.
     if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
     this.tell();
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
@@ -93,7 +93,7 @@ function toStillReason(still: HeadWatch['standstill']): string | null {
   return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
 }
 
-/** Steps until it is closed; what fails is tried again, ever more seldom. */
+/** Runs steps until it is closed; after faults it waits ever longer. */
 export function openLane(options: RunLaneOptions): RunningLane {
   const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();

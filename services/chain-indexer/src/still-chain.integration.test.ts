@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.close()));
 });
 
-it('an indexer whose only node stands still and answers says so, stays ready, and is whole again with the next block', async () => {
+it('an indexer whose only node gets no new blocks says so, stays ready, and recovers with the next block', async () => {
   const chain = new MemoryChain(4, 'still-chain');
   for (let block = 0; block < 10; block++) chain.mine();
   const server = await openRpcServer(chain);

@@ -15,7 +15,7 @@ function createBusyChain(blocks: number): MemoryChain {
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
 
-/** A node that answers about so many blocks at once, and about more of them never. */
+/** A node that answers about up to `able` blocks at once, and never about more. */
 function createSlowNode(chain: MemoryChain, able: number) {
   const honest = honestNode(chain);
   const asked: number[] = [];
@@ -30,13 +30,13 @@ function createSlowNode(chain: MemoryChain, able: number) {
 }
 
 describe('a node that never answers in time about a whole range', () => {
-  it('is asked for less until it does, and the chain is indexed to its end', async () => {
+  it('is asked for less until it answers, and the chain is indexed to its end', async () => {
     const chain = createBusyChain(2_000);
     const logs = new MemoryIndexLogs();
     const { node, asked } = createSlowNode(chain, 100);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
-    // Two answers are late before the first halving, one before each of the others; after ten minutes it is tried again.
+    // Two late answers before the first halving, one before each of the others; after ten minutes it is tried again.
     const tooMany = asked.filter((blocks) => blocks > 100);
     expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
     expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
@@ -63,7 +63,7 @@ describe('a node that never answers in time about a whole range', () => {
 describe('a block whose logs every node refuses', () => {
   const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
-  /** A node over HTTP that gives no list of the logs of any block that has many. */
+  /** A node over HTTP that refuses the list of logs of any block with many. */
   async function openStingy(refused: (question: RpcQuestion, chain: MemoryChain) => boolean) {
     const chain = createBusyChain(6);
     chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
@@ -84,7 +84,7 @@ describe('a block whose logs every node refuses', () => {
   it.each([
     ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
     ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
-  ])('is published whole from %s', async (_what, refused, asked) => {
+  ])('is published completely from %s', async (_what, refused, asked) => {
     const { chain, server, logs, own } = await openStingy(
       (question, of) => asksForLarge(question, of) || asksForMany(question) || refused.includes(question.method),
     );
@@ -94,7 +94,7 @@ describe('a block whose logs every node refuses', () => {
     expect([...server.asked.keys()]).toContain(asked);
   });
 
-  it('is told of, and nothing behind it is published, when the receipts are refused as well', async () => {
+  it('is reported, and nothing behind it is published, when the receipts are refused too', async () => {
     const { chain, logs, own } = await openStingy(
       (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
     );

@@ -4,14 +4,14 @@ import { type CampaignReport, runCampaign } from './test/campaign.ts';
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
 const SEEDS = 8;
 
-describe('minters that are killed, doubled and cut off, on a chain that reorganises', () => {
-  it('end with one token or one clear failure for each reference id, and the chain holds no other token', async () => {
+describe('minters that are killed, duplicated and cut off, on a chain that reorganises', () => {
+  it('end with one token or one clear failure for each reference id, and the chain has no other tokens', async () => {
     const reports: CampaignReport[] = [];
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) reports.push(await runCampaign(seed));
     const sum = (of: (report: CampaignReport) => number) => reports.reduce((total, report) => total + of(report), 0);
     expect(sum(({ tokens }) => tokens)).toBe(sum(({ succeeded }) => succeeded));
     expect(sum(({ succeeded }) => succeeded)).toBeGreaterThan(100);
-    // What is told of was there: fees were raised, deaths struck, blocks were left.
+    // The faults were really exercised: fees were raised, minters were killed, blocks were replaced.
     expect(sum(({ variants, nonces }) => variants - nonces)).toBeGreaterThan(0);
     const struck = new Set(reports.flatMap((report) => [...report.struck.keys()]));
     for (const what of [

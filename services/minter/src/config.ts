@@ -10,17 +10,17 @@ export const configSchema = z.object({
   ...kafkaSettings,
   ...registrySettings,
   ...redisSettings,
-  /** Put before every topic name. */
+  /** Prefix of every topic name. */
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('minter'),
   SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
-  /** `[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:8545"]}]`: the text that the chain indexer has. */
+  /** `[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:8545"]}]`: as for the chain indexer. */
   CHAIN_NODES: chainNodes().refine(
     (chains) => new Set(chains.map(({ id }) => id)).size === chains.length,
-    // A signer would have a lane by each name, and both would give out its nonces.
+    // A signer would have a lane under each name, and both would use the same nonces.
     'expected each id once: two names of one chain would use one nonce twice',
   ),
-  /** Private halves that sealed keys are opened with, the newest first. Told to no other process. */
+  /** Private keys that decrypt the sealed keys, the newest first. No other process has them. */
   SIGNER_KEYS: settings.text(),
 });
 

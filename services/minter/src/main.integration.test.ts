@@ -10,7 +10,7 @@ let minting: Minting;
 afterEach(() => minting.close());
 
 describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS }, () => {
-  it('mints by token id, by quantity and many of a kind, and one bad asset fails alone with the words of the contract', async () => {
+  it('mints by token id, by quantity and many of one id; one bad asset fails alone with words of the contract', async () => {
     minting = await openMinting();
     const { erc721, erc1155 } = minting.contracts;
     await minting.publish([
@@ -40,7 +40,7 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
     expect(await minter.stop('SIGTERM')).toBe(0);
   });
 
-  it('that is killed, frozen and doubled, on a node that is killed and reorganises, mints each reference id once', async () => {
+  it('mints each reference id once although minters are killed, frozen and duplicated and blocks replaced', async () => {
     minting = await openMinting();
     const { requests, succeeded, failed } = await runStorm(minting, Number(process.env.FAULT_SEED ?? 1));
     expect(succeeded + failed).toBe(requests);

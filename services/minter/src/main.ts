@@ -39,7 +39,7 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
-/** The addresses of nodes may hold secrets: none is ever told of, a chain is named by its name. */
+/** Addresses of nodes may contain secrets and are never shown: a chain is identified by its name. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, ...counts } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };

@@ -35,7 +35,7 @@ async function openMeasured() {
   return { ...world, asked, lane: standing.lane, measure };
 }
 
-it('the head is silent since it last rose while something is pending, however often a node tells of it', async () => {
+it('the head is silent since it last rose while assets are pending, however often a node reports it', async () => {
   const { lane, time, node, request, mine, measure } = await openMeasured();
   time.ms = 500_000;
   await lane.take([request('a')]);
@@ -59,7 +59,7 @@ it('the head is silent since it last rose while something is pending, however of
   expect(await measure('minter_head_silent_seconds')).toBe(0);
 });
 
-it('whoever reads the metrics asks no node: funds are those of the last turn', async () => {
+it('reading the metrics sends no request to a node: funds are those of the last turn', async () => {
   const { lane, request, asked, measure } = await openMeasured();
   expect(await measure('minter_funds_ether')).toBeNull();
   await lane.take([request('a')]);

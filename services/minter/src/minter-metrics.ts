@@ -7,15 +7,15 @@ import type { AcceptedRequests } from './steps/accept-requests.ts';
 export interface MinterMetrics {
   accepted(accepted: AcceptedRequests): void;
   deadLetters(count: number): void;
-  /** The same log, whose transactions are counted once they stand. */
+  /** Wraps the log, and counts transactions once they are in it. */
   watchLog(log: MintLog): MintLog;
-  /** The same node, which tells when it has answered last, and of what block. */
+  /** Wraps the node, and records when it last answered, and with which block. */
   watchNode(chain: string, node: ChainNode): ChainNode;
 }
 
 interface Heard {
   readonly head: ChainHead;
-  /** When it last rose, by the clock that only goes forward. */
+  /** When it last rose, by the monotonic clock. */
   readonly roseAtMs: number;
 }
 

@@ -45,16 +45,16 @@ export interface MinterParts {
 
 export interface Minter extends Closable {
   readonly ready: ReadinessChecks;
-  /** What it can do without for a while: requests are taken all the same. */
+  /** Parts that may fail for a while: requests are still accepted. */
   readonly degraded: ReadinessChecks;
-  /** Why partitions stand and lanes do not go on. */
+  /** Why partitions stand and which faults lanes have, by name. */
   hindrances(): Readonly<Record<string, string>>;
 }
 
-/** How often it is looked for signers whose pending assets nobody works for. */
+/** How often to look for signers with pending assets and no worker. */
 const LOOK_EVERY_MS = 30_000;
 
-/** Opens the minter: requests become states here, and a worker for each signer makes tokens of these. */
+/** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
   const { logger } = parts;
   const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
@@ -105,7 +105,7 @@ function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(
   };
 }
 
-/** Requests stand as states of their signers when the batch ends, and only then is their offset committed. */
+/** Requests are stored as states before the batch ends, and only then is their offset committed. */
 function createOnBatch(
   { schemaOf, producer }: MinterParts,
   metrics: MinterMetrics,
@@ -132,7 +132,7 @@ function createOnBatch(
   };
 }
 
-/** Signers whose pending assets nobody works for since the partition was given up elsewhere. */
+/** Signers with pending assets that no process works for since the partition was revoked elsewhere. */
 async function findLanes(
   { log, reader, requestTopic }: MinterParts,
   partition: number,
@@ -162,5 +162,5 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   };
 }
 
-/** Of a chain that nobody has told of: never used. */
+/** Rules of a chain that is not configured: never used. */
 const NO_RULES = {} as ChainRules;

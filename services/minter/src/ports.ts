@@ -1,6 +1,6 @@
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 
-/** One signer on one chain: whoever writes for it decides alone which nonce carries what. */
+/** One signer on one chain. Its single writer decides which nonce carries which assets. */
 export interface SignerLane {
   /** Name of the chain. */
   readonly chain: string;
@@ -8,31 +8,31 @@ export interface SignerLane {
   readonly signer: Buffer;
 }
 
-/** A variant of a nonce that is not needed any more. */
+/** A variant of a nonce that is no longer needed. */
 export type ForgottenTransaction = Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>;
 
-/** What is written in one transaction of the log: all of it or nothing. */
+/** One transaction of the log: all of it is written or nothing. */
 export interface LaneChange {
   readonly states: readonly MintStateRecord[];
   readonly transactions: readonly MintTransactionRecord[];
-  /** Become tombstones. */
+  /** These become tombstones. */
   readonly forgotten: readonly ForgottenTransaction[];
 }
 
-/** What stands of a signer, each kind in the order of the log. */
+/** All records of a signer, each kind in the order of the log. */
 export interface LaneRecords {
   readonly states: readonly MintStateRecord[];
-  /** Without those that have become tombstones. */
+  /** Without those deleted by tombstones. */
   readonly transactions: readonly MintTransactionRecord[];
 }
 
-/** The one writer of a signer. */
+/** The single writer of a signer. */
 export interface LaneWriter {
-  /** All that stood when everybody before was ended. */
+  /** All records that existed once earlier writers were fenced. */
   readonly standing: LaneRecords;
   /**
-   * Resolves when it is known that all of it stands.
-   * @throws Error when it does not stand, or when nobody knows: the writer is over then, and whoever goes on takes over
+   * Resolves when the change is known to be in the log.
+   * @throws Error when it is not, or when that is unknown: the writer is then over and a new one must be opened
    */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
@@ -41,48 +41,48 @@ export interface LaneWriter {
 /** The logs of states and of transactions. */
 export interface MintLog {
   /**
-   * Ends whoever writes for the signer, then reads what stands, to the ends as they are after that. In the other order a
-   * record of the one before could come behind what was read.
+   * Fences any other writer of the signer, then reads the log to the ends that it has after that. In the other order an
+   * earlier writer could add a record after what was read.
    */
   openWriter(lane: SignerLane): Promise<LaneWriter>;
-  /** Signers with pending assets whose requests stand in a partition of the log of requests. */
+  /** Signers with pending assets whose key gives this partition of the log of requests. */
   lanesOf(requests: { readonly partition: number; readonly partitions: number }): Promise<readonly SignerLane[]>;
-  /** What all signers hold. */
+  /** Reference ids that all signers use. */
   readonly others: OtherSigners;
 }
 
-/** Reference ids by the signers that hold them: a collection may have had several, and is one all the same. */
+/** Reference ids by signer. A collection may have had several signers, but its reference ids are unique across them. */
 export interface OtherSigners {
   /**
-   * Reads on in the states of all signers. @param options.isWhole to the end of all that stands at the call; else as far as
-   * it can be read without waiting for anybody
+   * Reads on in the states of all signers.
+   * @param options.isWhole waits for all states that exist at the call; otherwise reads only what is available now
    */
   look(options: { readonly isWhole: boolean }): Promise<void>;
-  /** Whether another signer than that of the lane has an attempt that is pending or has succeeded, as of the last look. */
+  /** Whether another signer has an attempt of this reference id that is pending or succeeded, as of the last look. */
   hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
-  /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
+  /** Whether this attempt of this signer is pending or succeeded, as of the last look. */
   has(lane: SignerLane, attempt: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean;
 }
 
-/** A request and where it stands in its log. */
+/** A request and its place in its log. */
 export interface PlacedRequest {
   readonly request: MintRequestRecord;
   readonly partition: number;
   readonly offset: number;
 }
 
-/** What a node says of its chain at a moment. */
+/** The end of a chain, as a node reports it at one moment. */
 export interface ChainHead {
   readonly number: number;
-  /** Nothing up to this block changes any more. */
+  /** The last final block: blocks up to it never change. */
   readonly finalized: number;
-  /** Of that block. */
+  /** Hash of that block. */
   readonly finalizedHash: string;
-  /** wei a unit of gas, of the next block. */
+  /** Base fee of the next block, wei per unit of gas. */
   readonly baseFee: bigint;
 }
 
-/** An event that a transaction has left. Hexadecimal, lower case. */
+/** An event of a transaction. Hexadecimal, lower case. */
 export interface EventLog {
   readonly address: string;
   readonly topics: readonly string[];
@@ -90,7 +90,7 @@ export interface EventLog {
   readonly logIndex: number;
 }
 
-/** What became of a transaction that stands in a block. */
+/** The result of a transaction that is in a block. */
 export interface MintReceipt {
   readonly isSuccess: boolean;
   readonly blockNumber: number;
@@ -98,11 +98,11 @@ export interface MintReceipt {
   readonly logs: readonly EventLog[];
 }
 
-/** What one node says at one moment, of a transaction and of blocks. */
+/** A transaction and blocks, as one node has them at one moment. */
 export interface ChainView {
   /** Null: no block of the node has the transaction. */
   readonly receipt: MintReceipt | null;
-  /** Of the blocks that were asked for, in their order; null: the node has no such block. */
+  /** Hashes of the requested blocks, in their order; null: the node has no such block. */
   readonly blockHashes: readonly (string | null)[];
 }
 
@@ -118,29 +118,29 @@ export type CallAnswer<T> =
   /** The contract's own words. */
   | { readonly kind: 'reverted'; readonly words: string }
   /**
-   * It cannot be run at this size, and nothing was said by the contract: out of gas, code that is none. The words are ours.
-   * Unless it is sure, it may be the node that has no time.
+   * It cannot be executed at this size (out of gas, invalid code); the contract said nothing, so the words are ours.
+   * Unless `isSure`, the node may have been too busy instead.
    */
   | { readonly kind: 'unrunnable'; readonly words: string; readonly isSure: boolean };
 
 /**
- * What a node says to signed bytes. `spent`: the nonce is used, so somebody looks for the receipt; `refused`: these bytes
- * will never be taken; `later`: not now.
+ * A node's answer to signed bytes. `spent`: the nonce is used, so look for its receipt; `refused`: these bytes will
+ * never be accepted; `later`: not now.
  */
 export interface SendAnswer {
   readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
 }
 
-/** A nonce of an address, and the block that nothing changes any more up to. */
+/** A nonce of an address, and the last final block. */
 export interface SpentNonce {
   readonly address: string;
   readonly nonce: number;
   readonly horizon: { readonly number: number; readonly hash: string };
 }
 
-/** A node of a chain. Hashes and addresses are hexadecimal in lower case. Every question may throw: the node did not answer. */
+/** A node of a chain. Hashes and addresses are lower-case hexadecimal. Every method may throw: no answer came. */
 export interface ChainNode {
-  /** The number behind `eip155:`. */
+  /** The number after `eip155:`. */
   chainId(): Promise<number>;
   genesisHash(): Promise<string>;
   head(): Promise<ChainHead>;
@@ -150,33 +150,33 @@ export interface ChainNode {
   /** Null: the node has no such block. */
   blockHashOf(number: number): Promise<string | null>;
   /**
-   * A transaction and blocks as one node has them. Behind one address there may be several nodes, and two questions may be
-   * answered by two of them: these are one.
+   * A transaction and blocks in one answer of one node. Behind one address there may be several nodes, so two requests
+   * could get answers from two of them.
    */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
   /**
-   * The hash of the transaction that has spent a nonce, on the branch that ends with a block. Null: it is not spent there, or
-   * the node cannot tell, as when it has no states of that time any more.
+   * The hash of the transaction that spent a nonce, on the branch of the given block. Null: it is not spent there, or
+   * the node cannot tell, for example because it no longer has such old state.
    */
   spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendAnswer>;
   call(call: ContractCall): Promise<CallAnswer<string>>;
   gasOf(call: ContractCall): Promise<CallAnswer<number>>;
-  /** wei a unit of gas that a transaction should leave to whoever makes blocks. */
+  /** Suggested priority fee, wei per unit of gas. */
   priorityFee(): Promise<bigint>;
-  /** wei */
+  /** Balance in wei. */
   balanceOf(address: string): Promise<bigint>;
 }
 
-/** Nodes of one chain. One answers a whole turn: what two of them say may be of two branches. */
+/** Nodes of one chain. One node serves a whole turn, since two of them may be on different branches. */
 export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
-  /** The next one is asked from now on, unless that has happened already. */
+  /** Switches to the next node, unless that has happened already. */
   passOver(node: ChainNode): void;
 }
 
-/** wei a unit of gas. */
+/** wei per unit of gas. */
 export interface Fees {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
@@ -195,47 +195,47 @@ export interface UnsignedTransaction extends Fees {
 export interface SignedTransaction {
   /** 32 bytes. */
   readonly hash: Buffer;
-  /** As it is sent. */
+  /** The encoded bytes that are sent. */
   readonly bytes: Buffer;
 }
 
-/** Why a key may not begin anything. */
+/** Whether a key may begin new transactions, or why not. */
 export type KeyStanding = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
 
 /** Signs for one address. */
 export interface LaneSigner {
-  /** Whether the key may begin something for an environment now. */
+  /** Whether the key may begin new transactions for an environment now. */
   standing(environmentId: string): KeyStanding;
   /**
-   * Signs a transaction. @param options.isOpen its nonce has one already, which must end: also with a disabled key
+   * @param options.isOpen its nonce is already in use and must be finished, also with a disabled key
    * @throws Error when the key cannot be used for that
    */
   sign(transaction: UnsignedTransaction, options: { readonly isOpen: boolean }): Promise<SignedTransaction>;
-  /** What logged bytes carry. */
+  /** Decodes logged bytes. */
   read(bytes: Buffer): UnsignedTransaction;
 }
 
-/** What is set for a chain. */
+/** Settings of a chain. */
 export interface ChainRules {
   readonly chainId: number;
-  /** Most gas of a transaction. */
+  /** Maximum gas of a transaction. */
   readonly gasMax: number;
-  /** wei a unit of gas; nothing is ever signed with more. */
+  /** wei per unit of gas; no transaction is ever signed with more. */
   readonly feeMax: bigint;
   readonly priorityFeeMax: bigint;
-  /** After so long without a block a transaction's fees are raised. */
+  /** The fees of a transaction that is in no block for this long are raised. */
   readonly stuckAfterMs: number;
-  /** How often what is in no block is sent again. */
+  /** How often a transaction that is in no block is sent again. */
   readonly resendEveryMs: number;
-  /** Most nonces whose transactions stand in no block. */
+  /** Maximum number of nonces whose transactions are in no block. */
   readonly openNoncesMax: number;
-  /** Most nonces that are not spent for good, in blocks or not. */
+  /** Maximum number of nonces without a final transaction, in blocks or not. */
   readonly unfinalNoncesMax: number;
-  /** Most assets of a transaction. */
+  /** Maximum number of assets in a transaction. */
   readonly assetsMax: number;
 }
 
-/** Clocks of a lane: instants for records, and one that only goes forward. */
+/** Clocks of a lane: wall-clock time for records, and a monotonic clock. */
 export interface LaneClock {
   wallClockMs(): number;
   monotonicMs(): number;

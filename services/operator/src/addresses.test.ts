@@ -30,7 +30,7 @@ describe('the pepper of identity keys', () => {
     expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(OF_ENVIRONMENT);
   });
 
-  it('is asked for by its name where addresses are set and it is not, a stack or no stack', () => {
+  it('is required by its name where only addresses are set, with or without a stack', () => {
     for (const found of [secrets, null]) {
       const ask = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
       expect(ask).toThrow(UsageError);
@@ -38,7 +38,7 @@ describe('the pepper of identity keys', () => {
     }
   });
 
-  it('is not made up where no stack runs, or where its file is broken', () => {
+  it('is not invented where no stack runs, or where its file is invalid', () => {
     for (const [found, sentence] of [
       [null, 'no stack runs here'],
       ['{ half', 'holds no pepper'],

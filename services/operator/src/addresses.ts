@@ -17,55 +17,55 @@ import { readStack, readStackPepper } from './stack-file.ts';
 
 type OnFault = { readonly onFault: (fault: unknown) => void };
 
-/** What a command's clients of Redis are told. */
+/** Options of a command's Redis clients. */
 export interface RedisAddress extends OnFault {
   readonly url: string;
   readonly tls?: TlsOptions;
 }
 
-/** What a command's clients of Kafka are told. */
+/** Options of a command's Kafka clients. */
 export interface KafkaAddress extends OnFault {
   readonly brokers: readonly string[];
   readonly security?: KafkaSecurity;
 }
 
-/** What a command's questions to the schema registry are told. */
+/** Options of a command's requests to the schema registry. */
 export interface RegistryAddress extends OnFault {
   readonly url: string;
   readonly fetch?: StoreFetch;
 }
 
-/** The chain interface, and what it serves. */
+/** The chain interface, and the chains that it serves. */
 export interface ChainApiAddress {
   /** Without `/v1`. */
   readonly url: string;
   readonly chains: readonly { readonly name: string; readonly id: string }[];
 }
 
-/** Where the stores are that a command works with; each throws UnreachableError when nobody has told. */
+/** Addresses of the stores that a command uses; each function throws UnreachableError when none is configured. */
 export interface Addresses {
   redis(): RedisAddress;
   kafka(): KafkaAddress;
   registry(): RegistryAddress;
   clickhouse(): ClickHouseAccount;
-  /** Of the stack; null where the environment names a deployment: none of its settings tells this address. */
+  /** Of the local stack; null when the environment configures a deployment, which has no setting for this address. */
   chainApi(): ChainApiAddress | null;
-  /** Chains that are indexed, and their nodes. @throws UsageError when a deployment's addresses are set and this is not */
+  /** Indexed chains and their nodes. @throws UsageError when a deployment is configured without this setting */
   indexedChains(): readonly IndexedChain[];
-  /** Origin of the portal of the stack; null where none runs, or the environment names a deployment. */
+  /** Origin of the local stack's portal; null when there is none, or the environment configures a deployment. */
   portal(): string | null;
-  /** What identity keys of the deployment are made with. @throws UsageError when its addresses are set and this is not */
+  /** Secret of the deployment's identity keys. @throws UsageError when a deployment is configured without it */
   pepper(): Buffer;
-  /** What private keys are sealed to. @throws UsageError when the addresses of a deployment are set and this is not */
+  /** Public key that private keys are sealed to. @throws UsageError when a deployment is configured without it */
   signerKey(): SignerPublicKey;
 }
 
-/** Whether the environment names a deployment: then nothing is looked for in a stack. */
+/** Whether the environment configures a deployment: then the local stack is ignored. */
 function isDeploymentGiven({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL }: OperatorConfig): boolean {
   return [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
 }
 
-/** The environment's address of a store, or the stack's. */
+/** Finds a store's address in the environment, or that of the stack. */
 type Find = <V, A>(
   name: string,
   given: V | undefined,
@@ -87,9 +87,9 @@ function createFind(config: OperatorConfig): Find {
 }
 
 /**
- * The environment's addresses when it has any of them, else those of the stack that runs from `folder`. Never a mixture:
- * the log of one deployment and the Redis of another would be written to.
- * @param faults told of every fault of a connection; nobody is without it
+ * The environment's addresses when it has any, otherwise those of the stack in `folder`. Never a mixture: that would
+ * write to the log of one deployment and the Redis of another.
+ * @param faults called with every fault of a connection
  */
 export function createAddresses(
   config: OperatorConfig,
@@ -158,8 +158,7 @@ function findIndexedChains(config: OperatorConfig, folder: string): readonly Ind
 }
 
 /**
- * The pepper of the deployment that the addresses name: with another one every id would give a key that belongs to
- * nobody.
+ * The pepper of the deployment that the addresses belong to: with another pepper every id would give an unknown key.
  */
 function findPepper(config: OperatorConfig, folder: string): Buffer {
   const pepper = isDeploymentGiven(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
@@ -172,8 +171,8 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
 }
 
 /**
- * The signer's key of the deployment that the addresses name: what is sealed to another signer can never be opened
- * there.
+ * The signer's public key of the deployment that the addresses belong to: its signer cannot decrypt what was sealed to
+ * another key.
  */
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
   if (isDeploymentGiven(config)) {

@@ -17,13 +17,13 @@ import { createMemoryAccess, createMemorySources } from './test/memory-sources.t
 const nowhere = () => {
   throw new UnreachableError('nobody has told');
 };
-/** Redis is all that this operator knows of. */
+/** Only the address of Redis is configured. */
 const untold = {
   ...{ openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
   ...{ openRecords: nowhere, openTables: nowhere, pepper: nowhere, openUnlinkLog: nowhere },
 };
 
-/** A stack that serves one chain, and whose stores nobody has told of. */
+/** A stack with one chain and no configured stores. */
 const chain = {
   sources: {
     ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, topicPrefix: '' },
@@ -34,8 +34,8 @@ const chain = {
 
 const mint = { indexedChains: nowhere, createNode: nowhere, createAskNode: nowhere, clickhouse: nowhere };
 
-/** An operator on memory stores that outlive a command, in an empty folder. */
-/** @param answer of the person at the terminal; nobody is there without it */
+/** An operator with memory stores that outlive a command, in an empty folder. */
+/** @param answer typed at the terminal; without it there is no terminal */
 function createOperator(answer?: string) {
   const store = createMemoryKeyStore();
   const log = createMemoryKeyLog();
@@ -112,7 +112,7 @@ describe('operator', () => {
     expect(results).toEqual([]);
   });
 
-  it('tells its commands, and the options of each', async () => {
+  it('lists its commands, and the options of each', async () => {
     const { run } = createOperator();
     expect(await run('--help')).toMatchObject({ code: EXIT.ok });
     for (const name of ['keys', 'identity', 'simulate']) {
@@ -122,7 +122,7 @@ describe('operator', () => {
     }
   });
 
-  it('simulates nothing without a stack, and says how to mend it with exit code 3', async () => {
+  it('simulates nothing without a stack, and says how to start one, with exit code 3', async () => {
     const { code, progress } = await createOperator().run('simulate');
     expect(code).toBe(EXIT.unreachable);
     expect(progress).toContain('npm run up');
@@ -131,7 +131,7 @@ describe('operator', () => {
   const silent = 'http://127.0.0.1:1';
   const simulated = ['simulate', '--gateway', silent, '--key', 'pk_test-key', '--clickhouse-url', silent];
 
-  it('simulates in production only when it is told twice', async () => {
+  it('simulates in production only with two confirmations', async () => {
     const production = [...simulated, '--environment', 'production'];
     const alone = await createOperator().run(...production);
     expect(alone).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
@@ -139,7 +139,7 @@ describe('operator', () => {
     const doubtful = createOperator('no');
     expect(await doubtful.run(...production)).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
     expect(doubtful.asked).toHaveLength(1);
-    // Whoever means it gets as far as the gateway, which does not answer.
+    // With both confirmations it gets as far as the gateway, which does not answer.
     expect(await createOperator('yes').run(...production)).toMatchObject({ code: EXIT.unreachable });
     expect(await createOperator().run(...production, '--yes')).toMatchObject({ code: EXIT.unreachable });
   });
@@ -157,7 +157,7 @@ describe('operator', () => {
   });
 });
 
-/** With a project that was not there from the first. */
+/** With a project that was created later. */
 async function createOutlands() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
@@ -177,7 +177,7 @@ describe('operator keys', () => {
     '--json',
   ];
 
-  it('creates a key, shows it, and lists it with its name and without its hash; the text of a secret one never again', async () => {
+  it('creates a key, shows it, and lists it by name; the text of a secret key is never shown again', async () => {
     const { run } = await createOutlands();
     const made = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
     expect(made).toEqual({
@@ -199,7 +199,7 @@ describe('operator keys', () => {
     expect((await run('keys', 'list')).results).toEqual([]);
   });
 
-  it('refuses a second live key of one kind with exit code 1, and says the command that replaces it', async () => {
+  it('refuses a second live key of one kind with exit code 1, and names the command that replaces it', async () => {
     const { run } = await createOutlands();
     await run(...create);
     const second = await run(...create);
@@ -210,7 +210,7 @@ describe('operator keys', () => {
 });
 
 describe('operator keys create --replace', () => {
-  it('ends the live key and makes its successor, and makes the first one too', async () => {
+  it('ends the live key and creates its successor, or the first key', async () => {
     const { run } = createOperator();
     const replace = ['keys', 'create', '--environment', 'development', '--kind', 'secret', '--replace', '--json'];
     const [first, second] = [await run(...replace), await run(...replace)];
@@ -226,7 +226,7 @@ describe('operator keys create --replace', () => {
 describe('operator keys refresh and revoke', () => {
   const of = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
 
-  it('show the successor once, tell the stack, and leave the old key in the list as ended', async () => {
+  it('show the successor once, update the stack, and list the old key as ended', async () => {
     const { run, published, log } = createOperator();
     const made = JSON.parse((await run(...of('create'))).results[0]!);
     const refreshed = JSON.parse((await run(...of('refresh'))).results[0]!);
@@ -266,7 +266,7 @@ describe('operator keys refresh and revoke', () => {
 });
 
 describe('operator keys rebuild', () => {
-  it('makes the view equal to the log and tells what it found', async () => {
+  it('makes the view equal to the log and reports what it found', async () => {
     const { run, store, log } = createOperator();
     await run(...['keys', 'create', '--environment', 'production', '--kind', 'secret']);
     await log.append([{ ...(await store.findLive('demo-production', 'secret'))!, revokedAt: 1 }]);
@@ -278,7 +278,7 @@ describe('operator keys rebuild', () => {
 });
 
 describe('operator identity', () => {
-  it('mints the epoch once, however often it is asked to', async () => {
+  it('mints the epoch once, however often it runs', async () => {
     const { run } = createOperator();
     const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
     expect(first).toMatchObject({ code: EXIT.ok });

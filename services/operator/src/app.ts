@@ -2,8 +2,8 @@ import { redactSecrets } from '@playline/runtime';
 import { type Command, EXIT, type ExitCode, type Terminal, UnreachableError, UsageError } from './command.ts';
 
 /**
- * Runs the command that the first word names. Never throws: faults become a sentence and an exit code.
- * @returns 0 done, 1 failed, 2 wrong words, 3 something needed does not answer
+ * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
+ * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer
  */
 export async function runCommand(
   commands: readonly Command[],

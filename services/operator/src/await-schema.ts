@@ -2,17 +2,17 @@ import { type SchemaRegistry, UnregisteredSchemaFault } from '@playline/stream';
 import { awaitStore } from './await-store.ts';
 import { UnreachableError } from './command.ts';
 
-/** The registry as commands are given it. */
+/** The registry as commands use it. */
 export type Schemas = SchemaRegistry;
 
 /**
- * The id of the schema that a topic's values are written with, when the registry answers.
- * @param topic as it is called on the broker
- * @throws UnreachableError when it does not, or the schema is not registered
+ * The id of the schema that a topic's values are written with, once the registry answers.
+ * @param topic full name on the broker
+ * @throws UnreachableError when it does not answer, or the schema is not registered
  */
 export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: string, schema: string): Promise<number> {
   const ask = () => schemas.idOf(`${topic}-value`, schema).catch(toUnreachable);
-  // An answer, whatever it says.
+  // Any answer shows that the registry is there.
   await awaitStore('the schema registry', () =>
     ask().then(
       () => true,
@@ -22,7 +22,7 @@ export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: strin
   return ask();
 }
 
-/** @throws UnreachableError in the place of a schema that is not registered; any other fault as it is */
+/** @throws UnreachableError for a schema that is not registered; any other fault unchanged */
 function toUnreachable(fault: unknown): never {
   throw fault instanceof UnregisteredSchemaFault ? new UnreachableError(fault.message) : fault;
 }

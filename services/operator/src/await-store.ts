@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UnreachableError } from './command.ts';
 
-/** A store on the same machine that starts beside the command is there by then. */
+/** Enough for a store on the same machine that starts at the same time as the command. */
 const READY_MAX_MS = 10_000;
 const POLL_MS = 50;
 
 /**
  * Waits until a store that connects in the background answers.
  * @param probe resolves to true when it does; a fault counts as no
- * @throws UnreachableError when it does not within 10 s
+ * @throws UnreachableError when it does not answer within 10 s
  */
 export async function awaitStore(name: string, probe: () => Promise<boolean>): Promise<void> {
   const endAt = performance.now() + READY_MAX_MS;

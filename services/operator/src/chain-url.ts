@@ -2,8 +2,8 @@ import type { Addresses } from './addresses.ts';
 import { UsageError } from './command.ts';
 
 /**
- * Where the history of a chain is asked for: the address that was given, else that of the stack, which says what it serves.
- * @throws UsageError for an address that is none, a chain that the stack does not serve, or where nobody tells one
+ * Address of the interface that serves a chain: the given one, or that of the stack.
+ * @throws UsageError for an invalid address, a chain that the stack does not serve, or when there is no address
  */
 export function findChainUrl(given: string | undefined, chain: string, chainApi: Addresses['chainApi']): string {
   if (given !== undefined) {

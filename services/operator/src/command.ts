@@ -1,12 +1,12 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 
-/** Where a command writes: results to standard output, progress to standard error. */
+/** Output of a command: results to standard output, progress to standard error. */
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
-  /** Progress goes to a person, who may see a line each second. */
+  /** Whether a person watches the progress, who may see a line each second. */
   readonly isInteractive: boolean;
-  /** Asks the person at the terminal; absent where there is none. */
+  /** Asks the person at the terminal; absent without a terminal. */
   readonly ask?: (question: string) => Promise<string>;
 }
 
@@ -23,22 +23,22 @@ export interface Command {
   run(args: readonly string[], terminal: Terminal): Promise<ExitCode>;
 }
 
-/** The words of the command line are wrong; the message says which and what would be right. Exit code 2. */
+/** The arguments are wrong; the message says which, and what would be right. Exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Something that the command needs does not answer; the message says how to mend it. Exit code 3. */
+/** A service that the command needs does not answer; the message says how to fix that. Exit code 3. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** Of an option that may be given several times a list. */
+/** An option that may be repeated has a list. */
 type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 /**
- * Reads options and at most `wordsMax` other words.
- * @throws UsageError for an unknown option, an option without its value, or a word too many
+ * Parses options and at most `wordsMax` other arguments.
+ * @throws UsageError for an unknown option, an option without its value, or too many arguments
  */
 export function parseOptions(
   args: readonly string[],
@@ -55,7 +55,7 @@ export function parseOptions(
   }
 }
 
-/** @throws UsageError unless the option is a number within inclusive bounds; `fallback` when it was not given */
+/** @throws UsageError unless the option is a number within inclusive bounds; `fallback` when it is absent */
 export function numberOf(values: Values, name: string, rule: { min: number; max: number; fallback: number }): number {
   const text = values[name];
   if (text === undefined) return rule.fallback;
@@ -66,9 +66,9 @@ export function numberOf(values: Values, name: string, rule: { min: number; max:
 }
 
 /**
- * What does the work of a command's first word.
- * @param words all that the command knows
- * @throws UsageError that names them; what was said is not repeated, since an id may stand there by mistake
+ * Finds the action that a command's first argument names.
+ * @param words all actions of the command
+ * @throws UsageError that lists them; it does not repeat the argument, which may be an id by mistake
  */
 export function wordOf<W>(words: Readonly<Record<string, W>>, name: string): W {
   const word = Object.hasOwn(words, name) ? words[name] : undefined;
@@ -76,7 +76,7 @@ export function wordOf<W>(words: Readonly<Record<string, W>>, name: string): W {
   throw new UsageError(`expected one of these words first: ${Object.keys(words).join(', ')}`);
 }
 
-/** @throws UsageError unless the option is one of `choices`; `fallback` when it was not given, if there is one */
+/** @throws UsageError unless the option is one of `choices`; `fallback`, if there is one, when it is absent */
 export function choiceOf<T extends string>(
   values: Values,
   name: string,
@@ -94,9 +94,9 @@ export function textOf(values: Values, name: string): string | undefined {
 }
 
 /**
- * Asks the person at the terminal before something is done that cannot be undone; `--yes` is the answer given before.
- * @param what what it would do, a sentence
- * @throws UsageError where nobody is there to be asked
+ * Asks for confirmation before something that cannot be undone; `--yes` confirms in advance.
+ * @param what describes the effect, a sentence
+ * @throws UsageError without a terminal
  */
 export async function isMeant(what: string, values: Values, terminal: Terminal): Promise<boolean> {
   if (values.yes === true) return true;

@@ -46,10 +46,10 @@ const terminal: Terminal = {
 
 const streams = { stdin: process.stdin, stdout: process.stdout };
 
-// A reader that has ended is no reason to crash: a command that lives from its output is told by the write itself.
+// A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
 
-/** Every store of the deployment that the addresses name, none of them opened yet: a command needs few of them. */
+/** Openers of every store of the configured deployment. None is opened yet, since a command needs few of them. */
 function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string): StoreOpeners {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
@@ -84,7 +84,7 @@ async function main(): Promise<number> {
   const stores = createStores(addresses, topicPrefix);
   const { openErasureRows: openRows, openErasureRecords: openRecords, openPeople } = stores;
   const stop = new AbortController();
-  // The first signal ends the sending and reconciles; the second ends the process as usual.
+  // The first signal stops sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const shared = { addresses, topicPrefix, stop: stop.signal };
   const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });

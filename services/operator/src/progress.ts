@@ -1,9 +1,9 @@
 import type { Terminal } from './command.ts';
 
-/** Not a person watching: a line now and then is enough for a log. */
+/** In a log, without a person watching, a line now and then is enough. */
 const QUIET_PROGRESS_MS = 5_000;
 
-/** Passes on a line at once to a person, and at most one each five seconds to a log. */
+/** Passes on each line to a person, and at most one every five seconds to a log. */
 export function createProgress(terminal: Terminal): (line: string) => void {
   let shownAt = Number.NEGATIVE_INFINITY;
   return (line) => {

@@ -6,7 +6,7 @@ import { UnreachableError } from './command.ts';
 
 const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 
-/** The part of `.playline/stack.json` that the operator reads; parts that do not run are absent. */
+/** The part of `.playline/stack.json` that the operator reads; services that do not run are absent. */
 const stackSchema = z.object({
   gateway: z.string().optional(),
   chainApi: z.string().optional(),
@@ -33,8 +33,8 @@ const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 export type Stack = z.infer<typeof stackSchema>;
 
 /**
- * Addresses and keys of the stack that runs from `folder`; all absent when none does.
- * @throws UnreachableError when the file is there and cannot be read as one
+ * Addresses and keys of the stack that runs from `folder`; all absent without one.
+ * @throws UnreachableError when the file exists but is invalid
  */
 export function readStack(folder: string): Stack {
   const path = join(folder, '.playline', 'stack.json');
@@ -50,8 +50,8 @@ export function readStack(folder: string): Stack {
 }
 
 /**
- * The pepper of identity keys of the stack in `folder`, which stays the same while its data does; null when there is none.
- * @throws UnreachableError when the file is there and cannot be read
+ * The pepper of the stack in `folder`, which stays the same as long as its data; null without a stack.
+ * @throws UnreachableError when the file exists but cannot be read
  */
 export function readStackPepper(folder: string): Buffer | null {
   const path = join(folder, '.playline', 'secrets.json');

@@ -15,16 +15,16 @@ interface Connecting {
 }
 
 /**
- * How each store of a deployment is opened: main has them all, a command takes those that its words need and closes them.
- * Each throws UnreachableError when nobody has told its address. Topics are named as they are called on the broker.
+ * Openers of each store of a deployment: a command opens the ones that it needs, and closes them. Each throws
+ * UnreachableError when its address is not configured. Topics have their full names on the broker.
  */
 export interface StoreOpeners {
   openLog(): LogReader;
   openOffsets(): GroupOffsets;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
-  /** All records of a topic, at once in memory. */
+  /** All records of a topic, loaded into memory. */
   readTopic(topic: string): Promise<readonly StreamRecord[]>;
   createSchemas(): Schemas;
   openKeyView(): Promise<KeyView & Connecting>;
@@ -38,12 +38,12 @@ export interface StoreOpeners {
   openErasureRows(): ErasureRows;
   openChainStore(): ChainStore;
   createNode(node: { readonly name: string; readonly url: string }): ChainNode;
-  /** Asks a node anything, also to send. */
+  /** Sends requests to a node, including transactions. */
   createAsk(node: { readonly url: string }): AskNode;
 }
 
-/** What any command reads the log with. */
+/** What commands read the log with. */
 export type LogOpeners = Pick<StoreOpeners, 'openLog' | 'createSchemas'>;
 
-/** What a command changes records of access with. */
+/** What commands change access records with. */
 export type RecordOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openRecordView'>;

@@ -5,12 +5,12 @@ import { assignTimes, type LoggedRecord } from './assign-times.ts';
 
 const FRESH: BlockOrigin = { carried: null, basis: null };
 
-/** Log-append batches: their records share a millisecond, and the clock steps either way between them. */
+/** Records with times of the broker: some share a millisecond, and the clock steps either way between others. */
 const log: fc.Arbitrary<LoggedRecord[]> = fc
   .array(
     fc.record({
       records: fc.integer({ min: 1, max: 6 }),
-      /** Offsets of markers and of records that were aborted. */
+      /** Offsets taken by transaction markers and aborted records. */
       hole: fc.nat({ max: 3 }),
       stepMs: fc.integer({ min: -2_000, max: 2_000 }),
     }),
@@ -27,7 +27,7 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
     return found;
   });
 
-/** Where an owner stops: before a block is named, when it is named, when its watermark is published, when it is completed. */
+/** Where an owner stops: before or after naming a block, after publishing its watermark, or after completing it. */
 type Stop = 'unnamed' | 'named' | 'published' | 'completed';
 
 interface Attempt {
@@ -43,12 +43,12 @@ const attempts = fc.array(
   { minLength: 1, maxLength: 25 },
 );
 
-/** What a log, its commits and the published watermark are to owners that come one after the other. */
+/** The log, its commits and the published watermark, as successive owners see them. */
 class Partition {
   /** Values that rows may have been stored with, by offset. */
   readonly given = new Map<number, Set<number>>();
   watermark = 0;
-  /** A block that began at or below the watermark of before it was named. */
+  /** Number of blocks that began at or below the watermark published before they were named. */
   belowWatermark = 0;
   #at = 0;
   #carried: string | null = null;
@@ -91,8 +91,8 @@ function run(records: readonly LoggedRecord[], given: readonly Attempt[]): Parti
   return partition;
 }
 
-describe('updated_at of the records of a partition, cut into blocks anywhere, its owners stopping anywhere', () => {
-  it('is the same in every attempt, grows from record to record, and is never at or below a published watermark', () => {
+describe('updated_at of the records of a partition, whatever the blocks are and wherever owners stop', () => {
+  it('is the same in every attempt, grows from record to record, and is always above a published watermark', () => {
     const property = fc.property(log, attempts, (records, given) => {
       const partition = run(records, given);
       expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
@@ -107,7 +107,7 @@ describe('updated_at of the records of a partition, cut into blocks anywhere, it
     fc.assert(property, { numRuns: 500 });
   });
 
-  it('does not depend on where blocks are cut', () => {
+  it('does not depend on how records are cut into blocks', () => {
     const property = fc.property(log, attempts, (records, given) => {
       const whole = assignTimes(records, FRESH, 0).times;
       const { given: found } = run(records, given);
@@ -116,7 +116,7 @@ describe('updated_at of the records of a partition, cut into blocks anywhere, it
     fc.assert(property, { numRuns: 300 });
   });
 
-  it('is the time of the log where that has moved on, and the record before plus a microsecond where it has not', () => {
+  it('is the time of the log where that has grown, and otherwise a microsecond above the record before', () => {
     const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
     expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
     expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
@@ -124,7 +124,7 @@ describe('updated_at of the records of a partition, cut into blocks anywhere, it
     ]);
   });
 
-  it('of a block that has lost records since it was named is behind all that it may have given away, twice alike', () => {
+  it('is above all times that a named block may have used, if it has lost records, and the same twice', () => {
     const property = fc.property(
       log,
       fc.array(fc.boolean()),
@@ -151,7 +151,7 @@ describe('updated_at of the records of a partition, cut into blocks anywhere, it
     fc.assert(property, { numRuns: 500 });
   });
 
-  it('is refused where a commit holds what is not understood', () => {
+  it('is refused where a commit has contents that are not understood', () => {
     for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
       expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
     expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');

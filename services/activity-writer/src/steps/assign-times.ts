@@ -1,6 +1,6 @@
 import type { BlockOrigin, BlockTrace } from '@playline/stream';
 
-/** Where a record stands in its partition, and when the broker took it. */
+/** Place of a record in its partition, and its time. */
 export interface LoggedRecord {
   readonly offset: number;
   /** Epoch milliseconds by the broker's clock. */
@@ -9,22 +9,22 @@ export interface LoggedRecord {
 
 /** Values of `updated_at` of one block, in epoch microseconds. */
 export interface BlockTimes {
-  /** One a record, in the order of the log. */
+  /** One for each record, in the order of the log. */
   readonly times: readonly number[];
-  /** All of this block, and of earlier attempts at it, are greater; all of blocks before are not. */
+  /** Lower bound: below all values of this block and of earlier attempts, but not below those of earlier blocks. */
   readonly after: number;
-  /** The greatest that this block, or an earlier attempt at it, has given away. */
+  /** The largest value that this block, or an earlier attempt at it, has used. */
   readonly end: number;
-  /** What its commits keep. */
+  /** What the commits of the block store. */
   readonly trace: BlockTrace;
 }
 
-/** What the values of a block follow from besides its records, in epoch microseconds. */
+/** What the values of a block depend on besides its records, in epoch microseconds. */
 interface Basis {
-  /** The last value before the block, and the watermark that was published when it was named; 0 for none. */
+  /** The last value before the block, and the watermark published when it was named; 0 for none. */
   readonly last: number;
   readonly watermark: number;
-  /** What the block was when it was named: its last value, how many records it had, the offset of the first. */
+  /** The block when it was named: its last value, its number of records, the offset of the first. */
   readonly end: number;
   readonly count: number;
   readonly firstOffset: number;
@@ -33,16 +33,14 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Gives each record of a block its `updated_at`: the time of the log, and always more than the record before it and than
- * the watermark. Every record takes a value, whatever becomes of it, so that values depend on the log alone. Records of one
- * log-append batch share a millisecond, and a broker's clock may step back: values then go on by a microsecond.
- *
- * A block that was named before is built from the basis that its commit kept, so its records get the same values again.
- * That fails when it has lost records since, to retention or compaction. Then its records get values above all that the
- * earlier attempt may have used, computed from their offsets: a third attempt that finds even fewer records computes the
- * same.
- * @param watermark published for the partition; it is not looked at for a block that was named
- * @throws Error when a commit holds what this release does not understand
+ * Gives each record of a block its `updated_at`: the time of the log, but always above the record before and above the
+ * watermark. Every record gets a value, even if it becomes no row, so that values depend on the log alone. Records of
+ * one batch may share a millisecond, and a broker's clock may step back: then each value is one microsecond more.
+ * A block that was named before is built from the basis stored in its commit, so its records get the same values again.
+ * If it has lost records since, to retention or compaction, its records get values above all that the earlier attempt
+ * may have used, computed from their offsets: so a third attempt with even fewer records computes the same.
+ * @param watermark published for the partition; not used for a block that was named
+ * @throws Error when a commit has contents that this release does not understand
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
   const named = origin.basis === null ? null : parseBasis(origin.basis);

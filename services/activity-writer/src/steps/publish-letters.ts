@@ -1,9 +1,9 @@
 import { type DeadLetter, type Producer, RetryableFault, sendDeadLetters } from '@playline/stream';
 
 /**
- * Creates the step that publishes dead letters of records which turned out to be no row only when their block was written.
+ * Creates the step that publishes dead letters of records that turned out not to be rows when their block was written.
  * They name the step `write`; those of the stream itself name `transform`.
- * @param onRefused told how many, once they are acknowledged
+ * @param onRefused called with their number once they are acknowledged
  */
 export function createPublishLetters(producer: Producer, onRefused: (count: number) => void) {
   return async (letters: readonly DeadLetter[]): Promise<void> => {

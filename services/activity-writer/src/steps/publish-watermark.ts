@@ -3,7 +3,7 @@ import { RetryableFault } from '@playline/stream';
 
 /**
  * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
- * @param onPublished told of each watermark that Redis has taken
+ * @param onPublished called with each watermark that Redis has stored
  * @throws RetryableFault
  */
 export function createPublishWatermark(
@@ -20,7 +20,7 @@ export function createPublishWatermark(
   };
 }
 
-/** Creates the question for the watermark of a partition; 0 where none was published. @throws RetryableFault */
+/** Creates the function that reads the watermark of a partition; 0 when none is published. @throws RetryableFault */
 export function createReadWatermark(watermarks: Pick<Watermarks, 'read'>) {
   return async (partition: number): Promise<number> => {
     try {

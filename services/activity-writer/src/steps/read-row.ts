@@ -9,7 +9,7 @@ import {
 } from '@playline/contracts';
 import { RetryableFault, type StreamRecord } from '@playline/stream';
 
-/** What a record holds: its row, without its time; nothing yet, while its schema is being asked for; or nothing at all. */
+/** The result for a record: its row without a time, `waiting` while its schema is requested, or unreadable. */
 export type Reading<R> =
   | { readonly kind: 'row'; readonly row: R }
   | { readonly kind: 'waiting' }
@@ -17,16 +17,16 @@ export type Reading<R> =
 
 /** Reads records of one topic, each by the schema it was written with. */
 export interface ReadRow<R> {
-  /** What can be said without waiting. */
+  /** The result that is possible without waiting. */
   now(record: StreamRecord): Reading<R>;
-  /** Asks the registry where it must. @throws RetryableFault while it cannot be asked */
+  /** Asks the registry when necessary. @throws RetryableFault while the registry does not answer */
   later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
 }
 
 export interface ReadRowOptions<T, R> {
   readonly codec: RecordCodec<T>;
   readonly schemaOf: SchemaSource;
-  /** @throws RangeError that says what of a record no row may hold, without the record's values */
+  /** @throws RangeError that names the invalid member of a record, without its value */
   readonly toRow: (record: T, version: LoggedVersion) => R;
 }
 
@@ -64,7 +64,7 @@ function read<R>(reader: Reader<R>, record: StreamRecord): Exclude<Reading<R>, {
   try {
     return { kind: 'row', row: reader(record, record.value!) };
   } catch (error) {
-    // What avsc says of bytes that are no record may hold some of them; a row's faults say which member it is.
+    // Error messages of avsc may contain bytes of the record; a RangeError only names the member.
     const reason = error instanceof RangeError ? error.message : 'no record of its schema';
     return { kind: 'unreadable', reason };
   }

@@ -5,14 +5,14 @@ import type { Refusal, TimedRow } from './timed-block.ts';
 export interface RefuseUpdatesOptions {
   readonly store: Pick<ActivityStore, 'standing'>;
   readonly calls: StoreCalls;
-  /** The partition that a chain's key chooses. @throws RetryableFault while brokers do not tell */
+  /** The partition that a chain's key gives. @throws RetryableFault while brokers do not answer */
   readonly partitionOf: (chain: string) => Promise<number>;
 }
 
-/** Ids in one question: a statement of some 40 KB. */
+/** Ids in one query: a statement of some 40 KB. */
 const IDS_MAX = 1_000;
 
-/** The members' names in records, as whoever corrects the source knows them. */
+/** Names of the members in records, as the author of the source knows them. */
 const NAMES: Record<keyof ActivityConstants, string> = {
   chain: 'chain',
   type: 'type',
@@ -22,9 +22,9 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 
 /**
  * Creates the step that refuses activities which readers would miss.
- * - A record that is not in the partition of its chain: only that partition's watermark says how far the chain is complete.
- * - An update that changes a member which must not change, compared with the version that is stored, or earlier in the
- *   block: for a reader who filters by that member the activity would vanish.
+ * - A record that is not in the partition of its chain: only that partition's watermark covers the chain.
+ * - An update that changes a constant member, compared with the stored version or an earlier one in the block: for a
+ * reader who filters by that member the activity would vanish.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const standing = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
@@ -62,9 +62,9 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
 }
 
 /**
- * Creates the question which partition of a topic a chain's key chooses. The brokers are asked once how many partitions
- * there are: the topic never gets more, since a chain would then stand in two of them.
- * @throws RetryableFault while brokers do not tell, or have no such topic
+ * Creates the function that returns the partition of a chain. The brokers are asked only once how many partitions the
+ * topic has: the number never grows, since a chain would then be in two of them.
+ * @throws RetryableFault while brokers do not answer, or have no such topic
  */
 export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
   let count: number | null = null;

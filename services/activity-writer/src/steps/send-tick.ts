@@ -1,16 +1,16 @@
 import { TICK_HEADER } from '@playline/contracts';
 import type { Producer, StreamRecord } from '@playline/stream';
 
-/** A record without a value that says so of itself. */
+/** Whether a record is a tick: it has no value, and a header that says so. */
 export const isTick = ({ value, headers }: Pick<StreamRecord, 'value' | 'headers'>): boolean =>
   value === null && Object.hasOwn(headers, TICK_HEADER);
 
-/** Resolves when the partition's log has a tick, with the log's time of it. */
+/** Resolves when the tick is in the partition's log, with the time that the log gave it. */
 export type SendTick = (partition: number) => Promise<number>;
 
 /**
- * Creates the step that puts a tick behind everything that a partition holds. No client reads the broker's clock: the time
- * that the log gives to the tick says how far the partition is known.
+ * Creates the step that appends a tick to a partition. No client can read the broker's clock: the time that the log
+ * gives to the tick says up to when the partition is known.
  */
 export function createSendTick(producer: Pick<Producer, 'sendPlaced'>, topic: string): SendTick {
   return async (partition) => {

@@ -22,14 +22,14 @@ export interface TimedRow<R> {
 /** What a block has to write. */
 export interface TimedRows<R> {
   readonly rows: readonly R[];
-  /** Epoch microseconds: times of the block, and of attempts at it before, are greater than the first, up to the second. */
+  /** Epoch microseconds: times of the block, also in earlier attempts at it, are above `after` and at most `end`. */
   readonly after: number;
   readonly end: number;
-  /** An owner before named the block, and may have written of it what is not among its rows now. */
+  /** An earlier owner named the block, and may have written rows that are not in it now. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
   readonly transformVersion: number;
-  /** One for a block, kept from attempt to attempt. */
+  /** One for each block, kept from attempt to attempt. */
   readonly notes: NameNotes;
   readonly signal: AbortSignal;
 }
@@ -42,17 +42,17 @@ export interface Refusal<R> {
 
 export interface TimedBlockOptions<R> {
   readonly readRow: ReadRow<R>;
-  /** A record that says only what time it is. */
+  /** Whether a record is a tick, which has a time and no row. */
   readonly isTick: (record: StreamRecord) => boolean;
-  /** The watermark that stands for a partition, epoch microseconds; 0 for none. @throws RetryableFault */
+  /** The published watermark of a partition, epoch microseconds; 0 for none. @throws RetryableFault */
   readonly readWatermark: (partition: number) => Promise<number>;
-  /** Which of these rows stand, by their offsets. @throws RetryableFault */
+  /** Offsets of those of the rows that are stored. @throws RetryableFault */
   readonly storedOffsets: (rows: readonly R[]) => Promise<ReadonlySet<number>>;
-  /** Which rows must not be written. @throws RetryableFault */
+  /** Finds the rows that must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when they are acknowledged. @throws RetryableFault */
   readonly publishLetters: (letters: readonly DeadLetter[]) => Promise<void>;
-  /** Told of every record that is read and no tick. */
+  /** Called for every record that is read, except ticks. */
   readonly onTaken: (partition: number) => void;
   /** @throws RetryableFault to be called again */
   readonly write: (rows: TimedRows<R>) => Promise<void>;
@@ -60,15 +60,15 @@ export interface TimedBlockOptions<R> {
 
 interface Held<R> {
   readonly record: StreamRecord;
-  /** Index among all records of the block, which take a time each. */
+  /** Index among all records of the block, each of which gets a time. */
   readonly index: number;
   /** Null when its schema was not known yet. */
   readonly row: R | null;
 }
 
 /**
- * A block whose rows get their times when it is cut. Every record takes a time, also one that becomes no row, so times do
- * not depend on which records become rows.
+ * A block whose rows get their times when it is cut. Every record gets a time, even one that becomes no row, so that
+ * times do not depend on which records become rows.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
@@ -80,9 +80,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
-  /** An owner before named it, and may have published that it is stored. */
+  /** An earlier owner named the block, and may have published a watermark that covers it. */
   #isRecovered = false;
-  /** What is written, once that is known. */
+  /** The rows to write, once they are known. */
   #kept: readonly R[] | null = null;
 
   constructor(options: TimedBlockOptions<R>, partition: number, transformVersion: number) {
@@ -92,8 +92,8 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * A tick is no row, but a block of ticks alone is written all the same, since its time moves the watermark. So is a
-   * block that an owner before named and that has lost all of its records since: what that owner began is finished.
+   * The number of rows. Ticks count, since a block of ticks alone must be written to move the watermark. So does a
+   * block that an earlier owner named and that has lost all of its records: what that owner began must be finished.
    */
   get rows(): number {
     return this.#held.length + this.#ticks + (this.#isRecovered ? 1 : 0);
@@ -122,7 +122,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   async settle(origin: BlockOrigin): Promise<BlockTrace> {
     this.#isRecovered = origin.basis !== null;
-    // Of a block that was named, what is published now may be its own.
+    // A named block does not use the published watermark, which may be its own.
     const watermark = origin.basis === null ? await this.#options.readWatermark(this.#partition) : 0;
     this.#times = assignTimes(this.#places, origin, watermark);
     return this.#times.trace;
@@ -138,7 +138,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     await this.#options.write({ ...of, block, transformVersion, notes, signal });
   }
 
-  /** Reads what could not be read when it came, and sends to the dead letters what must not be written. */
+  /** Reads the records that could not be read on arrival, and makes dead letters of what must not be written. */
   async #sift({ times }: BlockTimes): Promise<R[]> {
     const { readRow, publishLetters } = this.#options;
     const letters: DeadLetter[] = [];
@@ -156,9 +156,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * Rows that the owner before did not write although its watermark, which readers go by, is above them. So it is where
-   * that owner could not read a record which can be read now, because the registry did not know its schema then. Below a
-   * watermark nothing may be added any more.
+   * Rows below the published watermark that the earlier owner did not write. Its registry did not know the schema of a
+   * record that can be read now, for example. Readers have passed the watermark, so nothing may be added below it any
+   * more.
    */
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];

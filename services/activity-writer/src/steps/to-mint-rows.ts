@@ -2,7 +2,7 @@ import type { LoggedVersion } from '@playline/chain';
 import type { ChainMetadataRecord, MintRequestRecord, MintStateRecord } from '@playline/contracts';
 import { type MetadataRow, type MintRow, toMintState, toRequestedState } from '@playline/mints';
 
-/** Last time that a column of times with milliseconds holds: the end of 2299. */
+/** Largest time of a column with milliseconds: the end of 2299. */
 const TIME_MAX_MS = Date.UTC(2299, 11, 31);
 
 /** @throws RangeError that names the member, without its value */
@@ -14,13 +14,13 @@ function assertCount(name: string, count: number | null): void {
   if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is no count`);
 }
 
-/** @throws RangeError that says what no row may hold */
+/** @throws RangeError that names what is invalid */
 export function toRequestRow(record: MintRequestRecord, version: LoggedVersion): MintRow {
   assertTime('requestedAt', record.requestedAt);
   return { ...toRequestedState(record), ...version };
 }
 
-/** @throws RangeError that says what no row may hold */
+/** @throws RangeError that names what is invalid */
 export function toStateRow(record: MintStateRecord, version: LoggedVersion): MintRow {
   assertTime('requestedAt', record.requestedAt);
   assertTime('changedAt', record.changedAt);
@@ -30,7 +30,7 @@ export function toStateRow(record: MintStateRecord, version: LoggedVersion): Min
   return { ...toMintState(record), ...version };
 }
 
-/** @throws RangeError that says what no row may hold */
+/** @throws RangeError that names what is invalid */
 export function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): MetadataRow {
   assertTime('requestedAt', record.requestedAt);
   const { contractAddress, ...rest } = record;

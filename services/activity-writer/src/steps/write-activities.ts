@@ -11,14 +11,14 @@ import { type StoreCalls, storeFolding, storeOnce, toBlockToken } from '@playlin
 import type { TimedRows } from './timed-block.ts';
 
 /**
- * Creates the step that stores a block's activities once. First the versions (`activities`), then which versions an
- * activity has (`activity_ids`), then what readers get, with the marks of what the block has superseded (`activity_feeds`).
- * All of it is stored before the watermark covers it, and all of the blocks before were stored when this one was begun.
+ * Creates the step that stores a block's activities once. First the versions (`activities`), then the list of versions
+ * of each activity (`activity_ids`), then what readers get, with marks of the superseded versions (`activity_feeds`).
+ * All of it is stored before the watermark covers it, and after all earlier blocks.
  */
 export function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
-   * The rows, and those that an earlier attempt has written and this one would not, because their records are gone, cannot
-   * be read any more or have other times now. They stand in `activities`, so they count as versions; in the other tables
+   * The rows, and those of an earlier attempt that this one would not write, because their records are gone, cannot be
+   * read any more or have other times now. Those are in `activities`, so they count as versions; in the other tables
    * they may be missing.
    */
   const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {

@@ -1,7 +1,7 @@
 import { type StoreCalls, storeFolding, toBlockToken } from '@playline/stream';
 import type { TimedRows } from './timed-block.ts';
 
-/** Rows of one table, under the token that names exactly this set of them. */
+/** Rows of one table, with the token that names exactly this set of them. */
 interface Insert<R, T extends string> {
   readonly table: T;
   readonly rows: readonly R[];
@@ -16,8 +16,8 @@ export interface WriteFoldingParts<R, T extends string> {
 }
 
 /**
- * Creates the step that stores a block's rows in tables which fold copies into one: of all rows about one thing the row
- * with the greatest revision is true, or with the greatest time.
+ * Creates the step that stores a block's rows in folding tables: of all rows about one thing the one with the largest
+ * revision, or the latest time, counts.
  */
 export function createWriteFolding<R, T extends string>({ tableOf, insert, calls }: WriteFoldingParts<R, T>) {
   return async ({ rows, block, transformVersion, notes, signal }: TimedRows<R>): Promise<void> => {

@@ -12,21 +12,21 @@ export const ACTIVITIES: string = TOPICS.activities.name;
 export const TOKENS: string = TOPICS.tokens.name;
 export const ACTIVITY_SCHEMA = 1;
 export const TOKEN_SCHEMA = 2;
-/** The same text under another id, as a subject of another topic would have it. */
+/** The same schema under another id, as if registered for another topic. */
 export const SECOND_ACTIVITY_SCHEMA = 3;
-/** What the registry holds. */
+/** Schemas of the registry. */
 const SCHEMAS = new Map([
   [ACTIVITY_SCHEMA, activityCodec.schema],
   [TOKEN_SCHEMA, tokenCodec.schema],
   [SECOND_ACTIVITY_SCHEMA, activityCodec.schema],
 ]);
 const PARTITIONS = 2;
-/** Nothing is gained by waiting here. */
+/** Tests need no waits. */
 const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Stores answer in later turns of the loop, so that a writer can be killed, and a reader come, at each of its steps. */
+/** Stores that answer in later turns of the event loop, so that a writer can be killed at each of its steps. */
 function slowly(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
   const late =
     <A extends unknown[], R>(work: (...given: A) => Promise<R>) =>
@@ -42,7 +42,7 @@ function slowly(activities: ActivityStore, watermarks: Watermarks): { store: Act
   };
 }
 
-/** Inserts of which those into one table are refused: how often it was tried is counted. */
+/** A store that refuses inserts into one table, and counts the attempts. */
 function createRefusing(activities: ActivityStore) {
   const refused = { table: null as ChainTable | null, times: 0 };
   const insert: ActivityStore['insert'] = async (block) => {
@@ -92,7 +92,7 @@ export function createMemoryWorld() {
       producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
       producer.sendPlaced({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
-    /** Everything there is has been written by one writer. */
+    /** Runs one writer until everything is written. */
     write: async () => {
       const consumer = open();
       await consumer.idle();

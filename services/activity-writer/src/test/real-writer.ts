@@ -20,14 +20,14 @@ const PAGE_ROWS = 200;
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Topics, a database and a Redis of their own, and activity writers that run on them. */
+/** Topics, a database and a Redis of a test's own, and activity writers that run on them. */
 export async function openRealWriters() {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
   const [activities, tokens] = [own.prefix + TOPICS.activities.name, own.prefix + TOPICS.tokens.name];
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [activities, tokens] });
   await until('the producer is ready', () => producer.ready());
-  // Copies that a merge would fold must show.
+  // Without merges, duplicates stay visible.
   await own.query('SYSTEM STOP MERGES activities');
   const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
   const reader = openChainStore({ url, user, password, database: own.database });
@@ -42,14 +42,14 @@ export async function openRealWriters() {
   };
   return {
     ...{ activities, tokens, producer, reader, watermarks, redis, linesOf, schemaIdOf: own.schemaIdOf },
-    /** All of them are of one group. */
+    /** All of them are in one group. */
     start: (): Promise<ServiceProcess> => writers.start({ CONSUMER_GROUP: `${own.prefix}writer` }),
     kill: () => writers.close(),
     publish: (records: readonly OutgoingRecord[]) =>
       new Promise<void>((resolve, reject) => {
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
       }),
-    /** Every row of a chain, in the order of the log: copies too. */
+    /** Every row of a chain, duplicates included, in the order of the log. */
     rowsOf: (chain: string) =>
       linesOf<{ offset: number; us: number }>(
         `SELECT toUInt32(kafka_offset) AS offset, toFloat64(toUnixTimestamp64Micro(updated_at)) AS us ` +

@@ -1,6 +1,6 @@
 import { type ActivityRecord, activityCodec, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
 
-/** Bytes of a length that one number tells. */
+/** Bytes of the given length that contain a number. */
 const bytesOf = (length: number, number: number): Buffer => {
   const bytes = Buffer.alloc(length);
   bytes.writeUInt32BE(number, length - 4);
@@ -16,13 +16,13 @@ const HOLDERS = {
   transfer: { from: HOLDER, to: HOLDER },
 };
 
-/** Details of an activity of the contract of a number; updates of it differ by the amount. */
+/** Details of an activity of the numbered contract; updates of it differ by the amount. */
 export const detailsOf = (number: number, amount = '1', type: keyof typeof HOLDERS = 'mint'): string => {
   const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
   return JSON.stringify({ ...HOLDERS[type], amount, asset });
 };
 
-/** A mint; its id, contract and transaction are told by the number. */
+/** A mint; the number determines its id, contract and transaction. */
 export function activityOf(number: number, changes: Partial<ActivityRecord> = {}): ActivityRecord {
   return {
     chain: 'test-chain',
@@ -60,7 +60,7 @@ export function tokenOf(number: number, changes: Partial<TokenRecord> = {}): Tok
   };
 }
 
-/** As it stands in the log. */
+/** The value of a record in the log. */
 export const activityValue = (schemaId: number, record: ActivityRecord): Buffer =>
   frameRecord(schemaId, activityCodec.encode(record));
 export const tokenValue = (schemaId: number, record: TokenRecord): Buffer =>

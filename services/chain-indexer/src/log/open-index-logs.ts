@@ -15,10 +15,10 @@ import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } 
 import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../index-log.ts';
 
 export interface IndexLogsOptions {
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly log: LogReader;
-  /** Id of the schema that is registered for a topic, as it is called on the broker. */
+  /** Id of the schema that is registered for a topic, given by its name on the broker. */
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
@@ -26,20 +26,20 @@ export interface IndexLogsOptions {
 
 type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
 
-/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
 const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
 /** Transactions last ten seconds at most, and brokers look for older ones every ten. */
 const DECIDED_MAX_MS = 30_000;
 const DECIDED_WAIT_MS = 50;
 
-/** Whether brokers refused because another one of the name was opened: what a client says of it stands in causes too. */
+/** Whether the publisher was fenced. Clients may put the broker's code into a cause. */
 function isFenced(fault: unknown): boolean {
   for (let each = fault; each instanceof Error; each = each.cause)
     if ('type' in each && FENCED.has(String(each.type))) return true;
   return false;
 }
 
-/** Opens the logs of chains over a publisher and a reader, which it closes. */
+/** Opens the logs of chains with a publisher and a reader; closing closes both. */
 export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close(): Promise<void> } {
   const { openPublisher, log, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
@@ -80,7 +80,7 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
   };
 }
 
-/** Nothing that stands there may be missed: it would be published once more, over what an operator says of it. */
+/** No token in the log may be missed: publishing it again would overwrite what an operator has decided. */
 function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['readTokens'] {
   const readTo = new Map<number, number>();
   return async () => {
@@ -119,9 +119,9 @@ function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds,
 }
 
 /**
- * Waits until all that a topic holds by now is decided: behind a transaction of another chain that is still open, what was
- * published last cannot be read yet, and something older would be taken for it.
- * @param key whose partition alone is looked at; all of them unless it is given
+ * Waits until no transaction in what the topic holds now is open: the last progress may be behind an open transaction
+ * of another chain, and an older record would be taken for it.
+ * @param key only its partition is looked at; all partitions without it
  */
 async function awaitDecided(log: LogReader, topic: string, key?: string): Promise<void> {
   const all = await log.bounds(topic, { undecided: true });
@@ -144,11 +144,11 @@ interface ChainTopic<T> {
   readonly topic: Topic;
   readonly codec: RecordCodec<T>;
   readonly chain: string;
-  /** Where reading goes on in each partition, and went on to; from the beginning without it. */
+  /** The offset to read on from in each partition, updated while reading; without it reading starts at 0. */
   readonly readTo?: Map<number, number>;
 }
 
-/** Records of one chain of a compacted topic, in the order of their partitions. */
+/** Records of one chain in a compacted topic, partition by partition. */
 async function* readChain<T extends { chain: string }>(
   { log, schemaOf, topicPrefix }: IndexLogsOptions,
   { topic, codec, chain, readTo = new Map() }: ChainTopic<T>,

@@ -1,15 +1,15 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
 
-/** What tells a chain from every other. */
+/** What distinguishes a chain from every other. */
 export interface ChainIdentity {
-  /** Behind `eip155:`. */
+  /** The number after `eip155:`. */
   readonly number: number;
-  /** Hash of its first block; null when nobody has seen it yet. */
+  /** Hash of its first block; null when it is not known yet. */
   readonly genesis: string | null;
 }
 
 /**
- * Looks whether a node is one of the chain, and not of one that was made anew under its number.
+ * Checks that a node serves the chain, and not one that was recreated under the same chain id.
  * @returns the hash of its first block
  * @throws NodeFault `other-chain`
  */

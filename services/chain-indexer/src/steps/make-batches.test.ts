@@ -13,10 +13,10 @@ const logOf = (logIndex: number): ChainLog => ({
   ...{ address: '0x', topics: [], data: '0x' },
 });
 
-/** Of each log the lengths of the details that it tells of. */
+/** For each log, the lengths of the details of its activities. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
-it('a block is divided between logs into batches of so many records and bytes, in order, whatever its logs hold', () => {
+it('a block is divided between logs into batches of bounded records and bytes, in order, whatever it holds', () => {
   const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
     const readActivities = ({ logIndex }: ChainLog): LogRecords => {
       const records = given[logIndex]!.map((length, item) => {

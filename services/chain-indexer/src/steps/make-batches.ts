@@ -2,35 +2,35 @@ import type { LogRecords, ReadBlocks } from '@playline/chain';
 import type { ActivityRecord, IndexProgressRecord } from '@playline/contracts';
 import type { RangePlan } from './plan-range.ts';
 
-/** What is published in one step, before its tokens are described. */
+/** The content of one transaction, before its tokens are described. */
 export interface ActivityBatch {
   readonly activities: readonly ActivityRecord[];
-  /** Contracts of ERC-20 tokens among them. */
+  /** Contracts of the ERC-20 tokens among them. */
   readonly tokens: ReadonlySet<string>;
-  /** How far the chain is indexed with it. */
+  /** How far the chain is indexed after this batch. */
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
 export interface BatchRules {
   readonly readActivities: (log: ReadBlocks['logs'][number], blockTimestampS: number) => LogRecords;
-  /** Told of each log that is read. */
+  /** Called for each log that is read. */
   readonly onRead: (reading: LogRecords, at: { readonly block: number; readonly log: number }) => void;
-  /** A batch that has as many is full. Those of one log are never divided, and are 20,000 at most. */
+  /** A batch with this many records is full. Those of one log, 20,000 at most, are never divided. */
   readonly recordsMax?: number;
-  /** A batch of so many bytes, roughly, is full as well. */
+  /** A batch of about this many bytes is full too. */
   readonly bytesMax?: number;
 }
 
-/** A transaction of some hundred milliseconds: readers of other chains in the same partition wait behind it. */
+/** Keeps a transaction at some hundred milliseconds: readers of other chains in the partition wait for it. */
 const RECORDS_MAX = 5_000;
-/** Sales may have 64 KiB each: 5,000 of them would take longer than brokers let a transaction be. */
+/** Details of a sale may have 64 KiB: 5,000 of them would take longer than brokers allow a transaction to last. */
 const BYTES_MAX = 4 * 1024 * 1024;
-/** Of a record beside its details. */
+/** Size of a record without its details. */
 const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
-/** Divides what was read into batches, between logs: a block that is too large for one is gone on with in the next. */
+/** Divides what was read into batches, between logs. A block that is too large for one batch goes on in the next. */
 export function* makeBatches(
   { blocks, logs }: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,

@@ -2,7 +2,7 @@ import type { BlockName, BlockRange } from '@playline/chain';
 import type { IndexProgressRecord } from '@playline/contracts';
 
 export interface RangePlan extends Omit<BlockRange, 'blocks' | 'hasBlooms'> {
-  /** Of the first block what stands before this log is published. */
+  /** Logs of the first block before this one are already published. */
   readonly firstLog: number;
 }
 
@@ -10,9 +10,9 @@ export interface PlanOptions {
   readonly progress: IndexProgressRecord | null;
   /** The last final block. */
   readonly final: BlockName;
-  /** First block that is indexed where nothing is. */
+  /** First block to index when nothing is indexed yet. */
   readonly start: number;
-  /** Blocks at most. */
+  /** Maximum number of blocks. */
   readonly size: number;
 }
 
@@ -22,7 +22,7 @@ const toName = ({ block, hash }: IndexProgressRecord): BlockName => ({
 });
 
 /**
- * What is indexed next: final blocks alone.
+ * Plans the next range, of final blocks only.
  * @returns null when everything final is indexed
  */
 export function planRange({ progress, final, start, size }: PlanOptions): RangePlan | null {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RangeSize } from './range-size.ts';
 
-/** A node that is late with more blocks than it can read. */
+/** A node that is late with more blocks than it can read in time. */
 function ask(size: RangeSize, able: number): boolean {
   size.ask(size.blocks);
   if (size.blocks <= able) size.pass(size.blocks);
@@ -11,7 +11,7 @@ function ask(size: RangeSize, able: number): boolean {
   return true;
 }
 
-it('a range whose answer is late twice is halved, then each time, until a node is in time', () => {
+it('a range whose answer is late twice is halved, then after each late answer, until a node is in time', () => {
   const size = new RangeSize(1_000, () => 0);
   expect(ask(size, 100)).toBe(false);
   expect(size.blocks).toBe(1_000);
@@ -21,7 +21,7 @@ it('a range whose answer is late twice is halved, then each time, until a node i
   }
 });
 
-it('a node that was late with so many blocks is asked for so many again after ten minutes, not before', () => {
+it('a range size that was late is tried again after ten minutes, not before', () => {
   const clock = { nowMs: 0 };
   const size = new RangeSize(1_000, () => clock.nowMs);
   for (let question = 0; question < 100; question++) ask(size, 100);
@@ -31,7 +31,7 @@ it('a node that was late with so many blocks is asked for so many again after te
   expect(size.blocks).toBe(78);
 });
 
-it('one late answer between others that come halves nothing', () => {
+it('one late answer between others in time halves nothing', () => {
   const size = new RangeSize(64, () => 0);
   for (let turn = 0; turn < 20; turn++) {
     expect(size.tellLate()).toBe(false);
@@ -40,7 +40,7 @@ it('one late answer between others that come halves nothing', () => {
   expect(size.blocks).toBe(64);
 });
 
-it('a node is asked for as many as it can read, in a number of questions that grows with the logarithm alone', () => {
+it('the size that a node can read is found in a number of requests that grows only logarithmically', () => {
   const property = fc.property(
     fc.integer({ min: 1, max: 100_000 }),
     fc.integer({ min: 1, max: 100_000 }),

@@ -1,22 +1,22 @@
 const GROWTH = 1.25;
-/** One may be a moment of the node's; two say that it takes too long. */
+/** One late answer may be a moment's trouble of the node; two mean that the range takes too long. */
 const LATES_TO_HALVE = 2;
-/** To find out again costs as long as two answers may take. */
+/** Trying again may cost the time of two late answers. */
 const LATE_REMEMBERED_MS = 600_000;
 
-/** How many blocks a node is asked for at once: fewer where that is too much, and more again where it passes. */
+/** How many blocks to request at once: fewer when that is too much, and more again when it works. */
 export class RangeSize {
   private readonly most: number;
   private readonly nowMs: () => number;
   private size: number;
   private asked = Number.POSITIVE_INFINITY;
-  /** Since a range has passed. */
+  /** Late answers since a range was last read. */
   private lates = 0;
   private lateAtMs = Number.NEGATIVE_INFINITY;
-  /** So many were not late. */
+  /** Maximum size after a late answer, until that answer is forgotten. */
   private inTime = Number.POSITIVE_INFINITY;
 
-  /** @param most blocks at once @param nowMs a clock that never goes back */
+  /** @param most blocks at once @param nowMs a monotonic clock */
   constructor(most: number, nowMs: () => number) {
     this.most = most;
     this.nowMs = nowMs;
@@ -27,12 +27,12 @@ export class RangeSize {
     return this.size;
   }
 
-  /** Nobody can be asked for less. */
+  /** True when no smaller range can be requested. */
   get isSmallest(): boolean {
     return this.size === 1;
   }
 
-  /** A node is asked for so many blocks: at the end of a chain fewer than may be. */
+  /** Notes how many blocks are requested: at the end of a chain fewer than the size allows. */
   ask(blocks: number): void {
     this.asked = blocks;
   }
@@ -42,9 +42,9 @@ export class RangeSize {
   }
 
   /**
-   * An answer about the blocks that were asked for did not come in time. Nobody else says that these are too many, and the
-   * same question again would be late again.
-   * @returns whether that is to be taken for too much
+   * Notes that the answer about the requested blocks was late. No node says in that case that they are too many, and
+   * the same request would be late again.
+   * @returns whether to treat it as too much
    */
   tellLate(): boolean {
     this.lates++;
@@ -54,7 +54,7 @@ export class RangeSize {
     return true;
   }
 
-  /** So many blocks were read. */
+  /** Notes that this many blocks were read. */
   pass(blocks: number): void {
     this.lates = 0;
     if (blocks < this.size) return;

@@ -1,38 +1,38 @@
 import { type BlockName, type ChainBlock, type ChainNode, checkLinks, ForkFault, NodeFault } from '@playline/chain';
 
-/** What a node says of the end of its chain. */
+/** The end of a chain, as a node reports it. */
 export interface Horizon {
   readonly head: ChainBlock;
-  /** The last final block that was ever seen; null when nothing is final yet. */
+  /** The highest final block ever seen; null when nothing is final yet. */
   readonly final: BlockName | null;
 }
 
 export interface HorizonOptions {
   readonly finality: 'finalized' | number;
-  /** Told of blocks that were not final and were replaced. */
+  /** Called when blocks that were not final were replaced. */
   readonly onReorg: (depth: number) => void;
 }
 
-/** Blocks that are not final yet and are kept: chains that lag more are followed by their final blocks alone. */
+/** Maximum number of blocks above the final one that are kept; if there are more, only final blocks are followed. */
 const TRACKED_MAX = 1_024;
 
 /**
- * Follows the end of one chain, whichever node is asked. The horizon never moves back, and each one that is seen is a
- * descendant of the one before: where a node says otherwise, its chain was reorganised below it, or it is another chain.
+ * Follows the end of one chain, whichever node is used. The horizon never moves back, and each new one descends from
+ * the one before. A node that disagrees has a chain that was reorganised below the horizon, or another chain.
  */
 export class HorizonTracker {
   private readonly options: HorizonOptions;
   private final: BlockName | null = null;
   /** From `final` to the latest block, each the child of the one before; empty when they were not read. */
   private blocks: readonly ChainBlock[] = [];
-  /** Final, and linked to one another; what is indexed next is among them, or they are behind it. */
+  /** Final blocks, linked to one another; the next block to index is among them or above them. */
   private settled: readonly ChainBlock[] = [];
 
   constructor(options: HorizonOptions) {
     this.options = options;
   }
 
-  /** What is indexed is final, whatever nodes say. */
+  /** An indexed block is final, whatever nodes say. */
   anchor(indexed: BlockName): void {
     if (this.final !== null && this.final.number >= indexed.number) return;
     this.final = indexed;
@@ -52,7 +52,7 @@ export class HorizonTracker {
     return found.length === to - from + 1 ? found : undefined;
   }
 
-  /** @throws ForkFault when the chain of the node does not hold the horizon; NodeFault `behind` when it lags */
+  /** @throws ForkFault when the node's chain does not have the horizon; NodeFault `behind` when the node lags */
   async read(node: ChainNode): Promise<Horizon> {
     const { finality } = this.options;
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
@@ -84,7 +84,7 @@ export class HorizonTracker {
     this.final = { number: final.number, hash: final.hash };
   }
 
-  /** Blocks up to the latest that hold the final one and, where they reach so far, the horizon as it was. */
+  /** Blocks from the last known horizon to the latest one; only the final block when too much is new. */
   private async follow(
     node: ChainNode,
     { head, target }: { head: ChainBlock; target: number },
@@ -111,7 +111,7 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** So much is new that only the final block is looked at; what lies between is linked when it is indexed. */
+  /** Reads only the final block because too much is new; the blocks between are linked when they are indexed. */
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
       const standing = await node.block(this.final.number);
@@ -133,7 +133,7 @@ export class HorizonTracker {
   private tellReorg(blocks: readonly ChainBlock[]): void {
     const hashes = new Set(blocks.map(({ hash }) => hash));
     const head = blocks.at(-1)!;
-    // Above its latest block a node that lags says nothing.
+    // A node that lags says nothing about blocks above its latest one.
     const replaced = this.blocks.filter(({ number, hash }) => number <= head.number && !hashes.has(hash));
     if (replaced.length > 0) this.options.onReorg(replaced.length);
   }

@@ -2,7 +2,7 @@ import { type BlockRange, type ChainNode, NodeFault, type ReadBlocks, readRange 
 import type { RangeSize } from './range-size.ts';
 
 /**
- * Reads a range of blocks, and takes an answer that is late again for one that would be too large.
+ * Reads a range of blocks. A repeated late answer counts as one that would be too large.
  * @throws NodeFault as `readRange`; `too-much` also when the node was late with such a range before
  */
 export async function readInTime(node: ChainNode, range: BlockRange, size: RangeSize): Promise<ReadBlocks> {

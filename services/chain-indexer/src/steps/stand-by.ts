@@ -1,6 +1,6 @@
 import type { IndexProgressRecord } from '@playline/contracts';
 
-/** Longer than an indexer that lives takes to say so. */
+/** Longer than the interval in which a working indexer publishes progress. */
 const WAIT_MIN_MS = 60_000;
 const WAIT_MAX_MS = 600_000;
 
@@ -8,8 +8,8 @@ const toMark = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
 /**
- * Whoever was fenced stands by: while the other one goes on it waits, each time longer, and takes over when it does not. Two
- * that took the chain from each other at once would do so for ever.
+ * A fenced indexer stands by: while the other one makes progress it waits, longer each time, and takes over when
+ * progress stops. If both took the chain back at once, they would do so for ever.
  */
 export class StandBy {
   private readonly nowMs: () => number;
@@ -21,14 +21,14 @@ export class StandBy {
     this.nowMs = nowMs;
   }
 
-  /** @param progress of whoever has the chain now */
+  /** @param progress of the process that has the chain now */
   begin(progress: IndexProgressRecord | null): void {
     this.mark = toMark(progress);
     this.untilMs = this.nowMs() + this.waitMs;
     this.waitMs = Math.min(2 * this.waitMs, WAIT_MAX_MS);
   }
 
-  /** @param readProgress what is published now */
+  /** @param readProgress reads what is published now */
   async isNeeded(readProgress: () => Promise<IndexProgressRecord | null>): Promise<boolean> {
     if (this.mark === null) return false;
     if (this.nowMs() < this.untilMs) return true;

@@ -2,7 +2,7 @@ import { type ChainLog, type ChainNode, NodeFault } from '@playline/chain';
 import { bloomOf } from './logs.ts';
 import { type ChainState, createStateNode, type MemoryChain } from './memory-chain.ts';
 
-/** What goes wrong with one question. */
+/** What can go wrong with one request. */
 export const NODE_FAULTS = [
   'none',
   'unreachable',
@@ -23,17 +23,17 @@ export const NODE_FAULTS = [
 ] as const;
 export type NodeFaultName = (typeof NODE_FAULTS)[number];
 
-/** What a node does with its answers, drawn anew for each question. */
+/** How a node spoils its answers, drawn anew for each request. */
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
-  /** For choices within a fault: a number from 0 to below `below`. */
+  /** Chooses within a fault: a number from 0 to below `below`. */
   readonly pick: (below: number) => number;
 }
 
 /**
- * The logs, but for one. The last log of a block that says nothing to the bloom which others do not say too is left in: that
- * it is missing nobody could see.
+ * The logs without one. The last log is kept if others cover all its bits of the bloom: nobody could see that it is
+ * missing.
  */
 function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
   const left = logs.toSpliced(at, 1);
@@ -62,7 +62,7 @@ function refuseMany(fault: NodeFaultName, from: number, to: number): void {
   if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
 }
 
-/** A node behind a balancer that answers as balancers do when some of what is behind them is behind, or broken. */
+/** A node behind a load balancer, some of whose backends are behind or broken. */
 export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions): ChainNode {
   const { draw, pick, name } = options;
   let state: ChainState = chain.state;

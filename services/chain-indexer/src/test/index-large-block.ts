@@ -1,6 +1,6 @@
 /**
- * Indexes a chain with one block of LOGS logs, in a process of its own, whose memory the test bounds. The node refuses all
- * lists of logs and the receipts of the block, as those do that bound their answers. It tells how much was published.
+ * Indexes a chain with one block of LOGS logs, in a process whose memory the test limits. The node refuses lists of
+ * logs and receipts of the block, as nodes with limited answers do. Prints how much was published.
  */
 import { createHash } from 'node:crypto';
 import { createRpcNode } from '@playline/chain/rpc';

@@ -21,7 +21,7 @@ export const CHAIN: IndexedChain = {
   stillAfterS: 120,
 };
 
-/** A lane of a test's own: its clock goes on with each look at it, so that nodes that rest do so for a few steps. */
+/** A lane for tests. Its clock moves each time it is read, so that a node rests for a few steps only. */
 export function createTestLane(
   nodes: readonly ChainNode[],
   logs: IndexLogs,

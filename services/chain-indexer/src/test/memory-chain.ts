@@ -14,14 +14,14 @@ export type ChainState = readonly MadeBlock[];
 
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 
-/** A chain in memory, which is reorganised as chains are: never below what is final. Every state of it is kept. */
+/** A chain in memory that reorganises like real ones: never below the final block. Every state of it is kept. */
 export class MemoryChain {
   readonly states: ChainState[] = [];
   readonly depth: number;
   private made = 0;
   private readonly salt: string;
 
-  /** @param depth blocks that may be replaced */
+  /** @param depth number of latest blocks that may be replaced */
   constructor(depth: number, salt = '') {
     this.depth = depth;
     this.salt = salt;
@@ -49,13 +49,13 @@ export class MemoryChain {
     this.states.push([...this.state, this.make(this.state.at(-1)!, drafts)]);
   }
 
-  /** Replaces the latest blocks, fewer than are not final, by others, and one more. */
+  /** Replaces up to `depth` blocks that are not final by other blocks, and adds one. */
   reorg(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
     const kept = Math.min(depth, this.depth, this.state.length - 1);
     this.replace(kept, drafts);
   }
 
-  /** As many as are asked for, final or not. */
+  /** Replaces as many blocks as requested, final or not. */
   replace(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
     const blocks = this.state.slice(0, this.state.length - depth);
     for (let index = 0; index <= depth; index++) blocks.push(this.make(blocks.at(-1)!, drafts[index] ?? []));
@@ -70,7 +70,7 @@ export class MemoryChain {
 
 export const finalOf = (state: ChainState, depth: number): number => state.length - 1 - depth;
 
-/** A node that tells the truth about the state that it is given with each question. */
+/** A correct node of the state that `stateOf` returns for each request. */
 export function createStateNode(name: string, depth: number, stateOf: () => ChainState): ChainNode {
   const find = (hash: string) => {
     const found = stateOf().find((block) => block.hash === hash);
@@ -99,7 +99,7 @@ export function createStateNode(name: string, depth: number, stateOf: () => Chai
 const word = (value: number | bigint) => value.toString(16).padStart(64, '0');
 const addressWord = (number: number) => `0x${word(number)}`;
 
-/** A log of a token, by numbers that stand for addresses; 0 is nobody. */
+/** A transfer log of a token. Numbers stand for addresses; 0 is the zero address. */
 export function transferDraft(contract: number, sides: readonly [number, number], value: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const [from, to] = sides;

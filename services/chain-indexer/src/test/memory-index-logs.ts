@@ -1,15 +1,15 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
-/** What becomes of a batch that is on its way when its process is killed, or its brokers are away. */
+/** What becomes of a batch whose process is killed, or whose brokers are away, while it is sent. */
 export type PublishFate = 'published' | 'lost' | 'published, and nobody says so';
 
-/** Logs of chains in memory, with what brokers see to: one writer a chain, and all of a batch or nothing. */
+/** Logs of chains in memory, with the guarantees of brokers: one writer a chain, and all of a batch or nothing. */
 export class MemoryIndexLogs implements IndexLogs {
   readonly activities: ActivityRecord[] = [];
   readonly tokens: TokenRecord[] = [];
   batches = 0;
-  /** Asked for each batch. */
+  /** Called for each batch. */
   fate: () => PublishFate = () => 'published';
   private readonly owners = new Map<string, number>();
   private readonly progress = new Map<string, IndexProgressRecord>();

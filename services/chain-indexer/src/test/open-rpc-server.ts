@@ -8,15 +8,15 @@ export interface RpcQuestion {
   readonly params: readonly unknown[];
 }
 
-/** A chain in memory, as a node over HTTP. */
+/** A chain in memory, served as a node over HTTP. */
 export interface RpcServer {
-  /** With a secret in it. */
+  /** Contains a secret. */
   readonly url: string;
-  /** Questions that were answered, by method. */
+  /** Number of answered requests, by method. */
   readonly asked: Map<string, number>;
-  /** Decides of each question whether it is refused as too much. */
+  /** Whether to refuse a request as too much. */
   refuses: (question: RpcQuestion) => boolean;
-  /** Decides of each request whether it is answered as it should be; true: it was answered by the one who decided. */
+  /** May spoil the response to a request; true: the callback has answered it. */
   spoil: (response: ServerResponse) => boolean;
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ function answer(state: ChainState, depth: number, { method, params }: RpcQuestio
     if (blockHash !== undefined) return toLogs(state.filter(({ hash }) => hash === blockHash));
     return toLogs(state.slice(Number(fromBlock), Number(end) + 1));
   }
-  // Of every token the same: "GLD", as early contracts say it.
+  // The same for every token: "GLD", as early contracts return it.
   return `0x${Buffer.from('GLD').toString('hex').padEnd(64, '0')}`;
 }
 

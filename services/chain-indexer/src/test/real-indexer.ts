@@ -18,9 +18,9 @@ const MAIN = new URL('../main.ts', import.meta.url).pathname;
 export const PARTITIONS = 2;
 
 export interface OpenLogsOptions {
-  /** Everything of a transaction was sent; what this waits for keeps it open. */
+  /** Called when all of a transaction was sent; the transaction stays open until this resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Told of each look at how far a topic may be read. */
+  /** Called at each look at how far a topic may be read. */
   readonly onLook?: () => void;
 }
 
@@ -36,7 +36,7 @@ function watched(log: LogReader, onLook: () => void = () => {}): LogReader {
   };
 }
 
-/** Topics of their own, and indexers that run on them. */
+/** Topics of a test's own, and indexers that run on them. */
 export async function openRealIndexers() {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
@@ -50,10 +50,10 @@ export async function openRealIndexers() {
   };
   const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
   return {
-    /** What is not given is as in every test. */
+    /** Settings not given here are the defaults of tests. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
-    /** Logs of chains in this process: what the service opens. */
+    /** Logs of chains in this process, opened as the service does. */
     openLogs: ({ beforeCommit, onLook }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),

@@ -1,6 +1,6 @@
 import { NodeFault } from '@playline/chain';
 
-/** A question to a node. */
+/** One JSON-RPC request to a node. */
 export interface NodeQuestion {
   readonly method: string;
   readonly params: readonly unknown[];
@@ -10,17 +10,17 @@ type RpcAnswer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: { readonly code: number; readonly message: string; readonly data: unknown } };
 
-/** A question to one node, and what it says in the place of an answer. @throws NodeFault */
+/** Sends one request to one node; errors that the node returns are part of the answer. @throws NodeFault */
 export type AskRpc = (call: NodeQuestion) => Promise<RpcAnswer>;
 
-/** Several of them in one request. @throws NodeFault */
+/** Sends several requests as one batch. @throws NodeFault */
 export type AskRpcTogether = (calls: readonly NodeQuestion[]) => Promise<readonly RpcAnswer[]>;
 
-/** A node has refused what it was asked. Its own words may quote its address: they can be looked at, and are never told. */
+/** A node returned an error. Its message may contain the node's address, so code may match it but never show it. */
 export class NodeRefusal extends Error {
   override readonly name = 'NodeRefusal';
   readonly code: number;
-  /** What a contract has answered when it reverted; null when it says nothing of one. */
+  /** Data that the contract reverted with; null when the error carries none. */
   readonly data: string | null;
   readonly #words: string;
 
@@ -36,18 +36,18 @@ export class NodeRefusal extends Error {
   }
 }
 
-/** Asks a node. @throws NodeRefusal, NodeFault */
+/** Sends one request and returns its result. @throws NodeRefusal, NodeFault */
 export type AskNode = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Codes of nodes that have no time, or do not know what they are asked yet. */
+/** Error codes of nodes that are rate limited, or have not synchronised far enough. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
-/** Creates questions to one node. */
+/** Creates the function that sends requests to one node. */
 export function createJsonRpc(ask: AskRpc): AskNode {
   return async (method, params) => toResult(await ask({ method, params }));
 }
 
-/** Asks a node several questions in one request, which one node answers as a whole. @throws NodeRefusal, NodeFault */
+/** Sends several requests as one batch, which a single node answers. @throws NodeRefusal, NodeFault */
 export type AskNodeTogether = (questions: readonly NodeQuestion[]) => Promise<readonly unknown[]>;
 
 export function createJsonRpcTogether(ask: AskRpcTogether): AskNodeTogether {
@@ -60,10 +60,10 @@ function toResult(answer: RpcAnswer): unknown {
   throw new NodeRefusal(answer.error);
 }
 
-/** What a contract reverts with: four bytes and words of 32, as nodes write it. Nothing else is taken for that. */
+/** Revert data of a contract: a selector of four bytes and words of 32 bytes. Any other text is not revert data. */
 const REVERT_DATA = /^(?:reverted )?(0x[0-9a-f]{8}(?:[0-9a-f]{64})*)$/i;
 
-/** Nodes put it into the data of an error, or into an object in there. */
+/** Some nodes put it into the `data` of the error, others into an object in there. */
 function toRevertData(data: unknown, depth = 0): string | null {
   if (typeof data === 'string') return REVERT_DATA.exec(data)?.[1]?.toLowerCase() ?? null;
   if (typeof data !== 'object' || data === null || depth > 3) return null;

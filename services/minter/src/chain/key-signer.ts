@@ -4,9 +4,9 @@ import type { LaneSigner, SignedTransaction, SignerLane, UnsignedTransaction } f
 import { toHex } from './mint-calls.ts';
 
 export interface KeySignerParts {
-  /** Signable keys as they stand. */
+  /** The current signable keys. */
   readonly keys: Pick<RecordCopy<SignableKeyRecord>, 'records' | 'ageMs'>;
-  /** Opens the sealed key and signs; the private key stays in there. */
+  /** Decrypts the sealed key and signs; the private key never leaves it. */
   readonly signTransaction: (
     record: SignableKeyRecord,
     transaction: UnsignedTransaction,
@@ -14,7 +14,7 @@ export interface KeySignerParts {
   ) => Promise<SignedTransaction>;
 }
 
-/** Signs for a lane with the sealed key of its address. */
+/** Signs for one signer with the sealed key of its address. */
 export function createKeySigner({ keys, signTransaction }: KeySignerParts, { signer }: SignerLane): LaneSigner {
   const address = toHex(signer);
   const find = () => keys.records.find((record) => record.address === address);
@@ -38,7 +38,7 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
   };
 }
 
-/** @throws Error for bytes that are no transaction of type 2 that calls something */
+/** @throws Error unless the bytes are a transaction of type 2 with a recipient and calldata */
 function readSigned(bytes: Buffer): UnsignedTransaction {
   const given = parseTransaction(toHex(bytes));
   const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;

@@ -1,7 +1,7 @@
 import type { MintStateRecord } from '@playline/contracts';
 import { decodeErrorResult, encodeFunctionData, parseAbi } from 'viem/utils';
 
-/** Functions that a mint is made of; contracts have them in the shape of the public presets. */
+/** Functions that mint, as the public preset contracts declare them. */
 export const MINT_ABI = parseAbi([
   'struct IdMint { address to; uint256[] tokenIds; }',
   'struct QuantityMint { address to; uint256 quantity; }',
@@ -12,7 +12,7 @@ export const MINT_ABI = parseAbi([
   'function hasRole(bytes32 role, address account) view returns (bool)',
 ]);
 
-/** Errors whose words people know; any other is shown as it is. */
+/** Errors that are shown in words; any other error is shown as hexadecimal data. */
 const ERROR_ABI = parseAbi([
   'error AccessControlUnauthorizedAccount(address account, bytes32 neededRole)',
   'error ERC721InvalidSender(address sender)',
@@ -27,32 +27,32 @@ const ERROR_ABI = parseAbi([
   'error QuantityIsZero(address to)',
 ]);
 
-/** Interfaces of ERC-165. */
+/** Interface ids of ERC-165. */
 export const ERC721_INTERFACE = '0x80ac58cd';
 export const ERC1155_INTERFACE = '0xd9b67a26';
 
 export type TokenStandard = 'ERC721' | 'ERC1155';
 
-/** Assets that one transaction may carry: of one collection, by one function. */
+/** The contract function of a transaction. One transaction mints assets of one collection by one function. */
 export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch';
 
 const WORDS_CHARACTERS_MAX = 500;
 
 export const toHex = (bytes: Buffer): `0x${string}` => `0x${bytes.toString('hex')}`;
 
-/** What is wrong with an asset in the eyes of any contract of its standard; null when nothing is. */
+/** Why no contract of the standard could mint the asset; null when it could. */
 export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
   if (standard === 'ERC1155') return tokenId === null ? 'A token of an ERC-1155 collection needs a token_id.' : null;
   return amount === null || amount === '1' ? null : 'A token of an ERC-721 collection has an amount of 1.';
 }
 
-/** Two assets may travel together when they have the same function and what it is called with once. */
+/** Assets with the same key can share a transaction: same function, and same value of its single arguments. */
 export function toFunctionKey({ tokenId, ownerAddress }: MintStateRecord, standard: TokenStandard): string {
   if (standard === 'ERC1155') return `safeMintBatch:${toHex(ownerAddress)}`;
   return tokenId === null ? 'mintBatchByQuantity' : 'mintBatch';
 }
 
-/** The calldata that mints assets of one function, in their order. Each has an entry of its own, so positions tell them apart. */
+/** The calldata that mints assets of one function, in order. Each has its own entry, so its position identifies it. */
 export function encodeMint(assets: readonly MintStateRecord[], standard: TokenStandard): string {
   if (standard === 'ERC1155') {
     const ids = assets.map(({ tokenId }) => BigInt(tokenId ?? '0'));
@@ -68,7 +68,7 @@ export function encodeMint(assets: readonly MintStateRecord[], standard: TokenSt
   return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatch', args: [mints] });
 }
 
-/** What a contract has said when it refused a call, for people. @param data hexadecimal, as the node gave it */
+/** Turns revert data of a contract into text for people. @param data hexadecimal, as the node returned it */
 export function toRefusalWords(data: string): string {
   if (data === '0x') return 'The contract refused the call without a word.';
   try {

@@ -21,8 +21,8 @@ const assetOf = (owner: number, tokenId: string | null): CarriedAsset => ({
   ownerAddress: toBytes(ownerOf(owner)),
 });
 
-describe('tokens that a transaction has made', () => {
-  it('are told by an event of a range of ids as well, however much it claims', () => {
+describe('tokens minted by a transaction', () => {
+  it('are also read from an event of a range of ids, but never more of them than the limit', () => {
     const data = (last: bigint) => encodeAbiParameters([{ type: 'uint256' }], [last]);
     const topics = [CONSECUTIVE_TRANSFER, topic(7), NOBODY, topic(ownerOf(2))];
     const tokens = mintedTokensOf({ logs: [logOf(topics, data(8n))] }, SWORDS);
@@ -34,7 +34,7 @@ describe('tokens that a transaction has made', () => {
     expect(mintedTokensOf({ logs: [logOf(topics, data(3n))] }, SWORDS)).toEqual([]);
   });
 
-  it('are none where an event cannot be read', () => {
+  it('are none where an event cannot be decoded', () => {
     for (const event of [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER])
       for (const data of ['0x', '0x01'])
         expect(
@@ -42,7 +42,7 @@ describe('tokens that a transaction has made', () => {
         ).toEqual([]);
   });
 
-  it('are matched with all assets that they were made for, in whatever order they are told', () => {
+  it('are matched with the assets they were minted for, in whatever order the events come', () => {
     const pairs = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 40 })), {
       selector: ([, id]) => id,
       maxLength: 20,

@@ -2,7 +2,7 @@ import type { CarriedAsset } from '@playline/contracts';
 import { decodeAbiParameters } from 'viem/utils';
 import type { EventLog, MintReceipt } from '../ports.ts';
 
-/** A token that an event tells of. */
+/** A token that an event reports as minted. */
 export interface MintedToken {
   /** Lower case. */
   readonly owner: string;
@@ -11,7 +11,7 @@ export interface MintedToken {
   /** Decimal digits. */
   readonly amount: string;
   readonly logIndex: number;
-  /** Which one of its event, from 0. */
+  /** Position within the event, from 0. */
   readonly item: number;
 }
 
@@ -19,20 +19,20 @@ export interface MintedToken {
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 export const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
 export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb';
-/** Of ERC-2309: `ConsecutiveTransfer(uint256,uint256,address,address)`, tokens from one id to another. */
+/** ERC-2309 `ConsecutiveTransfer(uint256,uint256,address,address)`: all tokens from one id to another. */
 export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
-/** Such an event costs the same whatever it claims; no transaction of ours carries nearly as many. */
+/** One such event can claim any number of tokens for the same gas; our transactions never mint this many. */
 const CONSECUTIVE_MAX = 1_000;
 const NOBODY = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
-/** Tokens that a transaction has made in a contract, in the order of the chain. @param contract lower case */
+/** Tokens that a transaction minted in a contract, in the order of its events. @param contract lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
   return logs.filter(({ address }) => address === contract).flatMap(readEvent);
 }
 
-/** An event that cannot be read is none: a contract may emit what it likes. */
+/** An event that cannot be decoded is ignored: a contract may emit anything. */
 function readEvent(log: EventLog): MintedToken[] {
   try {
     return tokensOf(log);
@@ -78,9 +78,9 @@ function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
 const toOwner = (topic: string) => `0x${topic.slice(26)}`;
 
 /**
- * Which token each asset of a transaction has become: of those that fit by owner, token id and amount the first one that no
- * asset before it has. Of equal assets positions tell; a contract may tell of its tokens in any order. An asset that no token
- * fits has none.
+ * Finds the token of each asset of a transaction: the first unmatched token with the same owner, token id and amount.
+ * Equal assets are matched by position, since a contract may emit its events in any order. An asset without a matching
+ * token gets null.
  */
 export function matchTokens(
   assets: readonly CarriedAsset[],

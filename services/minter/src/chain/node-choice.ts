@@ -1,6 +1,6 @@
 import type { ChainNode, ChainNodes } from '../ports.ts';
 
-/** Nodes of one chain, the preferred one first: one at a time answers, until somebody has passed it over. */
+/** Nodes of one chain, the preferred one first. One node at a time is used, until a caller passes it over. */
 export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   let at = 0;
   return {
@@ -9,7 +9,7 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
       return nodes[at]!;
     },
     passOver: (node) => {
-      // Two lanes may find the same fault at a time.
+      // Two lanes may report the same fault: only the first report switches nodes.
       if (node === nodes[at]) at = (at + 1) % nodes.length;
     },
   };

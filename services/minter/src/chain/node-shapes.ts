@@ -6,12 +6,12 @@ export const hex = hexText.transform((text) => text.toLowerCase());
 export const quantity = hexText.transform((text) => BigInt(text));
 export const count = quantity.transform(Number);
 export const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
-/** A question that several files ask. */
+/** A method that several files call. */
 export const BLOCK = 'eth_getBlockByNumber';
 
 export const toQuantity = (number: number): string => `0x${number.toString(16)}`;
 
-/** What a node has answered, if it has the shape that was asked for. @throws NodeFault */
+/** Parses the answer of a node. @throws NodeFault when it does not have the expected shape */
 export function parseAnswer<T>(schema: z.ZodType<T>, method: string, answer: unknown): T {
   const parsed = schema.safeParse(answer);
   if (parsed.success) return parsed.data;

@@ -12,10 +12,9 @@ export interface SpenderQuestions {
 }
 
 /**
- * Finds the transaction that has spent a nonce: the block in which the count of the address passed it, by halving, then the
- * transaction in there. Only that is a proof, and only where the node that gives the block has, in the same answer, the block
- * at the horizon. Counts of earlier blocks only say where to look; a node that has none of them any more cannot tell.
- * @throws NodeFault for a node of another branch
+ * Finds the transaction that spent a nonce: first its block, by binary search over the address's transaction count,
+ * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if the
+ * node returns its block and the final block in one answer. Null when the node no longer has the counts of that time.
  */
 export async function findSpender(questions: SpenderQuestions, spent: SpentNonce): Promise<string | null> {
   const number = await findBlock(questions, spent).catch((fault: unknown) => {
@@ -34,12 +33,12 @@ export async function findSpender(questions: SpenderQuestions, spent: SpentNonce
   return transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
-/** The block in which the nonce was spent; null: not up to the horizon. @throws NodeRefusal without states of that time */
+/** The block that spent the nonce; null: none up to the final block. @throws NodeRefusal without state that old */
 async function findBlock({ read }: SpenderQuestions, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
     (await read(count, 'eth_getTransactionCount', [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
-  // It was mostly spent a moment ago: further back by steps that double.
+  // It was probably spent recently, so search backwards in steps that double.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
   for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
     [before, at] = [Math.max(-1, before - step), before];

@@ -43,8 +43,8 @@ async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; 
   return Buffer.from(signed.slice(2), 'hex');
 }
 
-describe('a node that is asked by JSON-RPC', () => {
-  it('tells bytes that it takes from those that it knows, has spent, finds too cheap, or refuses for good', async () => {
+describe('a node asked over JSON-RPC', () => {
+  it('says whether signed bytes are accepted, known, spent, too cheap, or refused for good', async () => {
     const node = nodeOf();
     const first = await sign(0);
     expect(await node.send(first)).toEqual({ kind: 'taken' });
@@ -59,7 +59,7 @@ describe('a node that is asked by JSON-RPC', () => {
     expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
   });
 
-  it('shows what a transaction has left, and what is final by its own count or by a number of blocks', async () => {
+  it('returns the events of a transaction, and finality by its own count or by a number of blocks', async () => {
     const node = nodeOf();
     const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
     await node.send(bytes);
@@ -80,7 +80,7 @@ describe('a node that is asked by JSON-RPC', () => {
     expect(await nodeOf(1).spentNonces(from, 'finalized')).toBe(1);
   });
 
-  it('gives a receipt and blocks in one answer, and names the transaction that has spent a nonce up to a block', async () => {
+  it('returns a receipt and blocks in one answer, and the transaction that spent a nonce up to a block', async () => {
     const node = nodeOf();
     const head = await node.head();
     const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
@@ -97,7 +97,7 @@ describe('a node that is asked by JSON-RPC', () => {
     await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
   });
 
-  it('says why a contract refuses a call, in its own words', async () => {
+  it('returns why a contract refuses a call, in the words of the contract', async () => {
     const node = nodeOf();
     const call = { from, to: contracts.erc721, data: mintOf(1n) };
     expect(await node.call(call)).toEqual({ kind: 'reverted', words: 'TokenAlreadyMinted(1)' });

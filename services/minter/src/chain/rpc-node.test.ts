@@ -15,7 +15,7 @@ afterEach(() => {
 
 type Answer = (asked: { id: number; url: string; login: string }) => object;
 
-/** A node that answers what it is told to. */
+/** A node that returns the given answer. */
 async function openNode(answer: Answer, login = '') {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -32,7 +32,7 @@ async function openNode(answer: Answer, login = '') {
   return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality: 'finalized' });
 }
 
-/** @returns the address of a node that answers lists of questions */
+/** @returns the address of a node that answers batches */
 async function openBatchNode(
   answer: (body: readonly { readonly id: number; readonly method: string }[]) => object,
 ): Promise<string> {
@@ -51,7 +51,7 @@ const refuses =
   () => ({ error: { code: -32_000, message, ...given } });
 
 describe('a node of the minter', () => {
-  it('tells nothing that the node has said in its own words, which may quote its address', async () => {
+  it('never shows the messages of the node itself, which may contain its address', async () => {
     const node = await openNode(({ url }) => ({
       error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
     }));
@@ -61,26 +61,26 @@ describe('a node of the minter', () => {
       expect(told).not.toContain(SECRET);
     }
     expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
-    // It was no contract that has said so.
+    // This error did not come from a contract.
     await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
   });
 
-  it('is told the login of its address in a header', async () => {
+  it('gets the login of its address in a header', async () => {
     const node = await openNode(({ login }) => ({ result: login === '' ? '0x' : '0x7a69' }), `user:${SECRET}@`);
     expect(await node.chainId()).toBe(31_337);
   });
 
-  it('that answers another question has not answered', async () => {
+  it('fails when its answer is for another request', async () => {
     const node = await openNode(({ id }) => ({ id: id + 1, result: '0x1' }));
     await expect(node.chainId()).rejects.toThrow(/another question/);
   });
 
-  it('that does not take several questions in one request has not answered them', async () => {
+  it('fails when it does not accept batches', async () => {
     const node = await openNode(({ id }) => ({ id, result: null }));
     await expect(node.viewOf('0x01', [1, 2])).rejects.toThrow('does not take several questions');
   });
 
-  it('is asked for a receipt and blocks in one request', async () => {
+  it('returns a receipt and blocks for one batch', async () => {
     const bodies: { method: string }[][] = [];
     const url = await openBatchNode((body) => {
       bodies.push([...body]);
@@ -104,7 +104,7 @@ describe('a node of the minter', () => {
     ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
     ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
     ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-  ])('tells of a call that ends with "%s" what the contract has to do with it', async (words, given, expected) => {
+  ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
     const node = await openNode(refuses(words, given));
     expect(await node.call(CALL)).toMatchObject(expected);
   });
@@ -114,7 +114,7 @@ describe('a node of the minter', () => {
     ['missing trie node', {}],
     ['header not found', { data: 'see 0x1234 at https://node.example' }],
     ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-  ])('takes "%s" for no word of the contract', async (words, given) => {
+  ])('does not take "%s" for an answer of the contract', async (words, given) => {
     const node = await openNode(refuses(words, given));
     await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
   });

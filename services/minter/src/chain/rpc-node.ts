@@ -13,7 +13,7 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/** What nodes say of signed bytes, by their words: there are no codes that they agree on. The first that fits counts. */
+/** Error messages of nodes for signed bytes; there are no codes that all nodes share. The first match counts. */
 const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
   { pattern: /already (known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low/i, kind: 'spent' },
@@ -29,11 +29,11 @@ const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer
 export interface RpcNodeOptions {
   readonly ask: AskNode;
   readonly askTogether: AskNodeTogether;
-  /** Which blocks are final: those that the node calls so, or those so many blocks behind the head. */
+  /** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
   readonly finality: 'finalized' | number;
 }
 
-/** A node that is asked by JSON-RPC. */
+/** A node that is asked over JSON-RPC. */
 export function createRpcNode({ ask, askTogether, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
     parseAnswer(schema, method, await ask(method, params));
@@ -93,16 +93,16 @@ async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
   }
 }
 
-/** What nodes say of a call that reverts, where they give nothing of what it said. */
+/** Error messages for a call that reverts, from nodes that do not return the revert data. */
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
-/** What they say of a call that a contract has no end for. */
+/** Error messages for a call that cannot finish in the contract. */
 const UNRUNNABLE =
   /out of gas|gas required exceeds|exceeds (the )?(block )?gas|gas cap|gas uint64 overflow|invalid opcode|bad instruction|invalid (jump|code)|stack (under|over)flow|stack limit|call depth|vm execution error/i;
-/** The call may be too heavy, or the node too busy. */
+/** Either the call is too expensive, or the node is too busy. */
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
-/** A contract that refuses is an answer, and a node that does is none. The node's own words may quote its address. */
+/** A contract's revert is an answer; a node's error is a fault. The node's message may contain its address. */
 async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
   try {
     return { kind: 'done', value: await asked };

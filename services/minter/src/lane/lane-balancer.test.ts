@@ -6,18 +6,18 @@ import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SWORDS, toAddress } from '../test/mint-requests.ts';
 import { createRandom } from '../test/random.ts';
 
-/** A node that has left the branch of the others behind their first block. */
+/** A node that left the branch of the others after their first block. */
 function openFork(): MemoryNode {
   const fork = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
   fork.chain.setRole(SWORDS, ADDRESS, true);
   fork.mine();
-  // The hash of a block counts the blocks that were made before it.
+  // The hash of a block depends on how many blocks were made before, so this gives another branch.
   fork.mine();
   fork.chain.leave(1);
   return fork;
 }
 
-/** One address, and behind it two nodes, of which nobody can choose. */
+/** One address with two nodes behind it. The client cannot choose between them. */
 function createBalancer(other: MemoryNode) {
   const [balancer, random] = [{ isOn: false }, createRandom(1)];
   const choose = (node: MemoryNode) => (balancer.isOn && random.chance(0.5) ? other : node);
@@ -27,11 +27,11 @@ function createBalancer(other: MemoryNode) {
   return { balancer, nodesOf };
 }
 
-describe('a lane whose address has two nodes, of which one or the other answers', () => {
+describe('a lane whose node address is a load balancer over two nodes', () => {
   it.each([
     ['is on another branch', DEPTH - 1],
     ['ends behind the block of the receipt', 0],
-  ])('takes nothing for final when one of them %s, and mints once when both agree', async (_what, blocks) => {
+  ])('treats nothing as final when one node %s, and mints once when both agree', async (_what, blocks) => {
     const fork = openFork();
     const { balancer, nodesOf } = createBalancer(fork);
     const world = createWorld(nodesOf);
@@ -43,7 +43,7 @@ describe('a lane whose address has two nodes, of which one or the other answers'
     await fork.send(signedBytes);
     for (let at = 0; at < 1 + blocks; at++) fork.mine();
     expect(fork.chain.receiptOf(toAddress(hash))?.isSuccess).toBe(true);
-    // On the branch that stays it stands in no block.
+    // On the final branch it is in no block.
     node.losePool();
     mine(DEPTH + 3);
     balancer.isOn = true;

@@ -14,17 +14,17 @@ export interface LaneContext {
   readonly clock: LaneClock;
 }
 
-/** The same at one look at the chain, by one node. */
+/** The same, with one node and the chain as it was at the start of a turn. */
 export interface LaneTurn extends LaneContext {
   readonly node: ChainNode;
   readonly head: ChainHead;
-  /** The genesis of the chain that the node serves. */
+  /** The genesis hash of the node's chain. */
   readonly genesisHash: Buffer;
-  /** Of single collections and nonces: they have stopped nothing else. */
+  /** Faults of single collections and nonces, which stopped nothing else. */
   readonly faults: unknown[];
 }
 
-/** States that a change makes of others, without those that it leaves as they are. */
+/** Applies a change to states and returns those that it really changes. */
 export function changeAll(
   { clock }: Pick<LaneContext, 'clock'>,
   states: readonly MintStateRecord[],
@@ -34,18 +34,18 @@ export function changeAll(
   return states.flatMap((state) => toNextState(state, change, changedAt) ?? []);
 }
 
-/** For people. What is not of a node's fault, whose words are ours, may hold anything. */
+/** The reason shown to people. Only the messages of NodeFault are ours; any other may contain secrets. */
 export function toFaultWords(fault: unknown): string {
   return fault instanceof NodeFault ? fault.message : 'the minter has stumbled over it, as its log says';
 }
 
-/** Faults that are of the node as a whole, whatever it was asked. */
+/** Faults of the node as a whole, whatever the request was. */
 const WHOLE = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Does something for one collection or one nonce: what goes wrong there stops no other, as long as the node answers
- * something simple. @returns null when it went wrong, after `onFault` was told why in words
- * @throws LaneOver, and NodeFault when it is the node's
+ * Runs the work for one collection or one nonce. If it fails, the others go on, as long as the node still answers a
+ * simple request. @returns null on failure, after `onFault` got the reason
+ * @throws LaneOver; NodeFault when the node itself is at fault
  */
 export async function isolate<T>(
   turn: LaneTurn,

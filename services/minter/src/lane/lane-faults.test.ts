@@ -8,7 +8,7 @@ import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
 const UNRUNNABLE = { kind: 'unrunnable', words: 'The contract cannot run the call.', isSure: true } as const;
-/** A node that answers some questions otherwise. */
+/** A node with some of its methods replaced. */
 const withOthers = (node: ChainNode, others: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
   ...node,
   ...others(node),
@@ -30,11 +30,11 @@ async function pass(
   return said;
 }
 
-describe('a lane whose nodes do not agree', () => {
-  it('takes nothing for final that a node tells of a branch that has another block at the horizon', async () => {
+describe('a lane whose nodes disagree', () => {
+  it('treats nothing as final that comes from a node with another final block', async () => {
     const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
     const fork = { isHeard: false };
-    // One address with two nodes behind it: which one answers nobody can choose.
+    // One address with two nodes behind it. The client cannot choose between them.
     const world = createWorld((node) => [
       withOthers(node, () => ({
         receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),
@@ -58,7 +58,7 @@ describe('a lane whose nodes do not agree', () => {
     expect([last().status, tokens()]).toEqual(['succeeded', 1]);
   });
 
-  it('asks one node for a whole turn, and the next one for all of it when it does not answer', async () => {
+  it('uses one node for a whole turn, and repeats the turn with the next one when that fails', async () => {
     const asked: string[] = [];
     const watch = (name: string, node: ChainNode): ChainNode =>
       new Proxy(node, {
@@ -79,7 +79,7 @@ describe('a lane whose nodes do not agree', () => {
     expect(last()).toMatchObject({ status: 'succeeded' });
   });
 
-  it('says that a node ends before what was final, and goes on with one that does not', async () => {
+  it('reports a node whose chain ends before the last final block, and goes on with another node', async () => {
     const old = { isHeard: false };
     const world = createWorld((node) => [
       withOthers(node, () => ({
@@ -105,7 +105,7 @@ describe('a lane whose nodes do not agree', () => {
     expect(last('b')).toMatchObject({ stage: 'logged', reason: null });
   });
 
-  it('passes over a node that serves a chain of another number', async () => {
+  it('skips a node of a chain with another chain id', async () => {
     const other = (node: ChainNode) => withOthers(node, () => ({ chainId: async () => 1 }));
     const both = createWorld((node) => [other(node), node]);
     const lane = await both.takeOver();
@@ -120,11 +120,11 @@ describe('a lane whose nodes do not agree', () => {
   });
 });
 
-describe('a lane with a contract that stumbles', () => {
-  it('fails what cannot be run alone, and mints the rest of the collection and the others', async () => {
+describe('a lane with a contract that runs out of gas or is broken', () => {
+  it('fails an asset that cannot be executed alone, and mints all others', async () => {
     const world = createWorld((node) => [
       withOthers(node, () => ({
-        // The contract has no end for more than two, nor for the owner of this one.
+        // The contract cannot finish with more than two assets, nor with the owner of this one.
         call: async (call) =>
           isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
             ? UNRUNNABLE
@@ -142,7 +142,7 @@ describe('a lane with a contract that stumbles', () => {
     expect(world.tokens()).toBe(7);
   });
 
-  it('fails nothing that a node has no time for, or answers when it is asked again', async () => {
+  it('fails no asset because a node is too busy, or because a repeated call then succeeds', async () => {
     let count = 0;
     const world = createWorld((node) => [
       withOthers(node, () => ({
@@ -159,7 +159,7 @@ describe('a lane with a contract that stumbles', () => {
     expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.words });
   });
 
-  it('goes on with others when a collection is a fault of the node, and says so in its states', async () => {
+  it('goes on with other collections when the node fails for one, and gives the reason in the states', async () => {
     const world = createWorld((node) => [
       withOthers(node, () => ({
         call: async (call) => {
@@ -176,7 +176,7 @@ describe('a lane with a contract that stumbles', () => {
     expect(lane.faults).toHaveLength(1);
   });
 
-  it('goes on with others when an event or a receipt of one cannot be read', async () => {
+  it('goes on with others when an event or a receipt of one cannot be decoded', async () => {
     const world = createWorld((node) => {
       const { receiptOf } = node;
       return [
@@ -201,11 +201,11 @@ describe('a lane with a contract that stumbles', () => {
   });
 });
 
-describe('a lane that waits says why, also of what is logged', () => {
+describe('a lane that waits gives the reason, also for assets whose transaction is already logged', () => {
   it.each([
     ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
     ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
-  ])('when %s once it has begun, and goes on by itself', async (_what, take, reason) => {
+  ])('when %s after a transaction began, and goes on by itself', async (_what, take, reason) => {
     const world = createWorld(undefined, { feeMax: 40n, priorityFeeMax: 40n });
     const { node, last } = world;
     const lane = await world.takeOver();
@@ -220,7 +220,7 @@ describe('a lane that waits says why, also of what is logged', () => {
     expect(last()).toMatchObject({ status: 'succeeded', reason: null });
   });
 
-  it('when a node refuses its bytes and the no-op as well', async () => {
+  it('when a node refuses its bytes and the no-op too', async () => {
     const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
     const lane = await world.takeOver();
     await lane.take([world.request('a')]);
@@ -229,7 +229,7 @@ describe('a lane that waits says why, also of what is logged', () => {
   });
 
   it.each(['funds', 'refused', 'spent'] as const)(
-    'and raises no fees where "%s" is said, nor says it twice',
+    'and raises no fees after the answer "%s", and gives the reason once',
     async (kind) => {
       const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
       const lane = await world.takeOver();
@@ -243,7 +243,7 @@ describe('a lane that waits says why, also of what is logged', () => {
     },
   );
 
-  it('once a minute at most, however many faults its nodes have', async () => {
+  it('at most once a minute, however many faults its nodes have', async () => {
     let count = 0;
     const world = createWorld((node) => [
       withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
@@ -255,7 +255,7 @@ describe('a lane that waits says why, also of what is logged', () => {
     expect(world.log.states.length - length).toBe(3);
   });
 
-  it('when no node answers for some seconds, and takes it back when one does', async () => {
+  it('when no node has answered for some seconds, and removes the reason when one answers', async () => {
     const world = createWorld(undefined, { openNoncesMax: 1 });
     const { node, time, last } = world;
     const lane = await world.takeOver();

@@ -3,7 +3,7 @@ import { createWorld } from '../test/lane-world.ts';
 import { CHAIN, SIGNER } from '../test/mint-requests.ts';
 import { LaneOver } from './lane-over.ts';
 
-it('a lane ends when somebody else has ended what it waits with, though it has nothing to write itself', async () => {
+it('a lane ends when an operator has given up its waiting assets, even if it has nothing to write', async () => {
   const { takeOver, request, key, log, last } = createWorld();
   key.standing = { kind: 'waits', reason: 'The key is disabled.' };
   const lane = await takeOver();

@@ -1,4 +1,4 @@
-/** The writer of a lane is over: fenced, or it does not know what it has written. Whoever goes on takes over. */
+/** The writer of a lane cannot be used any more: it was fenced, or does not know what was written. Open a new one. */
 export class LaneOver extends Error {
   override readonly name = 'LaneOver';
 }

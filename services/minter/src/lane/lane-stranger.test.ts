@@ -7,7 +7,7 @@ import { SHIELDS } from '../test/mint-requests.ts';
 type World = ReturnType<typeof createWorld>;
 type Lane = Awaited<ReturnType<World['takeOver']>>;
 
-/** Somebody who has the key as well sends something else at a nonce of ours, which is lost from the pool. */
+/** Another holder of the key sends a different transaction with a nonce of ours, and ours is lost from the pool. */
 async function sendOther({ node }: World, nonce: number): Promise<void> {
   node.losePool();
   const call = { chainId: 31_337, nonce, to: ADDRESS, data: '0x', gas: 21_000 };
@@ -24,11 +24,11 @@ async function pass({ time, mine }: World, lane: Lane, turns: number): Promise<v
   }
 }
 
-/** First variants: one a nonce. */
+/** The first variant of each nonce. */
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
 describe('a nonce that somebody else has spent', () => {
-  it('keeps its assets until that is final, and says so; then they are carried by another nonce, and minted once', async () => {
+  it('keeps its assets until that is final, with the reason; then another nonce mints each of them once', async () => {
     const world = createWorld(undefined, { openNoncesMax: 1 });
     const lane = await world.takeOver();
     await lane.take([world.request('a', { tokenId: '7' })]);
@@ -49,7 +49,7 @@ describe('a nonce that somebody else has spent', () => {
     expect(world.tokens()).toBe(2);
   });
 
-  it('frees nothing while the branch that it was spent on may be left: there the same bytes mint', async () => {
+  it('frees no assets while a reorganisation may undo that: on the other branch the same bytes mint', async () => {
     const world = createWorld();
     const lane = await world.takeOver();
     await lane.take([world.request('a', { tokenId: '7' })]);

@@ -6,7 +6,7 @@ import { ownerOf, POTIONS } from '../test/mint-requests.ts';
 const OPEN_MAX = 4;
 type World = ReturnType<typeof createWorld>;
 
-/** An asset for each of so many owners: a transaction each. */
+/** One asset for each of this many owners, each in a transaction of its own. */
 async function begin(world: World, owners: number) {
   world.chain.setRole(POTIONS, ADDRESS, true);
   world.mine(1);
@@ -26,8 +26,8 @@ async function begin(world: World, owners: number) {
 
 const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
 
-describe('transactions that stand in blocks and are not final', () => {
-  it('leave room for others: an owner a transaction does not wait for finality', async () => {
+describe('transactions that are in blocks but not final', () => {
+  it('do not block others: with one transaction for each owner, no owner waits for finality', async () => {
     const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
     const { pass } = await begin(world, 30);
     await pass(DEPTH - 1);
@@ -37,7 +37,7 @@ describe('transactions that stand in blocks and are not final', () => {
     expect(world.log.states.filter(({ status }) => status === 'succeeded')).toHaveLength(30);
   });
 
-  it('are never more than is set', async () => {
+  it('never exceed the configured number', async () => {
     const world = createWorld(undefined, { openNoncesMax: OPEN_MAX, unfinalNoncesMax: 6 });
     const { pass } = await begin(world, 30);
     await pass(DEPTH - 1);
@@ -47,7 +47,7 @@ describe('transactions that stand in blocks and are not final', () => {
   });
 
   it.each([1, DEPTH - 1])(
-    'are sent again when the last %i blocks are left, and each reference id is minted once',
+    'are sent again when the last %i blocks are replaced, and each reference id is minted once',
     async (count) => {
       const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
       const { pass, lane } = await begin(world, 20);
@@ -58,7 +58,7 @@ describe('transactions that stand in blocks and are not final', () => {
       world.time.ms += 10_000;
       await lane.turn();
       const absent = lane.ledger.absentNonces.length;
-      // More of them are in no block now than may begin: nothing new does until they are in blocks again.
+      // More of them are in no block than may begin, so nothing new begins until they are in blocks again.
       expect(absent).toBe((count + 1) * OPEN_MAX);
       expect(world.node.poolSize).toBe(absent);
       expect(begun(world)).toBe(before);
@@ -69,7 +69,7 @@ describe('transactions that stand in blocks and are not final', () => {
     },
   );
 
-  it('cost a question a turn while their blocks stand, however many they are', async () => {
+  it('cost one request a turn while their blocks stay in the chain, however many there are', async () => {
     const asked: string[] = [];
     const world = createWorld(
       (node) => [

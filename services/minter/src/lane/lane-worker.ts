@@ -8,18 +8,18 @@ import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {
   readonly lane: SignerLane;
-  /** Null: no node of the chain is known, and all that can be done is to say so. */
+  /** Null: no node of the chain is configured, so all assets wait with that reason. */
   readonly pollMs: number | null;
   takeOver(): Promise<MintLane>;
   readonly logger: Logger;
 }
 
-/** Two that take a lane from each other must not do so for ever: each waits longer every time. */
+/** Two processes that take a lane from each other must not do so for ever, so each waits longer every time. */
 const TAKE_OVER_WAIT_MS = 500;
 const TAKE_OVER_WAIT_MAX_MS = 30_000;
 const UNKNOWN_CHAIN = 'The minter is told of no node of this chain.';
 
-/** Works for one signer for as long as its requests are read here, and takes it over anew whenever its writer is over. */
+/** Works for one signer while its requests are read by this process. Opens a new lane whenever the writer is over. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
@@ -37,22 +37,22 @@ export class LaneWorker {
     this.#ended = this.#work();
   }
 
-  /** Null until it is taken over. */
+  /** Null until the lane is opened. */
   get standing(): MintLane | null {
     return this.#standing;
   }
 
-  /** Why the last turn ended early; null: it did not. */
+  /** Why the last turn failed; null when it did not. */
   get fault(): string | null {
     return this.#fault;
   }
 
-  /** How often the lane was taken over by this process. */
+  /** How often this process has opened the lane. */
   get takeOvers(): number {
     return this.#takeOvers;
   }
 
-  /** Takes requests, as `MintLane.take`. @throws Error: the same requests must come again */
+  /** Accepts requests, as `MintLane.take`. @throws Error: the caller must pass the same requests again */
   async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
     const lane = await this.#open();
     try {
@@ -133,7 +133,7 @@ export class LaneWorker {
     this.#fault = words;
   }
 
-  /** Until the chain may have moved; where nothing is pending, until something comes. */
+  /** Waits until the chain may have changed; with nothing pending, until requests arrive. */
   async #rest(lane: MintLane | null): Promise<void> {
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve;

@@ -5,7 +5,7 @@ import { LaneWorkers } from './lane-workers.ts';
 
 const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
 
-/** Workers that say what became of them, and what the log says is pending, by partition. */
+/** Workers that record what happens to them, and the signers with pending assets, by partition. */
 function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
   const said: string[] = [];
   const idle = { is: false };
@@ -35,7 +35,7 @@ function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
 }
 
 describe('the worker of a signer', () => {
-  it('goes on as long as one of the partitions is read here in which the signer has requests', async () => {
+  it('goes on while this process reads at least one of the partitions with requests of the signer', async () => {
     const { workers, said } = openWorkers();
     expect(workers.of(ONE, 0)).toBe(workers.of(ONE, 3));
     workers.revoke(0);
@@ -44,18 +44,18 @@ describe('the worker of a signer', () => {
     expect(said).toEqual(['one opened', 'one closed']);
   });
 
-  it('is opened where the key of the signer falls when whoever read its earlier partition has left something pending', async () => {
+  it('is opened for a partition when the reader of another one has left assets of the signer pending', async () => {
     const { workers, said, pending } = openWorkers();
     await workers.assign(3);
     pending.set(3, [ONE]);
     await workers.look();
     expect(said).toEqual(['one opened']);
-    // Once is enough.
+    // It is opened only once.
     await workers.look();
     expect(said).toEqual(['one opened']);
   });
 
-  it('is closed when it has something pending and another process is the one to work for the signer', async () => {
+  it('is closed when it has pending assets that belong to another process', async () => {
     const { workers, said, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
     await workers.assign(3);
     workers.of(ONE, 0);

@@ -2,22 +2,22 @@ import { toSignerKey } from '@playline/contracts';
 import type { SignerLane } from '../ports.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
-/** As much of a worker as it is kept by. */
+/** The part of a worker that is needed to manage it. */
 export type KeptWorker = Pick<LaneWorker, 'lane' | 'close'> & {
   readonly standing: { readonly ledger: { readonly isIdle: boolean } } | null;
 };
 
 export interface LaneWorkersParts<W extends KeptWorker> {
   open(lane: SignerLane): W;
-  /** Signers with pending assets whose requests stand in a partition, by the count of partitions of today. */
+  /** Signers with pending assets whose key gives this partition, by the current number of partitions. */
   find(partition: number): Promise<readonly SignerLane[]>;
   onFault(fault: unknown, words: string): void;
 }
 
 /**
- * Workers of the signers whose requests are read here. A signer has requests in several partitions once an operator has
- * added some: its worker lives as long as one of them is read here. What it leaves pending is found by whoever reads the
- * partition that the key of the signer gives today.
+ * Workers of the signers whose requests this process reads. Once an operator has added partitions, a signer has
+ * requests in several: its worker lives while this process reads any of them. Assets that it leaves pending are found
+ * by the reader of the partition that the signer's key gives now.
  */
 export class LaneWorkers<W extends KeptWorker> {
   readonly #parts: LaneWorkersParts<W>;
@@ -33,7 +33,7 @@ export class LaneWorkers<W extends KeptWorker> {
     return [...this.#workers.values()].map(({ worker }) => worker);
   }
 
-  /** The worker of a signer, which has requests in this partition. */
+  /** The worker of a signer that has requests in this partition. */
   of(lane: SignerLane, partition: number): W {
     const key = toSignerKey(lane);
     const found = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set() };
@@ -42,13 +42,13 @@ export class LaneWorkers<W extends KeptWorker> {
     return found.worker;
   }
 
-  /** A partition is read here from now on. @throws Error when the states of mints cannot be read */
+  /** This process reads the partition from now on. @throws Error when the states of mints cannot be read */
   async assign(partition: number): Promise<void> {
     for (const lane of await this.#parts.find(partition)) this.of(lane, partition);
     this.#assigned.add(partition);
   }
 
-  /** It is read here no more. */
+  /** This process no longer reads the partition. */
   revoke(partition: number): void {
     this.#assigned.delete(partition);
     for (const [key, { partitions }] of [...this.#workers])
@@ -56,8 +56,8 @@ export class LaneWorkers<W extends KeptWorker> {
   }
 
   /**
-   * Opens workers for what somebody has left pending, and closes those that have something pending whose signer is another
-   * process's to work for: both would take it from each other.
+   * Opens workers for pending assets that another process left, and closes workers whose pending assets now belong to
+   * another process: two workers would take the lane from each other.
    */
   async look(): Promise<void> {
     const busy = [...this.#workers].filter(([, { worker }]) => worker.standing?.ledger.isIdle === false);

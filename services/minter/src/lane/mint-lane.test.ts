@@ -3,7 +3,7 @@ import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
 import { CHAIN, SIGNER, SWORDS } from '../test/mint-requests.ts';
 
 describe('a lane', () => {
-  it('accepts, logs, sends, and calls it a success behind the horizon and not before', async () => {
+  it('accepts, logs and sends, and reports success once the block is final and not before', async () => {
     const { takeOver, request, mine, last, tokens } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);
@@ -19,7 +19,7 @@ describe('a lane', () => {
     expect(tokens()).toBe(1);
   });
 
-  it('does not carry an asset again after a revert that a reorganisation may undo', async () => {
+  it('does not mint an asset again after a revert that a reorganisation may undo', async () => {
     const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);
@@ -31,7 +31,7 @@ describe('a lane', () => {
     chain.setRole(SWORDS, ADDRESS, true);
     mine(1);
     await lane.turn();
-    // Nothing new is begun: on the other branch the same bytes succeed.
+    // No new nonce begins: on the other branch the same bytes succeed.
     expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
     chain.leave(2);
     await lane.turn();
@@ -42,7 +42,7 @@ describe('a lane', () => {
     expect(tokens()).toBe(1);
   });
 
-  it('carries it again under another nonce when the revert is final', async () => {
+  it('mints it again with another nonce when the revert is final', async () => {
     const { chain, takeOver, request, mine, last, tokens } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);
@@ -80,7 +80,7 @@ describe('a lane', () => {
         Object.assign(key, { standing: { kind: 'waits', reason: 'The key is disabled.' } }),
       /disabled/,
     ],
-  ])('that %s says so once, and goes on by itself', async (_what, take, reason) => {
+  ])('that %s gives the reason once, and goes on by itself', async (_what, take, reason) => {
     const world = createWorld();
     const { chain, node, key, takeOver, request, mine, last, log } = world;
     const lane = await takeOver();
@@ -100,7 +100,7 @@ describe('a lane', () => {
     expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
   });
 
-  it('brings what a key has begun to its end after it was disabled, with higher fees where it sticks', async () => {
+  it('finishes the open nonces of a disabled key, with higher fees where a transaction is stuck', async () => {
     const { node, key, time, takeOver, request, mine, last, log } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);
@@ -117,7 +117,7 @@ describe('a lane', () => {
     expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
   });
 
-  it('that cannot tell which token it is calls a final success a success, and never gives the reference id back', async () => {
+  it('reports success even when it cannot tell which token was minted, and never frees the reference id', async () => {
     const { node, takeOver, request, mine, last } = createWorld();
     const lane = await takeOver();
     const { receiptOf } = node;
@@ -133,7 +133,7 @@ describe('a lane', () => {
     expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
   });
 
-  it('spends the nonce of bytes that a node refuses for good by a no-op that is logged, and mints behind it', async () => {
+  it('spends a nonce whose bytes a node refuses for good by a logged no-op, and mints with the next one', async () => {
     const { node, takeOver, request, mine, last, log, tokens } = createWorld();
     const lane = await takeOver();
     node.refusesNext = true;
@@ -152,7 +152,7 @@ describe('a lane', () => {
     expect([last().status, tokens()]).toEqual(['succeeded', 1]);
   });
 
-  it('begins nothing on another chain than the one that it has signed for', async () => {
+  it('begins nothing on a chain other than the one it has signed for', async () => {
     const { takeOver, request, mine, last, node } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);
@@ -168,12 +168,12 @@ describe('a lane', () => {
     });
   });
 
-  it('that the log knows nothing of begins nothing while the address has transactions that are not final', async () => {
+  it('without records in the log begins nothing while the address has transactions that are not final', async () => {
     const { takeOver, request, mine, last, log, node } = createWorld();
     const before = await takeOver();
     await before.take([request('a', { tokenId: '7' })]);
     await before.turn();
-    // The log is lost, and what was sent is not.
+    // The log is lost, but the sent transactions are not.
     log.states.splice(0);
     log.transactions.splice(0);
     const lane = await takeOver();
@@ -183,11 +183,11 @@ describe('a lane', () => {
     expect(node.poolSize).toBe(1);
     mine(DEPTH + 1);
     await lane.turn();
-    // Its nonce is spent by now; the token is there already, as the contract says.
+    // Its nonce is spent by now; the token exists already, as the contract says.
     expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
   });
 
-  it('forgets transactions once nothing depends on them, and never the largest nonce', async () => {
+  it('forgets transactions that nothing depends on any more, but never the largest nonce', async () => {
     const { takeOver, request, mine, log } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);

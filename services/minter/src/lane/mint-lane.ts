@@ -19,22 +19,22 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 }
 
 const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
-/** A node that stumbles once is nobody's reason to wait. */
+/** A short fault of a node is not worth a reason in the states. */
 const FAULT_TOLD_AFTER_MS = 5_000;
-/** Nodes in trouble say something else with every question, and it is written for each asset that waits. */
+/** Failing nodes change their message all the time, and each new reason is a record for each waiting asset. */
 const FAULT_TOLD_EVERY_MS = 60_000;
 const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
 const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
 
-/** The node is of another chain: nothing that it says means anything. */
+/** The node serves another chain, so none of its answers can be used. */
 class ChainMistake extends Error {
   override readonly name = 'ChainMistake';
 }
 
 /**
- * Takes a signer over and works for it: requests become states, states become transactions, and what the chain says of these
- * becomes states again. Everything that it has ever decided is in the log, so it can end at any step: the next one reads that
- * and goes on.
+ * Opens the log of a signer and works for it: requests become states, states become transactions, and results of the
+ * chain become states again. Every decision is in the log, so the process can die at any step: the next one reads the
+ * log and goes on.
  */
 export class MintLane {
   readonly #parts: MintLaneParts;
@@ -57,7 +57,7 @@ export class MintLane {
     this.#care = new NonceCare({ append, activityIdOf: parts.activityIdOf });
   }
 
-  /** @throws Error when the log does not answer */
+  /** Fences any other writer of the signer and reads the log. @throws Error when the log does not answer */
   static async takeOver(parts: MintLaneParts): Promise<MintLane> {
     return new MintLane(parts, await parts.log.openWriter(parts.lane));
   }
@@ -66,29 +66,29 @@ export class MintLane {
     return this.#context.ledger;
   }
 
-  /** Nothing up to this block changes any more, as far as a node has told; -1: none has. */
+  /** The last final block that a node has reported; -1: none yet. */
   get horizon(): number {
     return this.#horizon?.number ?? -1;
   }
 
-  /** wei that the signer had at the last turn; null: no node has told. */
+  /** Balance of the signer at the last turn, in wei; null: no node has reported it. */
   get funds(): bigint | null {
     return this.#funds;
   }
 
-  /** Of single collections and nonces in the last turn, which has gone on beside them. */
+  /** Faults of single collections and nonces in the last turn, which did not stop the turn. */
   get faults(): readonly unknown[] {
     return this.#faults;
   }
 
-  /** Since when something is pending, by the clock that only goes forward; null: nothing is. */
+  /** Since when something is pending, by the monotonic clock; null: nothing is. */
   get pendingSinceMs(): number | null {
     return this.#pendingSinceMs;
   }
 
   /**
-   * Takes requests in the order of their log. They stand as states when this resolves: only then may their place in the log
-   * move on. Waits for no node.
+   * Accepts requests in the order of their log. Their states are in the log when this resolves: only then may the
+   * consumer offset be committed. Does not wait for nodes.
    * @throws LaneOver
    */
   async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
@@ -103,9 +103,9 @@ export class MintLane {
   }
 
   /**
-   * Does once all that can be done now: looks what became of open nonces, sends what is in no block, begins new ones. One
-   * node answers all of it; where it cannot, the next one is asked for all of it.
-   * @throws LaneOver; anything else is of the last node that was asked, and the next turn begins anew
+   * Does once all that can be done now: settles open nonces, sends transactions that are in no block, begins new
+   * nonces. One node serves the whole turn; if it fails, the next node gets the whole turn.
+   * @throws LaneOver; otherwise the fault of the last node, and the next turn starts from the beginning
    */
   async turn(): Promise<void> {
     this.#faults = [];
@@ -138,11 +138,11 @@ export class MintLane {
     await this.#begin(turn);
     await this.#forget();
     this.#funds = await node.balanceOf(toHex(turn.lane.signer));
-    // The next one may know better; if it does not either, it was not the node.
+    // The next node may do better. If it fails too, the fault was not the node's.
     if (faults.some((fault) => fault instanceof NodeFault)) this.#parts.nodes.passOver(node);
   }
 
-  /** @throws ChainMistake; NodeFault for a node that is behind, or on another branch than what was final */
+  /** @throws ChainMistake; NodeFault for a node that lags, or has another block than the final one */
   async #look(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
     const head = await node.head();
     const chainId = await node.chainId();
@@ -151,7 +151,7 @@ export class MintLane {
     if (mistake !== null) throw new ChainMistake(mistake);
     const known = this.#horizon;
     if (known !== null) {
-      // It is lagging, or was put back to an older copy: nothing that it says of absence means anything.
+      // The node lags or was restored from an older copy, so a missing block or receipt proves nothing.
       if (head.number < known.number)
         throw new NodeFault('behind', `the node ends before block ${known.number}, which was final`);
       await checkHorizon(node, known);
@@ -162,7 +162,7 @@ export class MintLane {
     return { ...this.#context, node, genesisHash, head: { ...head, finalized, finalizedHash } };
   }
 
-  /** A fault that lasts stands in the states: nothing waits without a reason. @throws the fault, unless that says it all */
+  /** Writes a lasting fault as the reason of waiting assets. @throws the fault, unless the chain is the wrong one */
   async #tell(fault: unknown, begunAtMs: number): Promise<void> {
     if (fault instanceof ChainMistake) return this.wait(fault.message);
     this.#faultySinceMs ??= begunAtMs;
@@ -181,7 +181,7 @@ export class MintLane {
     await this.#append({ ...NOTHING, states: changeAll(this.#context, logged, { stage: 'waiting', reason }) });
   }
 
-  /** What has passed is the reason of nothing any more. */
+  /** Removes reasons that no longer hold. */
   #unsay(): Promise<void> {
     const isFull = !this.#hasRoom();
     const isOver = (reason: string) => reason.startsWith(FAULT_WORDS) || (!isFull && reason.startsWith(FULL_WORDS));
@@ -189,7 +189,7 @@ export class MintLane {
     return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
   }
 
-  /** Says of everything that no nonce carries why it waits. @throws LaneOver */
+  /** Writes a reason to all pending assets that have no nonce. @throws LaneOver */
   wait(reason: string): Promise<void> {
     const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
     return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
@@ -199,7 +199,7 @@ export class MintLane {
     return this.#writer.close();
   }
 
-  /** What is appended is followed only once it stands: nothing is ever decided by what may be lost. */
+  /** The ledger follows a change only once it is in the log, so no decision depends on a write that may be lost. */
   #append(change: LaneChange): Promise<void> {
     const { states, transactions, forgotten } = change;
     if (states.length + transactions.length + forgotten.length === 0) return Promise.resolve();
@@ -213,14 +213,14 @@ export class MintLane {
     return this.#writing;
   }
 
-  /** Tombstones for transactions that nothing depends on any more: each of their nonces is spent behind the horizon. */
+  /** Deletes transactions that nothing depends on any more: each of their nonces is spent by a final transaction. */
   #forget(): Promise<void> {
     const { ledger } = this;
     const forgotten = ledger.forgettable.flatMap((nonce) => ledger.variantsOf(nonce));
     return this.#append({ ...NOTHING, forgotten });
   }
 
-  /** Begins new nonces as long as there is something to carry and room. */
+  /** Begins new nonces while there are assets to mint and room for more. */
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const known = await this.#yieldToOthers(turn);
@@ -244,8 +244,8 @@ export class MintLane {
   }
 
   /**
-   * Few wait for a block, since nodes keep few of an address; many more may wait for finality. Which of the two a nonce is
-   * counted under proves nothing: it is settled behind the horizon alone.
+   * Nodes keep few pending transactions of an address, so few nonces may be in no block. Many more may wait for
+   * finality. The distinction is only a limit: a nonce is settled by its final block alone.
    */
   #hasRoom(): boolean {
     const { openNoncesMax, unfinalNoncesMax } = this.#parts.rules;
@@ -260,17 +260,17 @@ export class MintLane {
   }
 
   /**
-   * An asset is begun only when no other signer holds its reference id, as of a look that came after its own state stood. Of
-   * two that accepted one reference id at a time one at least sees the other, and whoever does steps back: both may fail, and
-   * never do both mint.
-   * @returns ids of the attempts that the look was for: the very bytes, which all states of an attempt have in common
+   * An asset is begun only when no other signer uses its reference id, by a look at the log made after its own state
+   * was written. If two signers accept one reference id at the same time, at least one sees the other and steps back:
+   * both may fail, but never do both mint.
+   * @returns attempt ids that the look covered, as the very Buffers that all states of an attempt share
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const free = ledger.pending.filter(({ nonce }) => nonce === null);
     if (free.length === 0) return new Set();
     const { others } = this.#parts.log;
     await others.look({ isWhole: true });
-    // An operator has given some of it up, in this writer's place: what stands must be read anew.
+    // An operator gave up some assets as the writer of this signer, so the log must be read again.
     if (free.some((asset) => !others.has(lane, asset))) throw new LaneOver('somebody else has written for the signer');
     const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.hold(lane, asset));
     const error = 'Another signer of the collection has this reference id.';
@@ -279,7 +279,7 @@ export class MintLane {
     return new Set(free.map(({ attemptId }) => attemptId));
   }
 
-  /** @returns whether anything of the collection has moved, so that it is worth another look */
+  /** @returns whether anything of the collection has changed, so that it should be planned again in this turn */
   async #beginOne(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
     const next = await findNextNonce(turn);
     if (next.kind === 'refused') {

@@ -1,7 +1,7 @@
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import type { LaneChange, LaneRecords } from '../ports.ts';
 
-/** A reference id of a collection. */
+/** Key of a reference id within its collection. */
 export const toReferenceKey = ({
   contractAddress,
   referenceId,
@@ -13,29 +13,29 @@ export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>
 const comparePlaces = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
 
-/** Whether a transaction of its nonce stands in a block, as of the last look. */
+/** Whether a transaction of its nonce was in a block when that was last checked. */
 export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
   stage === 'mined' || stage === 'reverted';
 
 /**
- * What the log says of one signer, in memory. It follows from records alone, in whatever process, so two that have read the
- * same log decide by the same.
+ * What the log says of one signer, in memory. It depends on the records alone, so two processes that have read the same
+ * log decide the same.
  */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
-  /** The same in order, until something changes. */
+  /** Cache of the pending assets in order; null after a change. */
   #ordered: readonly MintStateRecord[] | null = null;
-  /** The keys of pending assets are in the order of their requests. */
+  /** True while the keys of pending assets are in the order of their requests. */
   #isOrdered = true;
   #last: MintStateRecord | null = null;
-  /** Pending assets that a nonce carries, by nonce and attempt. */
+  /** Pending assets that have a nonce, by nonce and attempt. */
   readonly #carried = new Map<number, Map<string, MintStateRecord>>();
-  /** Which attempt has a reference id: one that is pending or has succeeded. */
+  /** The attempt that uses a reference id: pending or succeeded. */
   readonly #holders = new Map<string, string>();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
-  /** Nonces that have carried an attempt. */
+  /** All nonces that an attempt ever had. */
   readonly #carriers = new Map<string, Set<number>>();
-  /** Attempts that failed: read again, however much later, they stay what they are. Some 100 bytes each. */
+  /** Failed attempts. They stay failed when they are read again, however much later. Some 100 bytes each. */
   readonly #failed = new Set<string>();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
@@ -44,7 +44,7 @@ export class MintLedger {
     this.apply({ states, transactions, forgotten: [] });
   }
 
-  /** Follows what stands in the log. */
+  /** Applies a change that is in the log. */
   apply({ states, transactions, forgotten }: LaneChange): void {
     for (const state of states) this.#applyState(state);
     for (const transaction of transactions) this.#applyTransaction(transaction);
@@ -112,7 +112,7 @@ export class MintLedger {
     return this.#ordered;
   }
 
-  /** Where requests of several partitions come in, their order is made anew; else it is that of the log. */
+  /** Requests from several partitions need sorting; those from one partition come in order. */
   #order(): void {
     const sorted = [...this.#pending].sort(([, one], [, other]) => comparePlaces(one, other));
     this.#pending.clear();
@@ -121,12 +121,12 @@ export class MintLedger {
     this.#isOrdered = true;
   }
 
-  /** The largest nonce that was ever logged; null: none ever was. */
+  /** The largest nonce ever logged; null: none was. */
   get highWater(): number | null {
     return this.#highWater;
   }
 
-  /** Of the chain that everything was signed for; null: nothing ever was. */
+  /** Genesis hash of the chain that all transactions were signed for; null: none was. */
   get genesisHash(): Buffer | null {
     return this.#genesisHash;
   }
@@ -136,45 +136,45 @@ export class MintLedger {
     return this.#holders.has(toReferenceKey(request));
   }
 
-  /** Whether it was decided about this very request already. */
+  /** Whether this very request was decided before. */
   isKnown(request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean {
     const attempt = toAttemptKey(request);
     return this.#failed.has(attempt) || this.#holders.get(toReferenceKey(request)) === attempt;
   }
 
-  /** Nonces that carry a pending asset, in order: each must end behind the horizon before anything of it is free. */
+  /** Nonces with pending assets, in order. Its assets are free only once a final transaction has spent the nonce. */
   get openNonces(): readonly number[] {
     return [...this.#carried.keys()].sort((one, other) => one - other);
   }
 
-  /** Those of them whose transactions stand in no block, as of the last look. */
+  /** Open nonces whose transactions were in no block when that was last checked. */
   get absentNonces(): readonly number[] {
     return this.openNonces.filter((nonce) => !this.assetsOf(nonce).some(isInBlock));
   }
 
-  /** Pending assets that a nonce carries, in no order. */
+  /** Pending assets of a nonce, in no particular order. */
   assetsOf(nonce: number): readonly MintStateRecord[] {
     return [...(this.#carried.get(nonce)?.values() ?? [])];
   }
 
-  /** Variants of a nonce, the first one first; empty when there is none, or none any more. */
+  /** Variants of a nonce, the oldest first; empty when there are none, or they were forgotten. */
   variantsOf(nonce: number): readonly MintTransactionRecord[] {
     return this.#transactions.get(nonce) ?? [];
   }
 
-  /** How many nonces have carried an attempt: all but the last are spent, and minted nothing of it. */
+  /** How many nonces an attempt has had. All but the last were spent without minting it. */
   triesOf(state: Pick<MintStateRecord, 'attemptId'>): number {
     return this.#carriers.get(toAttemptKey(state))?.size ?? 0;
   }
 
-  /** Nonces whose transactions nothing depends on any more: every asset that they carried is settled. */
+  /** Nonces whose transactions can be deleted: all their assets are settled. */
   get forgettable(): readonly number[] {
     const isSettled = ({ assets }: MintTransactionRecord) =>
       !assets.some((asset) => this.#pending.has(toAttemptKey(asset)));
     return [...this.#transactions].filter(([, variants]) => variants.every(isSettled)).map(([nonce]) => nonce);
   }
 
-  /** Whether anything is left to be done for the signer. */
+  /** True when the signer has no pending assets. */
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }

@@ -1,7 +1,7 @@
 import type { MintStateRecord } from '@playline/contracts';
 import type { PlacedRequest } from '../ports.ts';
 
-/** What a change of an attempt may change. */
+/** The members of a state that a change may set. */
 export type StateChange = Partial<
   Pick<
     MintStateRecord,

@@ -11,22 +11,22 @@ export interface NonceCareParts {
   readonly activityIdOf: Settling['activityIdOf'];
 }
 
-/** Nodes say these for a moment as well: they count when they are said again. */
+/** Nodes may answer this for a moment only, so it counts when it is repeated. */
 const SAID_ONCE = new Set<SendAnswer['kind']>(['spent', 'later']);
 
-/** Higher fees help nothing that was answered so. */
+/** Answers that higher fees would not change. */
 const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
 
-/** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
+/** Looks after open nonces: finds their results, sends their transactions, and keeps the reasons why they are stuck. */
 export class NonceCare {
   readonly #parts: NonceCareParts;
-  /** When the newest variant of a nonce was first sent by this process. */
+  /** When this process first sent the newest variant of a nonce. */
   readonly #sent = new Map<number, { readonly variant: number; readonly atMs: number }>();
-  /** What was said when a nonce was sent last, if it was not taken. */
+  /** The node's answer when a nonce was last sent. */
   readonly #refusals = new Map<number, SendAnswer['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
-  /** Blocks in which nonces were found that are not final. */
+  /** Blocks, not final yet, in which transactions of nonces were found. */
   readonly #placed = new Map<number, { readonly number: number; readonly hash: string }>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
@@ -34,13 +34,13 @@ export class NonceCare {
     this.#parts = parts;
   }
 
-  /** Why a nonce does not go on; null: nothing is known that hinders it. */
+  /** Why a nonce is stuck; null: no reason is known. */
   reasonOf(nonce: number): string | null {
     const cap = 'Its transaction is in no block, and it may not offer higher fees.';
     return this.#reasons.get(nonce) ?? (this.#capped.has(nonce) ? cap : null);
   }
 
-  /** @returns open nonces that stand in no block */
+  /** @returns open nonces whose transactions are in no block */
   async settle(turn: LaneTurn): Promise<readonly number[]> {
     const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
@@ -59,7 +59,7 @@ export class NonceCare {
         return;
       }
       absent.push(nonce);
-      // It stood in a block that the chain has left, and nobody keeps such transactions.
+      // It was in a block that a reorganisation replaced, and the nodes' pools no longer have it.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
       states.push(...settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate));
     };
@@ -73,14 +73,14 @@ export class NonceCare {
     return absent;
   }
 
-  /** Receipts are asked for once while the blocks stand that they are of, and once more behind the horizon. */
+  /** A receipt is read once when its block is found, and once more when that block is final. */
   #isPlaced(nonce: number, { finalized }: LaneTurn['head']): boolean {
     return (this.#placed.get(nonce)?.number ?? -1) > finalized;
   }
 
   /**
-   * The last block that something was found in stands on those before it: one question tells of all. Where it is gone all of
-   * them are looked for anew. What this should miss is found out behind the horizon, where nothing is taken from memory.
+   * The highest known block is a descendant of all others, so one request checks them all. If it is gone, all nonces
+   * are looked up again. A mistake here is found at finality, which never uses this cache.
    */
   async #checkPlaces({ node }: LaneTurn): Promise<void> {
     if (this.#placed.size === 0) return;
@@ -99,7 +99,7 @@ export class NonceCare {
     return clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
   }
 
-  /** Pools forget, nodes are replaced, blocks are left: what is logged and in no block is sent, again and again. */
+  /** Sends logged transactions that are in no block again and again: pools drop them, nodes and blocks are replaced. */
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
@@ -116,7 +116,7 @@ export class NonceCare {
     await this.#say(turn);
   }
 
-  /** The guarantee: only bytes that are known to stand in the log are ever sent. */
+  /** Guarantee: only bytes that are known to be in the log are ever sent. */
   async send(turn: LaneTurn, nonce: number): Promise<void> {
     const newest = turn.ledger.variantsOf(nonce).at(-1)!;
     const { kind } = await turn.node.send(newest.signedBytes);
@@ -152,7 +152,7 @@ export class NonceCare {
     }
   }
 
-  /** What hinders a nonce stands in the states of what it carries. */
+  /** Writes the reason of each stuck nonce to the states of its assets. */
   #say(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const states = ledger.openNonces.flatMap((nonce) => {

@@ -2,9 +2,9 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 import type { OtherSigners, SignerLane } from '../ports.ts';
 import { toAttemptKey, toReferenceKey } from './mint-ledger.ts';
 
-/** Which signers hold which reference ids, as states are read on. */
+/** Which signers use which reference ids, built from states as they are read. */
 export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
-  /** By chain and reference id: the signer and the attempt, one after the other. */
+  /** By chain and reference id: signers and their attempts. */
   readonly #holders = new Map<string, Map<string, string>>();
 
   apply(state: MintStateRecord): void {

@@ -20,12 +20,12 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
-/** Times that the reader was asked where logs end. */
+/** How often the reader was asked for the ends of logs. */
 let asked = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
 beforeAll(async () => {
-  // One partition: what one signer has open stands in front of what the other one writes.
+  // One partition, so that an open transaction of one signer is in front of the records of the other.
   stores = await openOwnStores({ partitions: 1 });
   const real = openLogReader({ brokers: testStores().kafka, clientId: 'test' });
   const bounds: LogReader['bounds'] = (...question) => {
@@ -67,7 +67,7 @@ const stateOf = (lane: SignerLane, referenceId: string) =>
 const namesOf = ({ standing }: LaneWriter) => standing.states.map(({ referenceId }) => referenceId);
 
 describe('the log of a lane', () => {
-  it('ends whoever writes for the signer, and gives the next one all of it, of its own signer alone', async () => {
+  it('fences any other writer of the signer, and gives the next one all records of its own signer alone', async () => {
     const log = createLog();
     const before = await log.openWriter(ONE);
     await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
@@ -83,7 +83,7 @@ describe('the log of a lane', () => {
     expect(log.others.hold(ONE, stateOf(ONE, 'a'))).toBe(false);
   });
 
-  it('is read past what another signer has open: a record that stands is never missed', async () => {
+  it('is read past an open transaction of another signer, so that no committed record is missed', async () => {
     const [sent, decided] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const log = createLog();
     const before = await log.openWriter(ONE);
@@ -93,7 +93,7 @@ describe('the log of a lane', () => {
     }).openWriter(OTHER);
     const appending = hanging.append({ ...NOTHING, states: [stateOf(OTHER, 'open')] });
     await sent.promise;
-    // It stands, behind the open one, where readers of what is decided do not see it.
+    // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
     await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
     asked = 0;
     const taken = log.openWriter(ONE);
@@ -103,12 +103,12 @@ describe('the log of a lane', () => {
     expect(namesOf(await taken)).toContain('behind');
   });
 
-  it('stays in the partition that it began in when an operator adds partitions: nothing is lost, and nothing doubled', async () => {
+  it('keeps its partition when an operator adds partitions, so that nothing is lost or duplicated', async () => {
     const [before, grown] = [createLog(), toGrownCount(ONE)];
     const early = await before.openWriter(ONE);
     await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
     await stores.addPartitions(grown);
-    // The writer under way does not change over in mid-life, though somebody else asks how many there are.
+    // A running writer keeps its partition, although another caller asks how many there are.
     await before.openWriter(OTHER);
     await early.append({ ...NOTHING, states: [stateOf(ONE, 'standing')] });
     const next = await createLog().openWriter(ONE);
@@ -120,7 +120,7 @@ describe('the log of a lane', () => {
     expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
   });
 
-  it('serves no signer whose records stand in several partitions, and says so', async () => {
+  it('refuses a signer whose records are in several partitions, with the reason', async () => {
     const topic = stores.prefix + TOPICS.mintStates.name;
     const state = stateOf(ONE, 'astray');
     const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
@@ -136,7 +136,7 @@ describe('the log of a lane', () => {
         return String(fault);
       }
     };
-    // A broker tells of partitions that were just added a moment later.
+    // A broker reports added partitions with a delay.
     const isRefused = async () => /stand in several partitions of .*\(0, \d+\)/.test(await refusal());
     await until('the signer is refused', isRefused);
     await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
@@ -145,7 +145,7 @@ describe('the log of a lane', () => {
 
 const partitionOf = (lane: SignerLane, count: number) => toPartition(Buffer.from(toSignerKey(lane)), count);
 
-/** So many partitions that the signer's key no longer gives the first one. */
+/** A number of partitions with which the signer's key no longer gives the first one. */
 function toGrownCount(lane: SignerLane): number {
   let count = 2;
   while (partitionOf(lane, count) === 0) count++;

@@ -16,7 +16,7 @@ import { createTopicLog, type Kept, type MintTopic, type TopicLog } from './topi
 
 export interface MintLogParts {
   readonly reader: LogReader;
-  /** Opens the publisher of a name, and ends whoever had it. */
+  /** Opens the publisher with this transactional id, and fences any earlier one. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   readonly states: MintTopic;
   readonly transactions: MintTopic;
@@ -28,10 +28,10 @@ interface TopicLogs {
   readonly transactions: TopicLog<MintTransactionRecord>;
 }
 
-/** Partitions that a writer writes to, for as long as it lives. */
+/** The partitions that a writer writes to as long as it lives. */
 type Homes = Readonly<Record<keyof TopicLogs, number>>;
 
-/** The logs of states and transactions on brokers. */
+/** The logs of states and transactions on Kafka brokers. */
 export function createMintLog(parts: MintLogParts): MintLog {
   const [holdings, pending] = [new SignerHoldings(), new PendingSigners()];
   const states = createTopicLog({
@@ -44,7 +44,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
   const transactions = createTopicLog({ ...parts, topic: parts.transactions, codec: mintTransactionCodec });
   return {
     openWriter: async (lane) => {
-      // The guarantee: nothing of whoever had the name can come behind the ends that are asked for from here on.
+      // Guarantee: an earlier publisher of this id can write nothing after the ends that are read from here on.
       const publisher = await parts.openPublisher(`minter.${lane.chain}.0x${lane.signer.toString('hex')}`);
       try {
         return toWriter(publisher, await readLane({ states, transactions }, lane));
@@ -72,7 +72,7 @@ interface StandingLane {
   readonly toRecords: (change: LaneChange) => Promise<PlacedRecord[]>;
 }
 
-/** All that stands of a signer, wherever that is; what it is told next goes there too. */
+/** All records of a signer, from the partition that they are in. New records go to the same partition. */
 async function readLane({ states, transactions }: TopicLogs, lane: SignerLane): Promise<StandingLane> {
   const ofStates = states.homeOf(lane, await states.follow({ isWhole: true }));
   const ofTransactions = transactions.homeOf(lane, await transactions.follow({ isWhole: true }));
@@ -93,8 +93,8 @@ function toWriter(publisher: AtomicPublisher, { standing, toRecords }: StandingL
 }
 
 /**
- * The last record of each key, in the order of the log. Compaction takes the others, a tombstone and what it is about at its
- * own pace: whatever stands in front of one is gone.
+ * The last record of each key, in the order of the log. Compaction may not have removed the earlier records yet, so
+ * they are dropped here, also those before a tombstone.
  */
 async function readLast<R>(records: AsyncIterable<Kept<R>>): Promise<R[]> {
   const last = new Map<string, R>();
@@ -105,7 +105,7 @@ async function readLast<R>(records: AsyncIterable<Kept<R>>): Promise<R[]> {
   return [...last.values()];
 }
 
-/** Metadata is by far the most of a state, and nobody asks for that of one that is settled. */
+/** Metadata is most of a state's size, and nothing reads it once the asset is settled. */
 const withoutNeedless = (state: MintStateRecord): MintStateRecord =>
   state.status === 'pending' ? state : { ...state, metadata: null };
 

@@ -1,7 +1,7 @@
 import { type MintStateRecord, toMintStateKey, toSignerKey } from '@playline/contracts';
 import type { SignerLane } from '../ports.ts';
 
-/** Signers that have something pending, as states are read on. Keeps keys alone: a state may have 16 KiB of metadata. */
+/** Signers with pending assets, built from states as they are read. Stores keys only: metadata can be 16 KiB. */
 export class PendingSigners {
   readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
 
@@ -9,7 +9,7 @@ export class PendingSigners {
     const key = toSignerKey(state);
     if (state.status === 'pending') {
       const found = this.#pending.get(key);
-      // A copy: the record's own bytes may be a part of all that was read with it.
+      // A copy: the record's Buffer may be a slice of everything that was read with it.
       const own = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
       own.states.add(toMintStateKey(state));
       this.#pending.set(key, own);
@@ -20,7 +20,7 @@ export class PendingSigners {
     if (found?.states.size === 0) this.#pending.delete(key);
   }
 
-  /** In the order in which they began. */
+  /** In the order in which the signers were first seen. */
   get lanes(): readonly SignerLane[] {
     return [...this.#pending.values()].map(({ lane }) => lane);
   }

@@ -3,31 +3,31 @@ import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource, t
 import { type LogBounds, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
 import type { SignerLane } from '../ports.ts';
 
-/** A topic as it is called on the broker, and the id of its schema. */
+/** Name of a topic on the broker, and the id of its schema. */
 export interface MintTopic {
   readonly name: string;
   schemaId(): Promise<number>;
 }
 
-/** A value of one kind; a tombstone has none. */
+/** A record of the topic; a tombstone has no value. */
 export interface Kept<R> {
   readonly key: string;
   readonly record: R | null;
 }
 
-/** A topic of records of signers, followed as it grows. */
+/** A topic with records of signers, followed as it grows. */
 export interface TopicLog<R> {
   readonly name: string;
   /**
-   * Reads on from where it was read to last, each record once. @param options.isWhole to the end of all that stands at the
-   * call; else as far as it can be read without waiting for anybody
-   * @returns where the topic ended
+   * Reads on from the last position, each record once.
+   * @param options.isWhole waits for all records that exist at the call; otherwise reads only what is available now
+   * @returns the ends of the topic
    */
   follow(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
   /**
-   * The partition that all records of a signer stand in, as far as the topic was followed. The one that its key gives today
-   * is that of a signer without records alone: it is another one once an operator has added partitions.
-   * @throws Error when they stand in several: nobody can tell their order
+   * The partition that has all records of a signer, as far as the topic was followed. Only a signer without records
+   * gets the partition of its key, which changes when an operator adds partitions.
+   * @throws Error when several partitions have some: their order is unknown
    */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
   /** Records of a signer in a partition, in order. */
@@ -40,11 +40,11 @@ export interface TopicLogParts<R> {
   readonly schemaOf: SchemaSource;
   readonly topic: MintTopic;
   readonly codec: RecordCodec<R>;
-  /** Is told of each record once, in the order of its partition. */
+  /** Called with each record once, in the order of its partition. */
   readonly onRecord?: (record: R) => void;
 }
 
-/** An open transaction of another signer holds readers back for ten seconds at most, and brokers look every ten. */
+/** Open transactions are aborted after ten seconds, and brokers look for them every ten. */
 const DECIDED_MAX_MS = 40_000;
 const DECIDED_LOOK_MS = 20;
 
@@ -71,7 +71,7 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
   };
   return {
     name: topic.name,
-    // One after the other: a look that was under way may have asked for the ends before this call.
+    // Calls run one after the other: one already under way may have asked for the ends before this call.
     follow: ({ isWhole }) => {
       const bounds = () => (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name));
       const followed = following.catch(() => {}).then(async () => readOn(await bounds()));
@@ -95,7 +95,7 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
   };
 }
 
-/** @param found partitions that records of the signer stand in; where it has none, how many partitions there are */
+/** @param found partitions with records of the signer; if there are none, the number of partitions */
 function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
   const key = toSignerKey(lane);
   if (typeof found === 'number') return toPartition(Buffer.from(key), found);
@@ -111,12 +111,12 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   const decode = async (value: Buffer): Promise<R> => {
     const read = await readValue(value);
-    // Passed over, it would be as if it had never been decided.
+    // Skipping it would act as if that decision had never been made.
     if (read.kind === 'unreadable') throw new Error(`a record of ${topic.name} cannot be read: ${read.reason}`);
-    // A plain object: the class of the codec would not equal a record from elsewhere.
+    // A plain object: an instance of the codec's class would not equal a record from elsewhere.
     return { ...read.record };
   };
-  /** Records of offsets from `start` to before `end`. @throws Error when the log shows less */
+  /** Records of offsets from `start` to before `end`. @throws Error when the log returns fewer */
   return async function* (section: LogBounds): AsyncGenerator<Kept<R> & { readonly offset: number }> {
     for await (const { key, value, offset } of reader.read({ topic: topic.name, ...section, isWhole: true })) {
       const record = value === null ? null : await decode(value);
@@ -126,8 +126,8 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
 }
 
 /**
- * Where a topic ends now, once all of it is decided. Readers are shown what stands in front of the first transaction that is
- * open, and another signer may have one in this partition: the records that are looked for may stand behind it.
+ * Ends of a topic, once no transaction before them is open. Readers see only records before the first open transaction.
+ * Another signer may have one in this partition, in front of the records that are looked for.
  */
 async function readDecided(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
   const ends = await reader.bounds(topic, { undecided: true });

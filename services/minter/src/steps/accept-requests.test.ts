@@ -21,7 +21,7 @@ describe('requests of one reference id', () => {
     expect(acceptRequests(ledger, [place(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
   });
 
-  it('are known again by their attempts, and a failed one is not accepted a second time', () => {
+  it('are recognised by their attempts when read again, and a failed one is not accepted a second time', () => {
     const ledger = new MintLedger(nothing);
     const [state] = acceptRequests(ledger, [place(0, 'a')], options).states;
     ledger.apply({ ...nothing, states: [state!] });
@@ -31,7 +31,7 @@ describe('requests of one reference id', () => {
     expect(acceptRequests(ledger, [place(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
   });
 
-  it('that failed are known for ever, however many have failed since: a group may read from the beginning again', () => {
+  it('that failed are remembered for ever: a group may read from the beginning again', () => {
     const ledger = new MintLedger(nothing);
     const [first] = acceptRequests(ledger, [place(0, 'a0')], options).states;
     const failed = { ...first!, status: 'failed', stage: 'settled', revision: 2 } as const;
@@ -44,7 +44,7 @@ describe('requests of one reference id', () => {
     expect(acceptRequests(ledger, [place(0, 'a0')], options)).toEqual({ states: [], dropped: 0, known: 1 });
   });
 
-  it('are told apart by collection, and dropped where another signer has them', () => {
+  it('are separate for each collection, and dropped where another signer uses them', () => {
     const ledger = new MintLedger({ ...nothing, states: [toFirstState(place(0, 'a'), 1)] });
     const other = place(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
     expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);

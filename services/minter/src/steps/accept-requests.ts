@@ -3,20 +3,20 @@ import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
 import { toFirstState } from '../lane/next-state.ts';
 import type { PlacedRequest } from '../ports.ts';
 
-/** What became of requests. */
+/** The result for a batch of requests. */
 export interface AcceptedRequests {
-  /** To be written before the place in the log of requests moves on. */
+  /** Must be written before the consumer offset is committed. */
   readonly states: readonly MintStateRecord[];
-  /** Requests whose reference id another one has. */
+  /** Number of requests whose reference id is in use by another request. */
   readonly dropped: number;
-  /** Requests that were decided about before, and are read again. */
+  /** Number of requests that were decided before and are read again. */
   readonly known: number;
 }
 
 /**
- * Decides about requests in the order of their log: of a reference id the first one counts, as long as it is pending or has
- * succeeded. Whatever claimed the reference ids before can be lost; this cannot.
- * @param isHeldElsewhere whether another signer of the collection has the reference id
+ * Decides requests in the order of their log: the first request of a reference id counts, as long as it is pending or
+ * has succeeded. The claims in front of the log can be lost; this decision cannot.
+ * @param isHeldElsewhere whether another signer of the collection uses the reference id
  */
 export function acceptRequests(
   ledger: MintLedger,

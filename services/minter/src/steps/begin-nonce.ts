@@ -1,14 +1,14 @@
 import { toHex } from '../chain/mint-calls.ts';
 import type { LaneContext, LaneTurn } from '../lane/lane-context.ts';
 
-/** The nonce that the next new transaction gets, or why there is none. */
+/** The nonce of the next new transaction, or why there is none. */
 export type NextNonce =
   | { readonly kind: 'nonce'; readonly nonce: number }
   | { readonly kind: 'refused'; readonly reason: string };
 
 const refused = (reason: string): NextNonce => ({ kind: 'refused', reason });
 
-/** Says why the chain is not the one that the signer's transactions are for; null when it is. */
+/** Why the node's chain is not the one that the signer's transactions are for; null when it is. */
 export function findChainMistake(
   { ledger, rules }: Pick<LaneContext, 'ledger' | 'rules'>,
   { chainId, genesisHash }: { readonly chainId: number; readonly genesisHash: Buffer },
@@ -19,8 +19,8 @@ export function findChainMistake(
 }
 
 /**
- * Finds the next nonce: one more than the log knows. A signer that the log knows nothing of begins where its finalized
- * transactions end, and not while there are others: a log that was lost would begin within what it had sent.
+ * Finds the next nonce: one more than the largest in the log. A signer without records begins after its finalized
+ * transactions, and not while it has others: after the loss of a log, it would reuse nonces that it has sent.
  */
 export async function findNextNonce({ lane, ledger, node }: LaneTurn): Promise<NextNonce> {
   const address = toHex(lane.signer);

@@ -7,7 +7,7 @@ export interface DecodedRequests {
   readonly letters: readonly DeadLetter[];
 }
 
-/** Creates the step that reads the requests of a batch; what is none becomes a letter. */
+/** Creates the step that decodes the requests of a batch; a record that is no request becomes a dead letter. */
 export function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
@@ -22,5 +22,5 @@ export function createDecodeRequests(schemaOf: SchemaSource) {
   };
 }
 
-/** The class of the codec would not equal a record from elsewhere. */
+/** An instance of the codec's class would not equal a record from elsewhere. */
 const toPlain = (record: MintRequestRecord): MintRequestRecord => ({ ...record });

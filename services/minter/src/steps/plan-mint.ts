@@ -25,25 +25,26 @@ export interface MintPlan extends Fees {
   readonly gas: number;
 }
 
-/** What came of looking at the assets of a collection. */
+/** The result of planning the assets of a collection. */
 export interface Planned {
   /** Null: nothing can be sent now. */
   readonly plan: MintPlan | null;
-  /** Of assets that have failed or wait. */
+  /** New states of assets that failed or wait. */
   readonly states: readonly MintStateRecord[];
 }
 
-/** An estimate is of the state of now; the rest is given back. */
+/** The chain may change after the estimate; unused gas is not paid for. */
 const GAS_ROOM = 1.25;
-/** Most assets of a transaction by how often one of them was carried in vain: what reverts beside others is tried alone. */
+/** Maximum assets of a transaction, by the most nonces that one of them has had: after reverts it shares with fewer. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
-/** A node's own trouble must never fail an asset. */
+/** Repeated, because a fault of the node must never fail an asset. */
 const REPEATS = 2;
-/** Words of contracts that are not about the asset: they pass when an administrator changes something. */
+/** Messages of contracts that are not about the asset: an administrator can remove the cause. */
 const PASSING_WORDS = /^AccessControl|^EnforcedPause|paused/;
 
 /**
- * Plans the next transaction of a collection. @param assets pending ones of it that no nonce carries, in order; not empty
+ * Plans the next transaction of a collection.
+ * @param assets its pending assets without a nonce, in order; not empty
  */
 export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
   const { lane, signer } = turn;
@@ -98,7 +99,7 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
 }
 
-/** What becomes of an asset that fails alone. */
+/** The change of an asset that fails alone. */
 async function judge(
   turn: LaneTurn,
   { asset, answer }: Refusal<MintStateRecord>,
@@ -110,7 +111,7 @@ async function judge(
   return fail(turn, [asset], answer.words);
 }
 
-/** Whether a call cannot be run however often it is asked for, by a node that answers other questions in between. */
+/** Whether a call keeps failing although the node answers other requests in between. */
 async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
   for (let at = 0; at < REPEATS; at++) {
     await node.chainId();
@@ -120,7 +121,7 @@ async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean>
   return true;
 }
 
-/** wei that transactions may cost which are in no block yet; the others are paid. */
+/** wei that transactions which are in no block yet may cost; all others are already paid. */
 function promisedBy({ ledger }: LaneTurn): bigint {
   const newest = ledger.absentNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
   return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
@@ -129,13 +130,13 @@ function promisedBy({ ledger }: LaneTurn): bigint {
 const fail = (turn: LaneTurn, assets: readonly MintStateRecord[], error: string) =>
   changeAll(turn, assets, { status: 'failed', stage: 'settled', reason: null, error });
 
-/** The first assets that one transaction may carry, without tokens that an open transaction makes already. */
+/** The first assets that one transaction may carry, without tokens that an open transaction already mints. */
 function chooseTogether(
   { ledger, rules }: LaneTurn,
   assets: readonly MintStateRecord[],
   standard: TokenStandard,
 ): readonly MintStateRecord[] {
-  // Any number of an ERC-1155 may be made of one id.
+  // An id of an ERC-1155 can be minted any number of times.
   const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
   const made = new Set(open.map(toTokenKey));
   const isFree = (asset: MintStateRecord) => asset.tokenId === null || !made.has(toTokenKey(asset));
@@ -155,7 +156,7 @@ type Fitting =
   | { readonly kind: 'fits'; readonly assets: readonly MintStateRecord[]; readonly gas: number }
   | { readonly kind: 'none'; readonly states: readonly MintStateRecord[] };
 
-/** Halves until the gas stays under the cap; what is left over comes in the next transaction. */
+/** Halves the list until its gas is within the maximum; the rest is for the next transaction. */
 async function fitGas(
   turn: LaneTurn,
   assets: readonly MintStateRecord[],
@@ -165,7 +166,7 @@ async function fitGas(
   for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
     const answer = await estimate(some);
     if (answer.kind === 'unrunnable' && some.length > 1) continue;
-    // Most likely the chain has moved since it was asked a moment ago: the next turn asks again.
+    // The chain has probably changed since the simulation a moment ago; the next turn tries again.
     if (answer.kind !== 'done')
       return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: answer.words }) };
     const gas = Math.ceil(answer.value * GAS_ROOM);
@@ -186,7 +187,7 @@ async function findStandard({ node, lane }: LaneTurn, to: string): Promise<Token
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
 }
 
-/** A contract that knows no roles is asked by the simulation alone. */
+/** For a contract without roles the simulation alone decides. */
 async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHex(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });

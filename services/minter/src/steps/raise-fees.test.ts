@@ -6,7 +6,7 @@ const rules = { feeMax: 1_000n, priorityFeeMax: 100n };
 const fee = fc.bigInt({ min: 1n, max: 2_000n });
 
 describe('fees of a transaction', () => {
-  it('never exceed the caps, and pay what the chain asks for', () => {
+  it('never exceed the maximum, and pay what the chain asks for', () => {
     fc.assert(
       fc.property(fee, fee, (baseFee, priorityFee) => {
         const fees = chooseFees({ baseFee, priorityFee }, rules);
@@ -18,7 +18,7 @@ describe('fees of a transaction', () => {
     );
   });
 
-  it('rise by an eighth at least in both fields, or not at all', () => {
+  it('rise by at least an eighth in both fields, or not at all', () => {
     fc.assert(
       fc.property(fee, fee, fee, fee, (maxFeePerGas, maxPriorityFeePerGas, baseFee, priorityFee) => {
         const raised = raiseFees({ maxFeePerGas, maxPriorityFeePerGas }, { baseFee, priorityFee }, rules);

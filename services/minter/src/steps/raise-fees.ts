@@ -1,14 +1,14 @@
 import type { ChainRules, Fees } from '../ports.ts';
 
-/** Nodes take another transaction of a nonce only when it pays a tenth more in both; an eighth is more than a tenth. */
+/** Nodes replace a transaction only when both fees rise by at least a tenth; an eighth is more than that. */
 const RAISE = 8n;
-/** Blocks may become full: the base fee rises by an eighth a block at most. */
+/** Room for full blocks, which raise the base fee by an eighth each. */
 const BASE_FEE_ROOM = 2n;
 
 const least = (one: bigint, other: bigint) => (one < other ? one : other);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
-/** What a new transaction offers; null while the chain asks for more than the cap. */
+/** Fees of a new transaction; null while the chain asks for more than the maximum. */
 export function chooseFees(
   { baseFee, priorityFee }: { readonly baseFee: bigint; readonly priorityFee: bigint },
   { feeMax, priorityFeeMax }: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
@@ -21,8 +21,8 @@ export function chooseFees(
 const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;
 
 /**
- * What the next variant of a nonce offers: an eighth more in both fields at least, rounded up, and what the chain asks for
- * now; null when a cap leaves no room for that.
+ * Fees of the next variant of a nonce: at least an eighth more in both fields, rounded up, and at least what the chain
+ * asks for now; null when a maximum leaves no room for that.
  */
 export function raiseFees(
   before: Fees,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { selectMintable } from './select-mintable.ts';
 
-/** A contract that refuses bad assets, and two of the same token. */
+/** A contract that refuses bad assets, and the second of two assets with the same token. */
 function createContract(isBad: (asset: number) => boolean) {
   let asked = 0;
   const simulate = async (assets: readonly number[]) => {
@@ -16,7 +16,7 @@ function createContract(isBad: (asset: number) => boolean) {
 }
 
 describe('what can be minted of a list', () => {
-  it('is all but one bad asset among a hundred, which fails alone with its words, in fifteen questions', async () => {
+  it('is everything but one bad asset among a hundred, which fails alone, in fifteen calls', async () => {
     const { simulate, asked } = createContract((asset) => asset === 62);
     const all = Array.from({ length: 100 }, (_, at) => at);
     expect(await selectMintable(all, simulate)).toEqual({
@@ -27,7 +27,7 @@ describe('what can be minted of a list', () => {
     expect(asked()).toBeLessThanOrEqual(16);
   });
 
-  it('passes together, every bad one is refused, and no good one is, whatever is bad or there twice', async () => {
+  it('passes together; every bad asset is refused and no good one is, whatever is bad or duplicated', async () => {
     const lists = fc.uniqueArray(fc.integer({ min: 0, max: 2_999 }), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(lists, fc.integer({ min: 2, max: 9 }), async (list, every) => {

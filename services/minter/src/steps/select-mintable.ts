@@ -6,20 +6,20 @@ export interface Refusal<Asset> {
   readonly answer: Exclude<CallAnswer<string>, { readonly kind: 'done' }>;
 }
 
-/** What a simulation says of a list of assets. */
+/** The result of simulating a list of assets. */
 export interface Selection<Asset> {
-  /** All of them together pass. */
+  /** These pass together in one transaction. */
   readonly mintable: readonly Asset[];
-  /** Each fails alone, with the words of the contract where it has any. */
+  /** Each fails alone; has the contract's words if there are any. */
   readonly refused: readonly Refusal<Asset>[];
-  /** Pass alone and not beside the others: for another transaction. */
+  /** Pass alone but not with the others: for another transaction. */
   readonly later: readonly Asset[];
 }
 
 /**
- * Finds by halving which assets can be minted together: one bad asset among a hundred costs some fifteen questions, fails
- * alone, and takes no other with it.
- * @param simulate asks the contract about a list that would be one transaction
+ * Finds by halving which assets can be minted together. One bad asset among a hundred costs some fifteen calls and
+ * fails alone.
+ * @param simulate calls the contract with a list as one transaction would
  */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],

@@ -7,22 +7,22 @@ import { type MintLedger, toAttemptKey } from '../lane/mint-ledger.ts';
 import { type StateChange, toNextState } from '../lane/next-state.ts';
 import type { ChainHead, ChainNode, MintReceipt } from '../ports.ts';
 
-/** What stands in the chain at a nonce, as a node sees it now. */
+/** The state of a nonce in the chain, as a node reports it now. */
 export type NonceFate =
   | { readonly kind: 'absent' }
-  /** Spent behind the horizon by a transaction that is none of ours: none of ours will ever stand in a block. */
+  /** A final transaction of another sender with the key spent it: ours will never be in a block. */
   | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
       readonly transaction: MintTransactionRecord;
       readonly receipt: MintReceipt;
-      /** Behind the horizon: this does not change any more. */
+      /** Its block is final, so this never changes. */
       readonly isFinal: boolean;
     };
 
 /**
- * Looks which variant of a nonce stands in the chain. Nothing counts as final unless one node has, in one answer, the receipt,
- * its block and the block at the horizon: else it may be of a branch that the chain has left.
+ * Finds the variant of a nonce that is in the chain. It counts as final only if one node returns the receipt, its block
+ * and the last final block in one answer: otherwise it may be on an abandoned branch.
  * @throws NodeFault
  */
 export async function findFate(
@@ -42,12 +42,12 @@ export async function findFate(
   return { kind: 'absent' };
 }
 
-/** A node may still tell of a block that it has left. */
+/** A node may still return a receipt of a block that a reorganisation replaced. */
 async function findStanding(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
   return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
 }
 
-/** The guarantee: whoever tells of the receipt has the very block at the horizon, so its branch is the one that stays. */
+/** Guarantee: the node that returns the receipt also has our final block, so it is on the branch that stays. */
 async function findFinal(
   node: ChainNode,
   { hash, blockNumber }: { hash: string; blockNumber: number },
@@ -62,8 +62,8 @@ async function findFinal(
 const toHorizonWords = (number: number) => `the node has another block ${number} than the one that was final`;
 
 /**
- * Looks who has spent a nonce that none of our transactions is found for. A receipt that a node does not have proves nothing:
- * only the transaction that stands behind the horizon in the place of ours does.
+ * Finds out who spent a nonce when none of our transactions is found. A missing receipt proves nothing; only a final
+ * transaction in the place of ours does.
  * @throws NodeFault
  */
 export async function findStranger(
@@ -77,28 +77,28 @@ export async function findStranger(
   return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
-/** @throws NodeFault when the node has another block where nothing changes any more */
+/** @throws NodeFault when the node has another block in the place of the final one */
 export async function checkHorizon(node: ChainNode, { number, hash }: { number: number; hash: string }): Promise<void> {
   if ((await node.blockHashOf(number)) === hash) return;
   throw new NodeFault('inconsistent', toHorizonWords(number));
 }
 
-/** After so many nonces that were spent in vain an asset has failed. */
+/** An asset fails after this many nonces that were spent without minting it. */
 export const TRIES_MAX = 5;
 
 export interface Settling {
   readonly ledger: MintLedger;
   /** Name of the chain. */
   readonly chain: string;
-  /** Of the activity that a token is. */
+  /** The id of the activity that reports the minted token. */
   readonly activityIdOf: (place: { chain: string; transactionHash: string; logIndex: number; item: number }) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
-  /** Why a nonce that stands in no block does not go on. */
+  /** Why a nonce is in no block yet. */
   readonly reason?: string | null;
 }
 
-/** The states of the assets of a nonce that what stands in the chain changes. */
+/** The changed states of the assets of a nonce. */
 export function settleNonce(settling: Settling, nonce: number, fate: NonceFate): readonly MintStateRecord[] {
   const { ledger, changedAt } = settling;
   const changeOf = createChangeOf(settling, nonce, fate);
@@ -118,7 +118,7 @@ function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (st
   const { transaction, receipt, isFinal } = fate;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
-  // Spent, and still in reach of a reorganisation: what was reverted here may succeed on another branch.
+  // In a block but not final: what reverted here may succeed on another branch.
   if (!isFinal) {
     const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
     return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
@@ -129,7 +129,7 @@ function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (st
   return (state) => toSuccess(settling, transaction, tokenOf(state));
 }
 
-/** The nonce is spent for good and minted nothing: the asset may be carried again, as often as that makes sense. */
+/** The nonce is finally spent and minted nothing: the asset is tried again, up to the limit. */
 function freeOrFail(ledger: MintLedger, state: MintStateRecord, why: string): StateChange {
   const carried = { nonce: null, transactionHash: null };
   if (ledger.triesOf(state) < TRIES_MAX) return { ...carried, stage: 'waiting', reason: `${why}; it is tried again.` };
@@ -150,8 +150,8 @@ function toSuccess(
   token: MintedToken | null,
 ): StateChange {
   const done = { status: 'succeeded', stage: 'settled', reason: null, transactionHash: hash } as const;
-  // The token is there, and which one it is the contract does not say. A failure would give the reference id back, and
-  // whoever asked again would have two.
+  // The token exists, but the contract does not say which one it is. A failure would free the reference id, and a
+  // second request would mint a second token.
   if (token === null) return done;
   const { tokenId, logIndex, item } = token;
   return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item }) };

@@ -8,7 +8,7 @@ import { chooseFees, raiseFees } from './raise-fees.ts';
 /** Gas of a transaction that does nothing. */
 const NOOP_GAS = 21_000;
 
-/** The first variant of a new nonce, with the states of what it carries and the high water. */
+/** The first variant of a new nonce, with the states of its assets and the largest nonce. */
 export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
   const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
   const { chainId } = turn.rules;
@@ -23,12 +23,12 @@ export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): P
   };
 }
 
-/** The same call with higher fees; null when they may not be higher. */
+/** The same call with higher fees; null when they would exceed the maximum. */
 export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const fees = raiseFees(toFees(newest), await askFees(turn), turn.rules);
   if (fees === null) return null;
-  // Read from the bytes that are logged: all variants of a nonce carry the same call.
+  // Taken from the logged bytes, so that all variants of a nonce have the same call.
   const call = { ...turn.signer.read(newest.signedBytes), ...fees };
   const { kind, contractAddress, assets } = newest;
   return toNextVariant(
@@ -37,7 +37,7 @@ export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChan
   );
 }
 
-/** A transaction that does nothing, for a nonce whose bytes no node takes: every later nonce waits for it. */
+/** A transaction that does nothing, for a nonce whose bytes every node refuses: all later nonces wait for it. */
 export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const asked = await askFees(turn);
@@ -85,7 +85,7 @@ async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Ca
   };
 }
 
-/** Stays when everything else of the signer is forgotten, so that a nonce is never given out again. */
+/** Kept when all other records of the signer are deleted, so that no nonce is ever used twice. */
 function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord {
   const nothing = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
   const noFees = { gasLimit: 0, maxFeePerGas: '0', maxPriorityFeePerGas: '0' };

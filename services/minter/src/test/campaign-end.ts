@@ -7,7 +7,7 @@ import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner } from './memory-node.ts';
 
-/** Totals of a seed that ended as promised. */
+/** Totals of a run that ended as promised. */
 export interface EndReport {
   readonly references: number;
   readonly succeeded: number;
@@ -23,7 +23,7 @@ function assertThat(isTrue: boolean, words: () => string): void {
   if (!isTrue) throw new Error(words());
 }
 
-/** Each reference id has exactly one token or one clear failure, and the chain holds just what states say. */
+/** Checks that each reference id has one token or one clear failure, and that the chain agrees with the states. */
 export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; chain: MemoryChain }): EndReport {
   const { traffic, log, chain } = world;
   const states = traffic.lastStates();
@@ -52,7 +52,7 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
 }
 
-/** What an attempt has come to is said once, and nothing behind it. */
+/** Each attempt has only one final state, and no state after it. */
 function expectSettledOnce({ states }: MemoryMintLog): void {
   const settled = new Set<string>();
   for (const state of states) {
@@ -72,7 +72,7 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
   assertThat(one === other, () => `states say ${said.length} tokens, the chain has ${made.length}`);
 }
 
-/** The id is that of a place of the chain where the very token was made. */
+/** The activity id must be that of the log that minted this token. */
 function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);

@@ -8,7 +8,7 @@ import type { Random } from './random.ts';
 
 const REFERENCES_MAX = 400;
 
-/** What a game asks for: batches, some with a bad asset, reference ids that come again, tokens that are asked for twice. */
+/** Requests of a game: batches, some with a bad asset, repeated reference ids, tokens that are requested twice. */
 export class CampaignTraffic {
   readonly requests: PlacedRequest[] = [];
   readonly #random: Random;
@@ -21,7 +21,7 @@ export class CampaignTraffic {
     this.#log = log;
   }
 
-  /** The log of requests of a signer. */
+  /** Requests of a signer, in the order of their log. */
   requestsOf(signer: Buffer): readonly PlacedRequest[] {
     return this.requests.filter(({ request }) => request.signer === signer);
   }
@@ -49,19 +49,19 @@ export class CampaignTraffic {
     const byId = contract === POTIONS || random.chance(0.5);
     const bad = random.chance(0.4) ? random.integer(count) : -1;
     for (let at = 0; at < count; at++) {
-      // Some tokens are asked for twice: the second one must fail, and alone.
+      // Some tokens are requested twice: the second request must fail, and alone.
       const number = random.chance(0.03) ? random.integer(this.#made + 1) : this.#made;
       const owner = at === bad ? BAD_OWNER : ownerOf(random.integer(contract === POTIONS ? 2 : 5));
       const amount = contract === POTIONS ? String(1 + random.integer(9)) : null;
       const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
       this.#append(`reference ${this.#made}`, asset);
-      // Two that ask for one thing at a time, while a collection gets another signer.
+      // Two signers get the same request, as while a collection changes its signer.
       if (random.chance(0.1)) this.#append(`reference ${this.#made}`, asset);
       this.#made++;
     }
   }
 
-  /** A reference id that was there: pending, done, or failed. */
+  /** Repeats a reference id that is pending, done or failed. */
   requestAgain(): void {
     if (this.requests.length === 0) return;
     const { request } = this.#random.pick(this.requests);
@@ -74,7 +74,7 @@ export class CampaignTraffic {
     const reference = toReferenceKey(toRequest(referenceId, given));
     const attempt = (this.#attempts.get(reference) ?? 0) + 1;
     this.#attempts.set(reference, attempt);
-    // Mostly of the one that a collection has: claims that were lost let the other one have the same.
+    // Mostly with the same signer; lost claims let the other signer get the same reference id.
     const signer = SIGNERS[this.#random.chance(0.3) ? 1 : 0];
     const request = toRequest(referenceId, { ...given, signer, attempt });
     this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });

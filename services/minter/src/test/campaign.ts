@@ -11,10 +11,10 @@ import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 import { createRandom, type Random } from './random.ts';
 
-/** Longer than the deepest reorganisation that is tried. */
+/** Longer than the deepest reorganisation of a run. */
 const DEPTH = 32;
 const REORG_MAX = 30;
-/** Things that happen before all is mended, and after it at most. */
+/** Number of events with faults, and maximum number of events after them. */
 const STORM = 6_000;
 const CALM_MAX = 60_000;
 const RULES: ChainRules = {
@@ -22,13 +22,13 @@ const RULES: ChainRules = {
   ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, unfinalNoncesMax: 12, assetsMax: 100 },
 };
 
-/** What a seed came to. */
+/** Result of a seed. */
 export interface CampaignReport extends EndReport {
-  /** How often what happened, by words such as `killed before send`. */
+  /** How often each fault happened, by names such as `killed before send`. */
   readonly struck: ReadonlyMap<string, number>;
 }
 
-/** The work for one signer: its requests, and whoever does it now. */
+/** The work for one signer: its requests, and the process that does it now. */
 interface Seat {
   readonly lane: SignerLane;
   readonly address: string;
@@ -36,7 +36,7 @@ interface Seat {
   committed: number;
 }
 
-/** A process that works for a signer, until it is killed or fenced. */
+/** A process that works for a signer until it is killed or fenced. */
 interface Incarnation {
   readonly seat: Seat;
   isDead: boolean;
@@ -96,14 +96,14 @@ class Campaign {
     this.struck.set(what, (this.struck.get(what) ?? 0) + 1);
   }
 
-  /** One thing: mostly the next step of a process that waits, else something around it. */
+  /** One event: mostly the next step of a waiting process, otherwise something around it. */
   async #happen(): Promise<void> {
     for (const seat of this.#seats) if (seat.current.isDead) this.#start(seat);
     const { random } = this;
     if (random.chance(0.1)) this.#passTime();
     else if (!this.#isCalm && random.chance(0.02)) this.#strike();
     else this.#release();
-    // Everything that follows from it without another step: only then the next thing happens.
+    // Lets everything happen that needs no further step, before the next event.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#fault !== null) throw this.#fault;
   }
@@ -152,7 +152,7 @@ class Campaign {
     strikes[what]!();
   }
 
-  /** Somebody else has the key as well, and sends something that does nothing, at a nonce that is open. */
+  /** Another holder of the key sends a transaction that does nothing, with an open nonce. */
   #spendNonce({ address, lane }: Seat): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
@@ -160,10 +160,10 @@ class Campaign {
     if (isLogged) this.node.take({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
   }
 
-  /** Leaves up to thirty blocks for others, which may hold what these held, or not. */
+  /** Replaces up to thirty blocks; the new ones may have the same transactions or not. */
   #reorganise(): void {
     const { chain, node, random } = this;
-    // A kill of a node may have shortened the chain already: what was final once stays.
+    // A killed node may have shortened the chain already, but a final block stays.
     const count = Math.min(1 + random.integer(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
     if (count < 1) return;
     const left = chain.leave(count);
@@ -179,7 +179,7 @@ class Campaign {
     this.#setRoles();
   }
 
-  /** One more process. The one before may still live, and not know that it is over. */
+  /** Starts another process. The one before may still run, and not know that it is fenced. */
   #start(seat: Seat): void {
     const incarnation = { seat, isDead: false };
     seat.current = incarnation;
@@ -200,7 +200,7 @@ class Campaign {
     let at = committed;
     for (;;) {
       const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.integer(150));
-      // As in a process: requests come in while a turn is under way.
+      // As in a real process, requests arrive during a turn.
       const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
       const turning = minting.turn().catch((fault) => {
         if (fault instanceof LaneOver || !/does not answer/.test(String(fault))) throw fault;
@@ -213,14 +213,14 @@ class Campaign {
   async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly PlacedRequest[]): Promise<number> {
     await minting.take(batch);
     const end = batch.at(-1)!.offset + 1;
-    // Brokers take commits of the present generation alone.
+    // Brokers accept commits of the current generation only.
     await this.#step(of, 'commit', async () => {
       if (of.seat.current === of) of.seat.committed = end;
     });
     return end;
   }
 
-  /** Waits until it is its turn, and dies before or after what it does, when that is its fate. */
+  /** Waits until the step is chosen; may die before or after it. */
   async #step<T>(of: Incarnation, name: string, act: () => Promise<T>): Promise<T> {
     await new Promise<void>((go) => void this.#waiting.push({ of, go }));
     if (this.#dies(of, `killed before ${name}`)) return new Promise(() => {});
@@ -251,7 +251,7 @@ class Campaign {
     });
   }
 
-  /** The rule that everything rests on. */
+  /** The rule that everything depends on. */
   #assertLogged(bytes: Buffer): void {
     if (!this.log.transactions.some(({ signedBytes }) => signedBytes.equals(bytes)))
       this.#fault = new Error('bytes were sent that do not stand in the log');
@@ -273,7 +273,7 @@ class Campaign {
     };
   }
 
-  /** Now and then a commit has no answer: it stands, or it does not. */
+  /** Sometimes a commit gets no answer; it may have succeeded or not. */
   async #appendOrDoubt(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
@@ -288,7 +288,7 @@ function nameOf({ states, transactions, forgotten }: LaneChange): string {
   return states.every(({ revision }) => revision === 1) ? 'claim' : 'result';
 }
 
-/** Runs one seed: a storm, then calm until everything has ended. @throws Error when a promise is broken */
+/** Runs one seed: faults first, then none until everything has ended. @throws Error when a promise is broken */
 export function runCampaign(seed: number): Promise<CampaignReport> {
   return new Campaign(seed).run();
 }

@@ -8,7 +8,7 @@ import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SHIELDS, SIGNER, SWORDS, toAddress, toRequest } from './mint-requests.ts';
 
-/** Blocks behind the head that are final. */
+/** Number of latest blocks that are not final. */
 export const DEPTH = 4;
 export const ADDRESS = toAddress(SIGNER);
 const RULES: ChainRules = {
@@ -16,7 +16,7 @@ const RULES: ChainRules = {
   ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, unfinalNoncesMax: 100, assetsMax: 100 },
 };
 
-/** One signer, a chain, its nodes and its log. @param nodesOf what the lane asks in place of the node */
+/** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, made from the real one */
 export function createWorld(
   nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
   given: Partial<ChainRules> = {},

@@ -4,13 +4,13 @@ import { MINT_ABI, toRefusalWords } from '../chain/mint-calls.ts';
 import { TRANSFER, TRANSFER_BATCH } from '../chain/minted-tokens.ts';
 import type { EventLog, MintReceipt, UnsignedTransaction } from '../ports.ts';
 
-/** What a signer in memory signs: the transaction as it is, and whose. */
+/** The memory signer signs by adding the sender. */
 export interface MemoryTransaction extends UnsignedTransaction {
   readonly from: string;
   readonly hash: string;
 }
 
-/** A token that was made, as the chain has it. */
+/** A minted token on the chain. */
 export interface MemoryToken {
   readonly contract: string;
   readonly tokenId: string;
@@ -39,7 +39,7 @@ const ERRORS = parseAbi([
   'error ERC721InvalidReceiver(address receiver)',
   'error Error(string reason)',
 ]);
-/** Nobody can receive here. */
+/** This address cannot receive tokens. */
 export const BAD_OWNER = `0x${'bad0'.repeat(10)}`;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const FIRST_QUANTITY_ID = 2n ** 128n;
@@ -54,15 +54,15 @@ class Reverted extends Error {
   }
 }
 
-/** Contracts by address, as they answer ERC-165. */
+/** Contracts by address, with the standard that they report by ERC-165. */
 export type MemoryContracts = ReadonlyMap<string, 'ERC721' | 'ERC1155'>;
 
-/** A chain in memory: blocks that can be left, state that follows from blocks. Nothing in it is random or takes time. */
+/** A chain in memory: blocks can be replaced, and state is derived from blocks. Deterministic, and takes no time. */
 export class MemoryChain {
   readonly #contracts: MemoryContracts;
   #blocks: MemoryBlock[] = [];
   #made = 0;
-  /** Roles that an administrator gives or takes in the next block. */
+  /** Roles that an administrator grants or revokes in the next block. */
   #grants: { readonly role: string; readonly isGiven: boolean }[] = [];
 
   constructor(contracts: MemoryContracts) {
@@ -99,7 +99,7 @@ export class MemoryChain {
     return null;
   }
 
-  /** The hash of the transaction that has spent a nonce up to a block. */
+  /** The hash of the transaction that spent a nonce up to a block. */
   spenderOf({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
     for (const { transactions } of this.#blocks.slice(0, to + 1))
       for (const { transaction } of transactions)
@@ -111,13 +111,13 @@ export class MemoryChain {
     this.#grants.push({ role: `${contract}:${address}`, isGiven });
   }
 
-  /** Leaves blocks behind. @returns their transactions, the oldest first */
+  /** Removes the latest blocks. @returns their transactions, the oldest first */
   leave(count: number): readonly MemoryTransaction[] {
     const left = this.#blocks.splice(Math.max(1, this.#blocks.length - count));
     return left.flatMap(({ transactions }) => transactions.map(({ transaction }) => transaction));
   }
 
-  /** A block of those that are next by their nonces, in the order given. @returns those that it took */
+  /** Makes a block of transactions with the next nonces, in the order given. @returns those that are in it */
   mine(offered: readonly MemoryTransaction[]): readonly MemoryTransaction[] {
     const before = this.head.state;
     const state: ChainState = {
@@ -162,7 +162,7 @@ export class MemoryChain {
     }
   }
 
-  /** What a call would do now. */
+  /** The result of a call in the current state. */
   ask({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
     const { state } = this.head;
     const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
@@ -226,5 +226,5 @@ export class MemoryChain {
   }
 }
 
-/** As much as a real mint would, more or less: by the length of what it is called with. */
+/** Roughly the gas of a real mint, by the length of its calldata. */
 export const gasOf = (data: string): number => 30_000 + Math.ceil(data.length / 2) * 300;

@@ -5,7 +5,7 @@ import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '
 
 const laneKeyOf = ({ chain, signer }: SignerLane) => `${chain}:${signer.toString('hex')}`;
 
-/** The logs of states and transactions in memory, with one writer of a signer at a time. */
+/** The logs of states and transactions in memory, with one writer for each signer at a time. */
 export class MemoryMintLog implements Omit<MintLog, 'others'> {
   readonly states: MintStateRecord[] = [];
   readonly transactions: MintTransactionRecord[] = [];
@@ -44,7 +44,7 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
   }
 
-  /** As one process knows it. */
+  /** The other signers as one process knows them. */
   createOthers(): OtherSigners {
     const holdings = new SignerHoldings();
     let next = 0;

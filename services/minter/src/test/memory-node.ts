@@ -7,7 +7,7 @@ const toJson = (value: object) => JSON.stringify(value, (_, each) => (typeof eac
 const fromJson = (text: string) =>
   JSON.parse(text, (_, each) => (typeof each === 'string' && /^\d+n$/.test(each) ? BigInt(each.slice(0, -1)) : each));
 
-/** Signs by saying whose it is: what a node in memory believes. */
+/** Signs by adding the sender, which a memory node trusts. */
 export function createMemorySigner(
   address: string,
   standing: LaneSigner['standing'] = () => ({ kind: 'live' }),
@@ -25,9 +25,9 @@ export function createMemorySigner(
   };
 }
 
-/** What a campaign sets of a node. */
+/** Settings of a memory node. */
 export interface MemoryNodeSettings {
-  /** Blocks behind the head that are final. */
+  /** Number of latest blocks that are not final. */
   readonly depth: number;
 }
 
@@ -43,7 +43,7 @@ export class MemoryNode implements ChainNode {
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
   isAway = false;
-  /** The next call is refused, and whenever it comes again at its nonce, whatever it pays. */
+  /** Refuses the next call, and the same call at its nonce from then on, whatever its fees are. */
   refusesNext = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
@@ -55,7 +55,7 @@ export class MemoryNode implements ChainNode {
     return this.#pool.size;
   }
 
-  /** Takes what pays enough into a block. @param isTaken which of them whoever makes the block likes */
+  /** Makes a block of transactions that pay enough. @param isTaken whether the block maker includes one */
   mine(isTaken: (transaction: MemoryTransaction) => boolean = () => true): void {
     const offered = [...this.#pool.values()]
       .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isTaken(transaction))
@@ -67,7 +67,7 @@ export class MemoryNode implements ChainNode {
     this.#pool.clear();
   }
 
-  /** Puts transactions back that a left block had: some nodes do, others forget them. */
+  /** Puts transactions of replaced blocks back into the pool: some nodes do so, others drop them. */
   putBack(transactions: readonly MemoryTransaction[]): void {
     for (const transaction of transactions) {
       const key = `${transaction.from}:${transaction.nonce}`;
@@ -75,7 +75,7 @@ export class MemoryNode implements ChainNode {
     }
   }
 
-  /** Takes a transaction of somebody else with the same key in the place of what it has at its nonce. */
+  /** Accepts another sender's transaction with the same key, replacing its own at that nonce. */
   take({
     address,
     ...given

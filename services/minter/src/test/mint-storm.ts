@@ -5,12 +5,12 @@ import { ownerOf } from './mint-requests.ts';
 import { type Minting, toTokens } from './open-minting.ts';
 import { createRandom, type Random } from './random.ts';
 
-/** What a storm came to. */
+/** Result of a storm. */
 export interface StormReport {
   readonly requests: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** How often what struck. */
+  /** How often each fault happened. */
   readonly struck: Readonly<Record<string, number>>;
 }
 
@@ -18,15 +18,15 @@ const ROUNDS = 8;
 const REQUESTS_MAX = 6;
 const PAUSE_MAX_MS = 700;
 const NOBODY = `0x${'0'.repeat(40)}`;
-/** Blocks that are replaced at most: fewer than lie in front of the final ones. */
+/** Maximum number of replaced blocks: all of them are not final. */
 const REORG_MAX = 12;
 
 type Request = Partial<MintRequestRecord> & { contract: string; referenceId: string };
 
 /**
- * Minters are killed, stopped and doubled, the node is killed and its blocks are replaced, while requests come in.
- * @param minting of its own, or of storms before
- * @throws Error when in the end the chain does not hold just what states say
+ * Kills, stops and duplicates minters, kills the node and replaces its blocks, while requests arrive.
+ * @param minting its own, or that of earlier storms
+ * @throws Error when in the end the chain does not agree with the states
  */
 export async function runStorm(minting: Minting, seed: number): Promise<StormReport> {
   const random = createRandom(seed);
@@ -57,7 +57,7 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
   }
 }
 
-/** Minters of a storm: one of the group, now and then a stranger of a group of its own who takes every lane from it. */
+/** Minters of a storm: one of the group, and sometimes one of another group that takes every lane from it. */
 class Minters {
   readonly #minting: Minting;
   readonly #name: string;
@@ -83,7 +83,7 @@ class Minters {
     this.#stranger ??= await this.#minting.start({ CONSUMER_GROUP: `${this.#name}-${++this.#strangers}` });
   }
 
-  /** Stops it where it stands: when it goes on, it may be nobody any more. */
+  /** Suspends the process at any step: when it continues, it may have been fenced. */
   async freeze(ms: number): Promise<void> {
     this.#ours?.child.kill('SIGSTOP');
     await delay(ms);
@@ -124,7 +124,7 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
   return what;
 }
 
-/** Some of each kind; the token of the first is asked for again by the last, and one owner is nobody. */
+/** Random requests of both collections; those for NOBODY must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
   const count = 1 + random.integer(REQUESTS_MAX);

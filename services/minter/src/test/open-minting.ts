@@ -30,9 +30,9 @@ import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/
 import { toBytes, toRequest } from './mint-requests.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** Blocks behind which everything is final: deeper than what is replaced. */
+/** Number of latest blocks that are not final: more than are ever replaced. */
 const EPOCH_BLOCKS = 8;
-/** A killed minter's partitions wait for it. */
+/** The partitions of a killed minter are free after this time. */
 const SESSION_TIMEOUT_MS = 3_000;
 
 /** Minters as processes, real brokers, and a real node with the demo contracts. */
@@ -46,9 +46,9 @@ export interface Minting {
   publish(requests: readonly (Partial<MintRequestRecord> & { contract: string; referenceId: string })[]): Promise<void>;
   /** The last state of every attempt. */
   states(): Promise<readonly MintStateRecord[]>;
-  /** Waits until so many attempts are there, and all of them are settled. */
+  /** Waits until this many attempts exist and all of them are settled. */
   settled(count: number): Promise<readonly MintStateRecord[]>;
-  /** `contract tokenId owner amount` of each mint that the chain has, sorted. */
+  /** `contract tokenId owner amount` of each mint on the chain, sorted. */
   tokens(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -112,7 +112,7 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
   };
 }
 
-/** SIGNER_KEYS, of one pair. */
+/** A value of SIGNER_KEYS with one key. */
 function makeSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return JSON.stringify([privateKey.export({ format: 'jwk' })]);
@@ -156,7 +156,7 @@ async function tokensOf({ client }: TestChain, { erc721, erc1155 }: Minting['con
   ].sort();
 }
 
-/** As `tokens` has it, of states that have succeeded. */
+/** Succeeded states in the format of `tokens`. */
 export function toTokens(states: readonly MintStateRecord[]): readonly string[] {
   const succeeded = states.filter(({ status }) => status === 'succeeded');
   return succeeded

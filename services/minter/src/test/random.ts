@@ -1,10 +1,10 @@
-/** Numbers that one seed gives, always the same. */
+/** Random numbers that a seed determines. */
 export interface Random {
   /** Below 1. */
   next(): number;
   /** From 0 to below `below`. */
   integer(below: number): number;
-  /** True in a part of the cases. */
+  /** True with this probability. */
   chance(part: number): boolean;
   pick<T>(choices: readonly T[]): T;
 }

@@ -11,7 +11,7 @@ import { UnreachableError, UsageError } from '../command.ts';
 import type { ProjectSources } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-/** Where sessions and one-time texts are. */
+/** The stores of sessions and one-time texts. */
 export interface OpenSessions {
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
@@ -22,11 +22,11 @@ export interface OpenSessions {
 export interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;
   openSessions(): Promise<OpenSessions>;
-  /** Where the portal of the stack is that runs here; null when there is none. */
+  /** Origin of the portal of the local stack; null when there is none. */
   portal(): string | null;
 }
 
-/** Reads or changes accounts, in the name of whoever runs the command. @throws UnreachableError as `withRecords` */
+/** Reads or changes accounts, with the user of the command as the author. @throws UnreachableError as `withRecords` */
 export async function withAccounts<T>(
   { accounts, openSessions }: AccountsContext,
   work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
@@ -40,7 +40,7 @@ export async function withAccounts<T>(
   }
 }
 
-/** @param wanted id or login. @throws Error with what to do when there is no such account */
+/** @param wanted id or login. @throws Error with advice when there is no such account */
 export async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
   const accounts = await store.readAll();
   const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
@@ -50,8 +50,8 @@ export async function requireAccount({ store }: AccountContext, wanted: string):
 }
 
 /**
- * Where people find the portal.
- * @throws UsageError for what is no origin; UnreachableError when none is given and no portal runs here
+ * The origin of the portal.
+ * @throws UsageError for an invalid origin; UnreachableError when none is given and no local stack has one
  */
 export function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | undefined): string {
   if (given === undefined) {
@@ -66,7 +66,7 @@ export function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: str
   throw new UsageError('--origin: expected one as https://portal.example.com, without a path');
 }
 
-/** The address that somebody opens. */
+/** The address of a page, with its code. */
 export function linkTo(origin: string, path: string, code: string): string {
   const url = new URL(path, origin);
   url.searchParams.set('code', code);

@@ -1,7 +1,7 @@
 import { type AccountRecord, isRemoved } from '@playline/access-keys';
 import type { Terminal } from '../command.ts';
 
-/** What is told of an account: no hash, no public key, nothing that lets anybody in. */
+/** The printable part of an account: no hash, no public key, nothing that can be used to sign in. */
 export function toShown({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
   return {
     ...account,
@@ -16,7 +16,7 @@ export function showAccount(account: AccountRecord, isJson: boolean, terminal: T
   terminal.result(isJson ? JSON.stringify(toShown(account)) : toLine(account));
 }
 
-/** The oldest first; what was removed is not among them. */
+/** Lists accounts that are not removed, the oldest first. */
 export function listAccounts(accounts: readonly AccountRecord[], isJson: boolean, terminal: Terminal): void {
   const there = accounts.filter((account) => !isRemoved(account)).toSorted((a, b) => a.createdAt - b.createdAt);
   for (const account of there) showAccount(account, isJson, terminal);

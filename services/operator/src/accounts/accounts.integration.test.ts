@@ -65,7 +65,7 @@ describe('commands about accounts on Kafka and Redis', () => {
     context = createContext();
   });
 
-  it('mint a link while nobody is administrator, and none from an emptied Redis afterwards', async () => {
+  it('make a link while there is no administrator, and none from an emptied Redis afterwards', async () => {
     expect((await run(context, 'link')).code).toBe(EXIT.ok);
     const make = (login: string) =>
       withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
@@ -81,12 +81,12 @@ describe('commands about accounts on Kafka and Redis', () => {
     await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
-  it('mint no link when the log cannot be read', async () => {
+  it('make no link when the log cannot be read', async () => {
     const refused = await run(createContext(['127.0.0.1:1']), 'link');
     expect(refused).toMatchObject({ code: EXIT.unreachable, records: [] });
   });
 
-  it('let somebody in once, also when both ask from different processes, and put all of it on the log', async () => {
+  it('accept one of two requests made at once by different processes, and put everything on the log', async () => {
     const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
       .records;
     const accept = (login: string) =>
@@ -103,7 +103,7 @@ describe('commands about accounts on Kafka and Redis', () => {
     expect(JSON.stringify(records)).not.toContain(codeIn(link));
   });
 
-  it('end sessions with the change itself: a command that is killed before it has ended them leaves none that is good', async () => {
+  it('end sessions with the change itself: none stays valid when the command is killed before that', async () => {
     const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst'))
       .records;
     const kim = await withAccounts(context, (accounts) =>
@@ -127,7 +127,7 @@ describe('commands about accounts on Kafka and Redis', () => {
     await close();
   });
 
-  it('keep the last owner, whoever asks at the same moment', async () => {
+  it('keep the last owner, even when two commands run at once', async () => {
     const [{ link }] = (await run(context, 'invite', '--name', 'Pia', '--project', 'demo', '--role', 'owner')).records;
     await withAccounts(context, (accounts) =>
       acceptInvitation(accounts, { text: codeIn(link), person: personOf('pia') }),

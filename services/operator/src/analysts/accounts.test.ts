@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createBySql } from './accounts.ts';
 import type { Ask } from './statements.ts';
 
-/** A server that takes accounts by SQL, as far as its answers go, and what it was told. */
+/** A server that accepts accounts by SQL, and records the statements. */
 function createServer() {
   const told: string[] = [];
   const ask: Ask = async (statement, parameters = {}) => {
@@ -13,7 +13,7 @@ function createServer() {
 }
 
 describe('an account made by SQL', () => {
-  it('has the roles of users.xml, the bounds of analysts, and a password that the server is never told', async () => {
+  it('has the roles of users.xml, the limits of analysts, and a password that the server never receives', async () => {
     const { told, ask } = createServer();
     const made = await createBySql(ask, true);
     expect(made).toMatchObject({
@@ -30,7 +30,7 @@ describe('an account made by SQL', () => {
     expect(text).not.toContain('INSERT INTO analyst_grants');
   });
 
-  it('has no right to raw ids unless it shall', async () => {
+  it('has no right to raw ids unless requested', async () => {
     const { told, ask } = createServer();
     const made = await createBySql(ask, false);
     expect(told).toContain(`GRANT reads_views TO ${made?.account}`);

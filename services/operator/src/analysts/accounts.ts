@@ -1,18 +1,18 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Ask } from './statements.ts';
 
-/** What one account may read. */
+/** The rights of one account. */
 export interface AnalystAccount {
   readonly account: string;
-  /** Ids as tables have them; `*` is all of them. Empty: it sees nothing. */
+  /** Environment ids as in tables; `*` means all. Empty: the account sees nothing. */
   readonly environments: readonly string[];
-  /** Whether it may read what names somebody. */
+  /** Whether it may read columns that identify people. */
   readonly rawIds: boolean;
-  /** When the first of its grants was given; ISO 8601, UTC. Empty without a grant. */
+  /** When its first grant was given; ISO 8601, UTC. Empty without a grant. */
   readonly since: string;
 }
 
-/** An account and what it is logged in with; the text of the password is kept nowhere by us. */
+/** An account and its password. We store the text of the password nowhere. */
 export interface Revealed {
   readonly account: string;
   readonly password: string;
@@ -22,20 +22,20 @@ export interface Revealed {
 export const ALL = '*';
 /** The account that every deployment has. */
 const BUILT_IN = 'analyst';
-/** What makes an account one for analysts, and what lets it read raw ids: roles of users.xml. */
+/** Roles of users.xml: the first marks an account of analysts, the second lets it read raw ids. */
 const ROLE = 'reads_views';
 const RAW_ROLE = 'reads_raw_ids';
 const PROFILE = 'analyst';
 const PASSWORD_BYTES = 32;
 
-/** Storages of accounts that take new ones. */
+/** Account storages that accept new accounts. */
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 
-/** Names a password without telling it: it is random, so nobody finds it by guessing. */
+/** Identifies a password without revealing it: passwords are random, so guessing does not help. */
 const markOf = (password: string) =>
   createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
 
-/** All accounts for analysts, those without a grant too, by name. */
+/** All accounts of analysts by name, including those without a grant. */
 export async function listAccounts(ask: Ask): Promise<AnalystAccount[]> {
   const rows = await ask(
     `SELECT user_name, max(granted_role_name = {raw: String}),
@@ -52,7 +52,7 @@ export async function listAccounts(ask: Ask): Promise<AnalystAccount[]> {
   });
 }
 
-/** Says of one environment whether an account may read it; the later word holds, whatever the clocks say. */
+/** Grants or revokes an environment of an account. A later change wins, whatever the clocks say. */
 export async function setGrant(ask: Ask, account: string, change: { environmentId: string; revoked: boolean }) {
   await ask(
     `INSERT INTO analyst_grants (account, environment_id, revoked, changed_at, version)
@@ -63,7 +63,7 @@ export async function setGrant(ask: Ask, account: string, change: { environmentI
   );
 }
 
-/** Why an account may be given no more to read; null when it may. */
+/** Why an account may not get more grants; null when it may. */
 export async function refusalOfGrant(ask: Ask, account: string): Promise<string | null> {
   const rows = await ask(
     `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
@@ -79,13 +79,13 @@ export async function refusalOfGrant(ask: Ask, account: string): Promise<string 
   return `nobody was given ${account}${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create gives out a free one`;
 }
 
-/** Makes an account by SQL, without any grant. @returns null where this server takes no accounts by SQL */
+/** Creates an account by SQL, without any grant. @returns null where this server accepts no accounts by SQL */
 export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed | null> {
   const [directories] = await ask(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
   const password = randomBytes(PASSWORD_BYTES).toString('hex');
-  // Its hash, so that no log of the server can ever hold the password.
+  // Sent as a hash, so that no log of the server contains the password.
   const hash = createHash('sha256').update(password).digest('hex');
   await ask(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
   await ask(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
@@ -93,19 +93,19 @@ export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed |
   return { account, password };
 }
 
-/** Whether somebody was given this account with this password. */
+/** Whether the account was already given to somebody with this password. */
 export async function isGivenOut(ask: Ask, { account, password }: Revealed): Promise<boolean> {
   return (await claimsOf(ask, account, markOf(password))).length > 0;
 }
 
-/** Takes a free account. @returns false when another command tried at the same time: then neither has it */
+/** Claims a free account. @returns false when another command tried at the same time: then neither gets it */
 export async function claim(ask: Ask, { account, password }: Revealed): Promise<boolean> {
   const [mark, id] = [markOf(password), randomUUID()];
   await putClaim(ask, { account, mark, id }, false);
   return (await claimsOf(ask, account, mark)).every((other) => other === id);
 }
 
-/** Takes everything away from an account: it sees nothing from its next question on, and those under way are ended. */
+/** Revokes all grants of an account, so that its next query returns nothing, and ends its running queries. */
 export async function dropAccount(ask: Ask, account: string): Promise<void> {
   const grants = await ask(
     'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
@@ -126,7 +126,7 @@ export async function dropAccount(ask: Ask, account: string): Promise<void> {
   if (made !== undefined) await ask('DROP USER IF EXISTS {account: Identifier}', { account });
 }
 
-/** Whether an account is one of users.xml, so that it stays when it is dropped. */
+/** Whether an account is defined in users.xml, so that it continues to exist after `drop`. */
 export async function staysWhenDropped(ask: Ask, account: string): Promise<boolean> {
   const rows = await ask("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
     account,

@@ -22,7 +22,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, START_MS);
 
-/** @param answer of the person at the terminal; nobody is there without it */
+/** @param answer typed at the terminal; without it there is no terminal */
 async function run(words: string, answer?: string) {
   const results: string[] = [];
   const progress: string[] = [];
@@ -63,7 +63,7 @@ async function store(environmentId: string) {
 }
 
 describe('analysts', () => {
-  it('creates an account that reads its environment at once, another one with grant, and nothing after drop', async () => {
+  it('creates an account that reads its environment at once, another after grant, nothing after drop', async () => {
     await Promise.all(['demo-production', 'demo-development'].map(store));
     const analyst = await created('--environment production');
     const seen = () => ask(analyst, 'SELECT DISTINCT environment_id FROM analysis_events ORDER BY 1');
@@ -87,7 +87,7 @@ describe('analysts', () => {
     expect(await seen()).toBe('');
   });
 
-  it('lets raw ids be read by accounts that were created with them alone', async () => {
+  it('lets only accounts created with raw ids read them', async () => {
     const [without, raw] = [
       await created('--environment production'),
       await created('--environment production --raw-ids'),
@@ -125,7 +125,7 @@ describe('analysts', () => {
     });
   });
 
-  it('shows a password once: no list, log, record or table has it', async () => {
+  it('shows a password once: it is in no list, log, record or table', async () => {
     const analyst = await created('--environment production --raw-ids');
     const { code, results, progress } = await run('create --environment production --raw-ids');
     const [sentence = '', password = ''] = results.join('\n').split('\n');
@@ -166,14 +166,14 @@ describe('analysts', () => {
     ['drop', '--account: expected'],
     ['drop --account analyst', 'say --yes'],
     ['list --account analyst', "Unknown option '--account'"],
-  ])('refuses wrong words and changes nothing: %s', async (words, sentence) => {
+  ])('refuses wrong arguments and changes nothing: %s', async (words, sentence) => {
     const before = await listed();
     const { code, progress } = await run(words);
     expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);
     expect(await listed()).toEqual(before);
   });
 
-  it('drops nothing without a yes, and knows no account that is none', async () => {
+  it('drops nothing without confirmation, and refuses a name that is no account of analysts', async () => {
     expect((await run('drop --account analyst', 'no')).code).toBe(1);
     expect((await listed()).map(({ account }) => account)).toContain('analyst');
     for (const words of ['drop --yes', 'grant --environment production'])
@@ -183,7 +183,7 @@ describe('analysts', () => {
       }
   });
 
-  it('takes everything from the account that every deployment has, and gives it back', async () => {
+  it('takes all grants from the account that every deployment has, and gives them back', async () => {
     const { analystPassword: password } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
     const count = () => ask({ account: 'analyst', password }, 'SELECT count() > 0 FROM analysis_events');
     expect(await count()).toBe('1');

@@ -4,19 +4,19 @@ import { z } from 'zod';
 import { readStack } from '../stack-file.ts';
 import type { Revealed } from './accounts.ts';
 
-/** Accounts that wait in users.xml to be given out, where none can be made by SQL, and what they are logged in with. */
+/** Accounts of users.xml that are given out where none can be created by SQL, with their passwords. */
 export interface AnalystPool {
   readonly accounts: readonly Revealed[];
-  /** Has a new password made for an account before it is given out again. @returns what is to be done for it, a sentence */
+  /** Arranges a new password before an account is given out again. @returns what the operator must do, a sentence */
   renew(account: string): string;
 }
 
 export interface PoolPlace {
-  /** Folder whose `.playline` may hold a stack's records. */
+  /** Folder whose `.playline` may contain the records of a stack. */
   readonly folder: string;
-  /** Of the ClickHouse that is asked. */
+  /** Address of the ClickHouse that is used. */
   readonly url: string;
-  /** Of the process: where no stack has the passwords, `CLICKHOUSE_ANALYST_1_PASSWORD` and so on. */
+  /** Environment of the process, with `CLICKHOUSE_ANALYST_1_PASSWORD` and so on for deployments without a stack. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -24,10 +24,10 @@ const ACCOUNT = /^analyst_(raw_)?\d+$/;
 const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
 const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(ACCOUNT), z.string().min(1)) });
 
-/** Whether an account of the pool may read raw ids; users.xml says so by its name. */
+/** Whether an account of the pool may read raw ids; its name in users.xml says so. */
 export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
 
-/** The pool of the stack in `folder` when that is the one that is asked, else the one that the environment tells. */
+/** The pool of the stack in `folder` if its ClickHouse is the one in use, otherwise the pool of the environment. */
 export function readPool({ folder, url, environment }: PoolPlace): AnalystPool {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
   const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
@@ -41,7 +41,7 @@ function poolOfStack(state: string): AnalystPool {
   return {
     accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
     renew: (account) => {
-      // The next start reads it: secrets.json has one writer, for what is lost with it is lost for good.
+      // Read by the next start, the only writer of secrets.json, whose loss cannot be repaired.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });
       closeSync(openSync(join(dropped, account), 'a', 0o600));
@@ -55,7 +55,7 @@ const renewOfEnvironment = (account: string) =>
 
 function readPasswords(path: string): Revealed[] {
   const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  // A stack that was started by a release before has none.
+  // A stack that was started by an earlier release has none.
   if (!parsed.success) return [];
   return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
 }

@@ -20,7 +20,7 @@ import { type Ask, createAsk } from './statements.ts';
 
 export type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What a word of the command is done with. */
+/** What an action of the command works with. */
 export interface AnalystsWork {
   readonly clickhouse: ClickHouseAccount;
   readonly pool: () => AnalystPool;
@@ -31,14 +31,14 @@ export interface AnalystsWork {
 
 const ACCOUNT = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/;
 
-/** The account that `--account` names. @throws UsageError */
+/** The value of `--account`. @throws UsageError */
 export function accountOf(values: Values): string {
   const account = textOf(values, 'account') ?? '';
   if (!ACCOUNT.test(account)) throw new UsageError('--account: expected the name of an account, such as analyst_1');
   return account;
 }
 
-/** The environment to be read: `--environment`, or all of them. @throws UsageError */
+/** The environment of the grant: `--environment`, or all. @throws UsageError */
 export function grantedEnvironmentOf(values: Values): string {
   if (values['all-environments'] !== true) return environmentOf(values);
   if (values.environment !== undefined) throw new UsageError('--environment or --all-environments, not both');
@@ -47,7 +47,7 @@ export function grantedEnvironmentOf(values: Values): string {
 
 const nameOf = (environmentId: string) => (environmentId === ALL ? 'all environments' : environmentId);
 
-/** Finds an account that nobody has, grants it what it shall read, and shows its password this once. */
+/** Claims a free account, grants it an environment, and shows its password once. */
 export async function create(work: AnalystsWork): Promise<ExitCode> {
   const { ask, values, terminal } = work;
   const [environmentId, rawIds] = [grantedEnvironmentOf(values), values['raw-ids'] === true];
@@ -72,10 +72,10 @@ async function takeFromPool({ clickhouse, pool, ask }: AnalystsWork, rawIds: boo
     const [each, ...others] = left as [Revealed, ...Revealed[]];
     left = others;
     if (await isGivenOut(ask, each)) continue;
-    // The engine may have started with another password: nobody could log in with this one.
+    // The server may have started with another password: then nobody could log in with this one.
     if (!(await canLogIn(clickhouse, each))) continue;
     if (await claim(ask, each)) return each;
-    // Commands that have taken one from each other would meet again at the next, until none is left for anybody.
+    // In random order, so that two commands that blocked each other do not meet at every following account.
     left = inRandomOrder(others);
   }
   throw new Error(
@@ -100,7 +100,7 @@ async function canLogIn(
   );
 }
 
-/** Lets an account read one environment more. */
+/** Grants an account another environment. */
 export async function grant({ ask, values, terminal, ...rest }: AnalystsWork): Promise<ExitCode> {
   const [account, environmentId] = [accountOf(values), grantedEnvironmentOf(values)];
   const refusal = await refusalOfGrant(ask, account);
@@ -118,7 +118,7 @@ export async function list({ ask, values, terminal }: AnalystsWork): Promise<Exi
   return EXIT.ok;
 }
 
-/** Takes all grants of an account away. */
+/** Revokes all grants of an account. */
 export async function drop({ ask, pool, values, terminal }: AnalystsWork): Promise<ExitCode> {
   const account = accountOf(values);
   const { environments } = await findAccount(ask, account);
@@ -145,7 +145,7 @@ async function findAccount(ask: Ask, account: string): Promise<AnalystAccount> {
   throw new Error(`there is no account ${account} for analysts: npm run analysts -- list shows them`);
 }
 
-/** A slip of the keyboard is no fault, since an environment may be new; it is said. */
+/** An unknown environment may be new, so it is accepted with a note. */
 async function noteUnknown(
   { ask, terminal }: Pick<AnalystsWork, 'ask' | 'terminal' | 'values'>,
   environmentId: string,

@@ -1,20 +1,20 @@
 import { type ChainNode, type IndexedChain, NodeFault } from '@playline/chain';
 
-/** What a node says of the end of its chain. */
+/** The end of the chain, as one node reports it. */
 export interface EndOfNode {
   readonly name: string;
   /** Its latest block. */
   readonly head: number | null;
-  /** The last final one; null while nothing is final. */
+  /** The last final block; null while nothing is final. */
   readonly horizon: number | null;
-  /** Why it does not answer as it should; null when it does. Holds nothing of its address. */
+  /** Why the node cannot be used; null when it can. Never contains its address. */
   readonly fault: string | null;
 }
 
-/** What the nodes of a chain say of its end. */
+/** The end of the chain, as all its nodes report it. */
 export interface EndsOfChain {
   readonly nodes: readonly EndOfNode[];
-  /** Of those that answer the one that has most; null when none does. */
+  /** The answering node with the highest block; null when none answers. */
   readonly furthest: EndOfNode | null;
 }
 
@@ -33,7 +33,7 @@ async function askEnd(node: ChainNode, { chainId, finality }: IndexedChain): Pro
   }
 }
 
-/** Asks all nodes of a chain at once; one that does not answer is told of, and keeps nobody from the others. */
+/** Asks all nodes of a chain at once. One that does not answer is reported, and does not affect the others. */
 export async function askEnds(nodes: readonly ChainNode[], chain: IndexedChain): Promise<EndsOfChain> {
   const ends = await Promise.all(nodes.map((node) => askEnd(node, chain)));
   const answering = ends.filter(({ fault }) => fault === null);

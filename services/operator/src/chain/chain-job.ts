@@ -5,18 +5,18 @@ import type { ImportSources } from '../import/import-way.ts';
 import type { ProgressSources } from './read-progress.ts';
 
 export interface ChainContext extends ImportSources, ProgressSources {
-  /** What CHAIN_NODES or the stack says. */
+  /** Chains of CHAIN_NODES or of the stack. */
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   /** Epoch milliseconds. */
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
-/** What one call is about. */
+/** What one run of the command is about. */
 export interface ChainJob {
   readonly context: ChainContext;
   readonly terminal: Terminal;
@@ -26,7 +26,7 @@ export interface ChainJob {
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));
 
-/** The chain of `--chain`. @throws UsageError when there is none of the name */
+/** The chain of `--chain`. @throws UsageError when no chain has this name */
 export function chainOf({ context, values }: ChainJob): IndexedChain {
   const name = textOf(values, 'chain');
   if (name === undefined) throw new UsageError('--chain: which one?');

@@ -3,21 +3,21 @@ import type { ActivityRecord } from '@playline/contracts';
 import { ACTIVITIES } from '../import/subjects.ts';
 import type { ReadRangeOfChain } from './read-ranges.ts';
 
-/** What a history lacks of its chain. */
+/** What a history lacks compared with its chain. */
 export interface Compared {
   activities: number;
   missing: number;
   different: number;
-  /** A sentence each, the first ones. */
+  /** The first findings, a sentence each. */
   readonly findings: string[];
 }
 
 /** More would hide the first ones. */
 const FINDINGS_MAX = 100;
-/** Ids in one question. */
+/** Ids in one query. */
 const IDS_MAX = 500;
 
-/** All that readers are shown of an activity, but for when it was updated. */
+/** Everything that readers see of an activity, except the time of its update. */
 export function toShownContent(row: ActivityRow): Record<string, unknown> {
   const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
   return { ...content, chain: row.chain };
@@ -31,7 +31,7 @@ function tell(compared: Compared, { blockchainMetadata, type, id }: ActivityRow,
   compared.findings.push(`${type} ${id} (${at}) ${what}`);
 }
 
-/** Looks which activities of a range the history does not have as the chain says them. @throws StoreFault */
+/** Finds activities of a range that the history lacks, or has with other contents. @throws StoreFault */
 export async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   { records, capped }: ReadRangeOfChain,

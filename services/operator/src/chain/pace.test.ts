@@ -6,19 +6,19 @@ const at = (seconds: number, block: number) => ({ atMs: seconds * 1000, block })
 const WINDOW = { windowMs: 60_000 };
 
 describe('the pace of blocks', () => {
-  it('is that of the last while, whatever was before', () => {
+  it('is measured over the last window only', () => {
     const samples = [at(0, 0), at(100, 10), at(110, 110), at(160, 610)];
     expect(paceOf(samples, { ...WINDOW, to: 1_210 })).toEqual({ blocksPerSecond: 10, remainingMs: 60_000 });
   });
 
-  it('is not told of one sample, nor where nothing has moved', () => {
+  it('is unknown with one sample, or when nothing has moved', () => {
     const unknown = { blocksPerSecond: null, remainingMs: null };
     expect(paceOf([], { ...WINDOW, to: 9 })).toEqual(unknown);
     expect(paceOf([at(1, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
     expect(paceOf([at(1, 5), at(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
   });
 
-  it('ends when so many blocks at this rate are done, and never before now', () => {
+  it('gives the time until the last block at this rate, and never less than zero', () => {
     const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
     const property = fc.property(steps, fc.nat(100_000), (given, to) => {
       const samples = [{ atMs: 0, block: 0 }];
@@ -34,7 +34,7 @@ describe('the pace of blocks', () => {
     fc.assert(property);
   });
 
-  it('is told in words', () => {
+  it('is shown in words', () => {
     const noon = Date.UTC(2026, 10, 24, 12);
     const words = (blocksPerSecond: number, minutes: number) =>
       toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);

@@ -1,13 +1,13 @@
-/** How far something was at an instant. */
+/** The block that was reached at a moment. */
 export interface PaceSample {
-  /** Milliseconds of whichever clock, the same for all samples. */
+  /** Milliseconds of any clock, the same one for all samples. */
   readonly atMs: number;
   readonly block: number;
 }
 
-/** How fast blocks are gone through, and how long that will take. */
+/** Speed in blocks, and the remaining time. */
 export interface Pace {
-  /** Null while that cannot be told. */
+  /** Null when it is not known. */
   readonly blocksPerSecond: number | null;
   readonly remainingMs: number | null;
 }
@@ -15,10 +15,10 @@ export interface Pace {
 const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
 
 /**
- * Tells the pace of the last while: ranges differ in what they cost, so what was long ago says little.
+ * Pace over the last window: the cost of ranges differs, so old samples say little.
  * @param samples in the order of their time
  * @param options.to the last block
- * @param options.windowMs samples that are older than this, looked at from the last one, do not count
+ * @param options.windowMs samples that are this much older than the last one do not count
  */
 export function paceOf(
   samples: readonly PaceSample[],
@@ -36,7 +36,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** In the largest units that matter, rounded up: a wait is never promised too short. */
+/** In the largest units that matter, rounded up, so that a wait is never shown too short. */
 export function toDurationText(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
   const minutes = Math.ceil(ms / MINUTE_MS);
@@ -45,7 +45,7 @@ export function toDurationText(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
 }
 
-/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; empty while nothing can be told. @param nowMs epoch */
+/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; empty while unknown. @param nowMs epoch milliseconds */
 export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
   if (blocksPerSecond === null || remainingMs === null) return '';
   const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));

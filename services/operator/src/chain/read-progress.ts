@@ -13,20 +13,20 @@ export interface ProgressSources {
 
 /** How a chain has been indexed. */
 export interface IndexCourse {
-  /** What was told last. */
+  /** The last published progress. */
   readonly last: IndexProgressRecord;
-  /** What was told within ten minutes before that, as far as it was not compacted away; epoch milliseconds. */
+  /** Progress published within ten minutes before that, as far as it was not compacted away; epoch milliseconds. */
   readonly samples: readonly PaceSample[];
 }
 
-/** From this far before the last one samples tell how fast a chain is indexed. */
+/** Samples within this time before the last one count for the pace. */
 export const COURSE_MS = 600_000;
 
-/** The last block of which everything is published; -1 when there is none. */
+/** The last block that is published completely; -1 when there is none. */
 export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
   nextLog === null ? block : block - 1;
 
-/** How each chain is indexed, by its name. @throws UnreachableError when Kafka or the registry does not answer */
+/** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
 export async function readProgress(sources: ProgressSources): Promise<Map<string, IndexCourse>> {
   const log = sources.openLog();
   try {

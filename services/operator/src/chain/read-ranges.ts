@@ -11,7 +11,7 @@ import {
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log that claims more tokens than are taken. */
+/** A log that claims more tokens than the limit. */
 export interface CappedLog {
   readonly block: number;
   readonly log: number;
@@ -19,7 +19,7 @@ export interface CappedLog {
   readonly taken: number;
 }
 
-/** What the chain says of some blocks. */
+/** What the chain contains in some blocks. */
 export interface ReadRangeOfChain {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
@@ -28,20 +28,20 @@ export interface ReadRangeOfChain {
 
 export interface RangesOptions {
   readonly chain: IndexedChain;
-  /** Those of the chain, the preferred one first. */
+  /** Nodes of the chain, the preferred one first. */
   readonly nodes: readonly ChainNode[];
   /** Both inclusive. */
   readonly from: number;
   readonly to: number;
-  /** A block that the chain must hold, which is seen where it is near. */
+  /** Blocks that the chain must contain; checked for those near the range. */
   readonly holds: readonly BlockName[];
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Reads blocks as the indexer does, with its checks: each range links to the one before.
- * @throws UnreachableError when no node answers as it should
+ * Reads blocks with the same checks as the indexer: each range links to the one before.
+ * @throws UnreachableError when no node returns a valid answer
  */
 export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRangeOfChain> {
   const { chain, to, stop } = options;
@@ -72,9 +72,9 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
 
 /**
  * Asks one node after the other.
- * @returns null when less may be asked for, and a node wants to be asked for less, or was late with so much and answers
- *   something small
- * @throws UnreachableError when none answers as it should
+ * @returns null when a smaller request is possible and a node asks for less, or was late with this one although it
+ * answers simple requests
+ * @throws UnreachableError when no node returns a valid answer
  */
 export async function askNodes<T>(
   nodes: readonly ChainNode[],
@@ -96,7 +96,7 @@ export async function askNodes<T>(
   throw new UnreachableError(`no node of the chain answers as it should (${faults.join('; ')})`);
 }
 
-/** Whether one of them answers at all: one that does not is late with everything. */
+/** Whether any of them answers at all: a node that does not is late with every request. */
 async function answersAny(nodes: readonly ChainNode[]): Promise<boolean> {
   const asked = nodes.map((node) =>
     node.chainId().then(

@@ -13,10 +13,10 @@ import { lastWholeBlockOf, readProgress } from './read-progress.ts';
 import { type ReadRangeOfChain, readRanges } from './read-ranges.ts';
 
 const BLOCK_MAX = Number.MAX_SAFE_INTEGER;
-/** The pace that is told is that of so long. */
+/** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
-/** Blocks that are read again: never more than what is indexed. */
+/** Blocks that are read again: never more than are indexed. */
 interface AskedBlocks {
   readonly chain: IndexedChain;
   readonly from: number;
@@ -39,7 +39,7 @@ async function blocksOf(job: ChainJob): Promise<AskedBlocks> {
   return { chain, from, to, holds: [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }] };
 }
 
-/** Says how far reading is, how fast it goes and when it will end. */
+/** Reports progress, pace and remaining time. */
 function createTellHowFar({ terminal, context }: ChainJob, { from, to }: AskedBlocks) {
   const progress = createProgress(terminal);
   const samples: PaceSample[] = [{ atMs: performance.now(), block: from - 1 }];
@@ -52,7 +52,7 @@ function createTellHowFar({ terminal, context }: ChainJob, { from, to }: AskedBl
   };
 }
 
-/** Reads blocks again and compares what they say with the history. */
+/** Reads blocks again and compares them with the history. */
 export async function verify(job: ChainJob): Promise<ExitCode> {
   const { context, terminal, values } = job;
   const blocks = await blocksOf(job);
@@ -76,14 +76,14 @@ export async function verify(job: ChainJob): Promise<ExitCode> {
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-/** What a backfill has done. */
+/** Results of a backfill. */
 interface Backfilled {
   activities: number;
   published: number;
   refused: number;
 }
 
-/** Reads blocks again and publishes what the history does not have as they say it. */
+/** Reads blocks again and publishes what the history lacks or has with other contents. */
 export async function backfill(job: ChainJob): Promise<ExitCode> {
   const { context, terminal, values } = job;
   chainOf(job);

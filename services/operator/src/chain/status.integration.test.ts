@@ -5,7 +5,7 @@ import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
 
 const SECRET = 'a-secret-of-the-provider';
-/** Nobody listens there. */
+/** No server listens here. */
 const AWAY = `http://somebody:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 let chain: TestChain;
 let stores: OwnStores;
@@ -27,7 +27,7 @@ const status = async (chains: readonly object[], ...words: string[]) => {
 };
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('a chain whose node is away is told of beside the others, and the exit code says that one does not answer', async () => {
+it('a chain whose node is away is listed with the others, and the exit code says so', async () => {
   const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await status(chains);
   expect(code, err).toBe(EXIT.unreachable);
@@ -44,7 +44,7 @@ it('a chain whose node is away is told of beside the others, and the exit code s
   ]);
 });
 
-it('of a chain with several nodes each is told, and one that is away, or of another chain, is no fault of the chain', async () => {
+it('each of several nodes is listed; one that is away or of another chain is no fault of the chain', async () => {
   const [own, away] = [chainOf('demo-chain', chain.id, AWAY, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
   const { code, out } = await status([own]);
   expect(code).toBe(EXIT.ok);

@@ -5,18 +5,18 @@ import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
 import { paceOf, toPaceText } from './pace.ts';
 import { COURSE_MS, type IndexCourse, lastWholeBlockOf, readProgress } from './read-progress.ts';
 
-/** An indexer that works tells of it three times as often: of one that does not, nobody knows when it will be done. */
+/** A working indexer publishes progress three times as often; without it, the remaining time is unknown. */
 const FRESH_MS = 60_000;
 
 /**
- * Says how far each chain is indexed, and when what it lacks will be.
- * @returns `unreachable` when no node of a chain answers; all the same every chain is told of
+ * Shows how far each chain is indexed, and the time that is left.
+ * @returns `unreachable` when no node of a chain answers; every chain is shown all the same
  */
 export async function showStatus(job: ChainJob): Promise<ExitCode> {
   const { context, terminal, values } = job;
   const chains = textOf(values, 'chain') === undefined ? context.chains() : [chainOf(job)];
   const courses = await readProgress(context);
-  // At once: a node that is silent is waited for, and those of other chains need not be.
+  // In parallel, since a silent node should not delay the others.
   const states = await Promise.all(chains.map((chain) => stateOf(job, chain, courses.get(chain.name) ?? null)));
   for (const state of states)
     terminal.result(values.json === true ? JSON.stringify(state) : toLine(state, context.wallClockMs()));
@@ -38,7 +38,7 @@ async function stateOf(job: ChainJob, chain: IndexedChain, course: IndexCourse |
   };
 }
 
-/** What is told only of a chain that lacks something, and whose indexer works. */
+/** Only for a chain that is behind and has a working indexer. */
 function paceTo(
   horizon: number | null,
   { course, behind, nowMs }: { course: IndexCourse | null; behind: number | null; nowMs: number },

@@ -10,7 +10,7 @@ import { TOKENS } from '../import/subjects.ts';
 
 export interface TokenLogSources {
   readonly openLog: () => LogReader;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly schemas: Schemas;
   /** TOPIC_PREFIX */
@@ -23,25 +23,25 @@ export interface TokenName {
   readonly contract: string;
 }
 
-/** What became of a change. */
+/** The result of a change. */
 export interface ChangedToken {
   readonly token: TokenRecord;
-  /** False: it was so already, and nothing was published. */
+  /** False: the token had these values already, so nothing was published. */
   readonly isPublished: boolean;
 }
 
 /** Transactions last ten seconds at most, and brokers look for older ones every ten. */
 const DECIDED_MAX_MS = 30_000;
 const DECIDED_WAIT_MS = 50;
-/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
 const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
 
 /**
- * Changes a token that the log has. The publisher of the token is opened first, which ends any other command that changes
- * it, and only then its last record is read; so a change is made of what stands, and of two at once one is refused.
- * @param change makes the new record of the standing one; its trace is replaced
- * @throws Error when the log does not know the token, or another command changed it meanwhile; UnreachableError when
- *   brokers or registry do not answer, or nobody knows whether the change stands
+ * Changes a token that is in the log. Its publisher is opened first, which fences any other command that changes it,
+ * and its last record is read after that. So a change is made to the current record; of two at once one fails.
+ * @param change makes the new record of the current one; its trace is replaced
+ * @throws Error when the log does not have the token, or another command changed it meanwhile; UnreachableError when
+ * brokers or registry do not answer, or it is unknown whether the change was written
  */
 export async function changeToken(
   sources: TokenLogSources,
@@ -87,7 +87,7 @@ interface LastOf {
   readonly schemas: Schemas;
 }
 
-/** The last record of a key, behind everything that is still open in its partition; null when there is none. */
+/** The last record of a key, after all open transactions in its partition have ended; null when there is none. */
 async function readLast(log: LogReader, { topic, key, schemas }: LastOf): Promise<TokenRecord | null> {
   const stored = await log.bounds(topic, { undecided: true });
   const at = toPartition(key, stored.length);

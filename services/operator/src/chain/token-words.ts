@@ -13,21 +13,21 @@ function tokenOf(job: ChainJob): TokenName {
   return { chain, contract: address.toLowerCase() };
 }
 
-/** Says what an operator has decided about a token. */
+/** Sets the verification status of a token. */
 export async function setVerification(job: ChainJob): Promise<ExitCode> {
   const token = tokenOf(job);
   const verificationStatus = choiceOf(job.values, 'status', { choices: VERIFICATION_STATUSES });
   return tell(job, await changeToken(job.context, token, (standing) => ({ ...standing, verificationStatus })));
 }
 
-/** Asks a token's contract again what it calls itself. */
+/** Reads name, symbol and decimals of a token from its contract again. */
 export async function refreshToken(job: ChainJob): Promise<ExitCode> {
   const token = tokenOf(job);
   const nodes = nodesOf(job, chainOf(job));
   const changed = await changeToken(job.context, token, async (standing) => {
     const [said] = (await askNodes(nodes, (node) => describeTokens(node, token.chain, [token.contract]))) ?? [];
     const { name = null, symbol = null, decimals = null } = said ?? {};
-    // What the history says is more than nothing.
+    // The values in the history are better than none.
     if (name === null && symbol === null && decimals === null)
       throw new Error('the contract says neither name nor symbol nor decimals: nothing was published');
     return { ...standing, name, symbol, decimals };

@@ -41,7 +41,7 @@ const publish = (token: TokenRecord) => {
   const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
   return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
 };
-/** What the log says of a token, in its order. */
+/** All records of a token, in the order of the log. */
 const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
@@ -56,7 +56,7 @@ const run = (word: string, address: string, ...more: string[]) =>
   runMain(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
-it('what an operator decides is published with all else that the log says of the token, and once', async () => {
+it('an operator decision is published once, with all other values that the log has of the token', async () => {
   const before = (await versions()).length;
   const first = await verification('verified', contract.toUpperCase().replace('0X', '0x'));
   expect(first.code, first.err).toBe(EXIT.ok);
@@ -69,7 +69,7 @@ it('what an operator decides is published with all else that the log says of the
   expect(await versions()).toHaveLength(before + 1);
 });
 
-it('a token is asked again what it is called, and keeps what an operator has decided', async () => {
+it('a token is read from its contract again, and keeps what an operator has decided', async () => {
   await verification('spam');
   const { code, out, err } = await run('refresh-token', contract, '--json');
   expect(code, err).toBe(EXIT.ok);
@@ -80,7 +80,7 @@ it('a token is asked again what it is called, and keeps what an operator has dec
   expect(JSON.parse((await run('refresh-token', contract, '--json')).out)).toMatchObject({ published: false });
 });
 
-it('a token that nobody has published, and a contract that says nothing, change nothing', async () => {
+it('nothing changes for a token that was never published, or a contract without a name', async () => {
   const unknown = await verification('verified', `0x${'9'.repeat(40)}`);
   expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('no token 0x9999') });
   const nobody = chain.accounts[5]!.toLowerCase();
@@ -92,7 +92,7 @@ it('a token that nobody has published, and a contract that says nothing, change 
   expect(await versions(other)).toEqual([]);
 });
 
-/** What the commands work with, in this process; the publisher waits before it commits. */
+/** The context of the commands, in this process; the publisher waits before it commits. */
 function sourcesOf(beforeCommit?: () => Promise<void>): TokenLogSources {
   const brokers = testStores().kafka;
   return {
@@ -103,18 +103,18 @@ function sourcesOf(beforeCommit?: () => Promise<void>): TokenLogSources {
   };
 }
 
-it('of two commands at once the later one holds, and the earlier one is refused wherever it stands', async () => {
+it('of two commands at once the later one wins, and the earlier one fails at whatever step it is', async () => {
   const token = { chain: CHAIN, contract };
   const verify = () => changeToken(sourcesOf(), token, (standing) => ({ ...standing, verificationStatus: 'verified' }));
   const rename = (standing: TokenRecord) => ({ ...standing, name: 'Renamed' });
-  // It has read, and the other one comes between.
+  // It has read the record, and the other command runs now.
   const late = changeToken(sourcesOf(), token, async (standing) => {
     await verify();
     return rename(standing);
   });
   await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
-  // It has sent, and not committed.
+  // It has sent the record, but not committed.
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
   const sent = changeToken(
     sourcesOf(async () => void (await verify())),
@@ -127,7 +127,7 @@ it('of two commands at once the later one holds, and the earlier one is refused 
   expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
 });
 
-it('a change is made of what stands behind a transaction that is still open, not of something older', async () => {
+it('a change waits for open transactions, so that it is made to the current record', async () => {
   const begun = Promise.withResolvers<void>();
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };

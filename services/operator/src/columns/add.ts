@@ -8,12 +8,12 @@ import { readStanding, type StandingColumn } from './standing.ts';
 import { refreshViews } from './views.ts';
 import type { ColumnsWork } from './work.ts';
 
-/** Each costs every insert half a microsecond a row, for ever. */
+/** Each column costs every insert half a microsecond a row. */
 export const COLUMNS_MAX = 50;
 
 type Asked = Omit<PropertyColumn, 'since'>;
 
-/** Adds the column, shows it in the views, fills standing rows. The same again goes on with what is not done. */
+/** Adds the column, shows it in the views, and fills stored rows. Running it again continues unfinished work. */
 export async function add(work: ColumnsWork): Promise<ExitCode> {
   const { engine, values, terminal, signal } = work;
   const asked = parseColumn(values);
@@ -29,17 +29,17 @@ export async function add(work: ColumnsWork): Promise<ExitCode> {
 }
 
 async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, asked: Asked): Promise<void> {
-  // A column of this name that is being dropped: its parts would count as filled.
+  // Waits for the drop of a column with this name: its parts would count as filled.
   await awaitNone(engine, isOf('DROP', columnOf(asked.name)), { onLook: () => {}, signal });
   try {
     await engine.run(toAddStatement({ ...asked, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
-    // Somebody else may have added it meanwhile.
+    // Another command may have added it meanwhile.
     if (!(await isStanding(engine, asked))) throw fault;
   }
 }
 
-/** @throws Error when another column has the name already, or there are as many columns as are allowed */
+/** @throws Error when another column has the name, or there are as many columns as allowed */
 async function isStanding(engine: Engine, asked: Asked): Promise<boolean> {
   const standing = await readStanding(engine);
   const found = standing.find(({ name }) => name === asked.name);

@@ -28,7 +28,7 @@ describe('the backfill of a property column', () => {
     );
   const unfinished = async () => (await standing()).split('\n').filter((command) => command !== '').length;
 
-  it('goes on where a command was killed: the month it was at is not asked for again', async () => {
+  it('continues where a command was killed: a month already requested is not requested again', async () => {
     await fixture.whileNothingIsWritten(async () => {
       const child = fixture.start(...COINS);
       await until('the newest month is asked for', async () => (await written()).includes('20260601'));
@@ -42,7 +42,7 @@ describe('the backfill of a property column', () => {
     const { code, progress } = await fixture.run(COINS);
     expect(code).toBe(0);
     expect(progress).toMatch(/backfill: \d of 5 parts have the column; writing 20260[345]01/);
-    // One for each month that stood, none for the one that came with the column.
+    // One for each stored month, none for the month that was inserted with the column.
     expect([...(await written()).matchAll(/\d{8}/g)].map(String).sort()).toEqual(
       MONTHS.map((day) => day.replaceAll('-', '')),
     );
@@ -50,7 +50,7 @@ describe('the backfill of a property column', () => {
     await fixture.drop('coins');
   });
 
-  it('comes to its end in parts that an insert wrote which had begun before the column was there', async () => {
+  it('finishes although an insert that began before the column existed writes more parts', async () => {
     const late =
       fixture.query(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, properties, test)
       SELECT 'late', 'track', 'win', '2026-07-01 10:00:00', now64(3), generateUUIDv4(), '{"coins":1}', sleepEachRow(0.2) = 1
@@ -66,7 +66,7 @@ describe('the backfill of a property column', () => {
     await fixture.drop('coins');
   });
 
-  it('lets a deletion through: a person is erased while it runs, also from the column', async () => {
+  it('does not block a deletion: a person is erased while it runs, also from the column', async () => {
     const [environment, key] = [`test-${randomUUID()}`, randomBytes(16)];
     const hex = key.toString('hex');
     await fixture.put([{ environmentId: environment, properties: '{"coins":1}' }]);
@@ -105,7 +105,7 @@ describe('the backfill of a property column', () => {
     }
   });
 
-  it('waits behind a deletion that stands, and says so', async () => {
+  it('waits behind an unfinished deletion, and says so', async () => {
     await fixture.whileNothingIsWritten(async () => {
       await fixture.query("ALTER TABLE events DELETE WHERE environment_id = 'nobody' SETTINGS mutations_sync = 0");
       const { code, progress } = await fixture.run(COINS, { stopAt: /waits for 1 other change/ });
@@ -116,7 +116,7 @@ describe('the backfill of a property column', () => {
     await fixture.drop('coins');
   });
 
-  it('that the engine cannot do is taken back, so that no deletion stands behind it, and told without a value', async () => {
+  it('is cancelled when the engine cannot do it, so that no deletion waits behind it; no value is shown', async () => {
     await fixture.run(COINS);
     await fixture.query(`ALTER TABLE events MODIFY COLUMN property_coins DEFAULT throwIf(length(properties) > 0)`);
     await fixture.query("ALTER TABLE events CLEAR COLUMN property_coins IN PARTITION '2026-06-01'");
@@ -132,7 +132,7 @@ describe('the backfill of a property column', () => {
     await fixture.whileNothingIsWritten(async () => {
       await fixture.run(COINS, { stopAt: /writing/ });
       expect(await unfinished()).toBe(1);
-      // Ended while it waits for the files, and said again: it still waits for them.
+      // Interrupted while it waits for the files, and run again: it still waits for them.
       for (let time = 0; time < 2; time++) {
         const { code } = await fixture.run(['drop', '--name', 'coins', '--yes'], {
           stopAt: /being written without it/,

@@ -4,21 +4,20 @@ import { type MonthOfParts, readMonths, sumMonths } from './standing.ts';
 
 export interface BackfillContext {
   readonly engine: Engine;
-  /** With its prefix. */
+  /** Name of the column, with its prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
-  /** Ends the wait; the month that is being written goes on. */
+  /** Ends the wait; the month that is being written is finished by the engine. */
   readonly signal: AbortSignal;
 }
 
-/** A part that an insert from before the change brought meanwhile makes a month come again, but not for ever. */
+/** A month is repeated when an old insert adds a part to it, but not for ever. */
 const TURNS_MAX = 5;
 
 /**
- * Writes the column into every part that lacks it, the newest month first, one month at a time: a deletion that comes
- * meanwhile waits for one month and not for all of them. What is left to do is seen from the parts themselves, so it may
- * be ended and begun again at any time, also beside another that does the same.
- * @throws Error when the engine cannot write a part; the change is taken back, since every later one would wait behind it
+ * Writes the column into every part that lacks it, one month at a time, the newest first: a deletion then waits for one
+ * month only. The parts themselves show what is left, so it may be interrupted, repeated and run in parallel.
+ * @throws Error when the engine cannot write a part; the change is cancelled, since later ones would wait behind it
  */
 export async function backfill(context: BackfillContext): Promise<void> {
   const turns = new Map<string, number>();
@@ -35,7 +34,7 @@ export async function backfill(context: BackfillContext): Promise<void> {
   }
 }
 
-/** Those of a run that was killed are this one's; any other, such as a deletion, comes first. */
+/** Waits for changes of other kinds, such as deletions; those of a killed backfill of this column are continued. */
 async function passOthers({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
   const onLook = async (left: readonly Unfinished[]) => {

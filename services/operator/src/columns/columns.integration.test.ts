@@ -12,7 +12,7 @@ describe('columns of properties', () => {
   });
   afterAll(() => fixture.close());
 
-  it('come, are listed and go by the program as a deployment runs it', async () => {
+  it('are added, listed and dropped by the program as a deployment runs it', async () => {
     const columns = (...words: string[]) => runMain(fixture.environment, ['columns', ...words]);
     const added = await columns('add', '--name', 'main', '--path', 'level.coins', '--type', 'Int64', '--default', '0');
     expect(added).toMatchObject({ code: 0, out: expect.stringContaining('property_main: level.coins as Int64, "0"') });
@@ -27,7 +27,7 @@ describe('columns of properties', () => {
     expect(await columns('list')).toMatchObject({ code: 0, out: '', err: 'no property has a column\n' });
   });
 
-  it('tell of themselves what they are, since when, and how far the backfill has come', async () => {
+  it('are listed with what they are, since when, and how far the backfill has come', async () => {
     const asked = ['add', '--name', 'told', '--path', 'coins', '--type', 'Int64'];
     const told = { name: 'told', column: 'property_told', path: 'coins', type: 'Int64', default: null };
     const since = new Date(NOW).toISOString();
@@ -47,7 +47,7 @@ describe('columns of properties', () => {
     ...{ parts: all, partsToDo: toDo, bytesOnDisk: expect.any(Number), partsWithoutBytes: expect.any(Number) },
   });
 
-  it('of a name that stands with another path, type or default are refused, and nothing is changed', async () => {
+  it('are refused, without any change, under an existing name with another path, type or default', async () => {
     await fixture.add('coins', 'Int64');
     const others = [
       ['--path', 'level.coins', '--type', 'Int64'],
@@ -65,7 +65,7 @@ describe('columns of properties', () => {
     await fixture.drop('coins');
   });
 
-  it('that somebody has added by hand are listed, not taken for ours, and can be dropped', async () => {
+  it('added by hand are listed as such, and can be dropped', async () => {
     await fixture.query("ALTER TABLE events ADD COLUMN property_hand UInt8 COMMENT 'Property of events: {}'");
     expect(await fixture.list()).toMatchObject([{ name: 'hand', path: null, type: 'UInt8', since: null }]);
     const { code, progress } = await fixture.add('hand', 'Int64');
@@ -74,14 +74,14 @@ describe('columns of properties', () => {
     expect(await fixture.list()).toEqual([]);
   });
 
-  it('are added by two people at once as by one', async () => {
+  it('are added once when two people do it at the same time', async () => {
     const both = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     expect(await fixture.list()).toMatchObject([{ name: 'level', partsToDo: 0 }]);
     await fixture.drop('level');
   });
 
-  it('are dropped only when that is meant', async () => {
+  it('are dropped only after confirmation', async () => {
     await fixture.add('kept', 'Int64');
     expect(await fixture.run(['drop', '--name', 'kept'])).toMatchObject({
       code: 2,
@@ -96,7 +96,7 @@ describe('columns of properties', () => {
     });
   });
 
-  it('of a type that somebody else has chosen before stand anew after a drop, with the new type for every row', async () => {
+  it('get the new type for every row when they are dropped and added with another one', async () => {
     await fixture.run(['add', '--name', 'again', '--path', 'coins', '--type', 'Int64']);
     await fixture.drop('again');
     await fixture.run(['add', '--name', 'again', '--path', 'level.coins', '--type', 'Float64', '--default=0']);
@@ -106,7 +106,7 @@ describe('columns of properties', () => {
     await fixture.drop('again');
   });
 
-  it('are as many as an insert can bear, and no more', async () => {
+  it('are limited in number to what an insert can bear', async () => {
     const names = Array.from({ length: COLUMNS_MAX }, (_, index) => `property_n${index} UInt8 DEFAULT 0`);
     await fixture.query(`ALTER TABLE events ${names.map((name) => `ADD COLUMN ${name}`).join(', ')}`);
     const { code, progress } = await fixture.add('more', 'Int64');

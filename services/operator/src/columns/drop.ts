@@ -7,7 +7,7 @@ import { readStanding } from './standing.ts';
 import { findNaming, hideFromViews, refreshViews } from './views.ts';
 import type { ColumnsWork } from './work.ts';
 
-/** Takes the column from the views, then from the table, and waits until no file has it. */
+/** Removes the column from the views, then from the table, and waits until no file has it. */
 export async function drop(work: ColumnsWork): Promise<ExitCode> {
   const { engine, values, terminal, signal } = work;
   const column = columnOf(parseName(values));
@@ -35,11 +35,11 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
     throw new Error(`${column} is named by ${naming.join(', ')}: change or drop that first, it would fail without it`);
   await hideFromViews(engine, column);
   try {
-    // The engine drops no column that is still being filled.
+    // The engine drops no column while it is being filled.
     await kill(engine, (await readUnfinished(engine)).filter(isOf('MATERIALIZE', column)));
     await engine.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
   } catch (fault) {
-    // It stays, so views show it.
+    // The column still exists, so views show it again.
     await refreshViews(engine);
     throw fault;
   }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('while the event writer writes, columns come and go, and every event stands once with its value', async () => {
+it('events are stored once with their value while columns are added and dropped during ingestion', async () => {
   const { publish, toMessage, caughtUp, query } = fixture;
   const columns = (...words: string[]) => runMain(fixture.environment, ['columns', ...words]);
   let published = 0;
@@ -42,7 +42,7 @@ it('while the event writer writes, columns come and go, and every event stands o
   const wrong = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
   const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${wrong}) FROM events_exact`);
   expect(stored).toBe(`${published}\t${published}\t0`);
-  // What no command has waited for: blocks that were on their way when the column came.
+  // Blocks that were under way when the column was added, which no command waits for.
   expect(await columns('add', '--name', 'coins', '--path', 'coins', '--type', 'Int64')).toMatchObject({ code: 0 });
   const [column] = (await columns('list', '--json')).out.trim().split('\n');
   expect(JSON.parse(column!)).toMatchObject({ name: 'coins', partsToDo: 0 });

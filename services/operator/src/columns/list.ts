@@ -3,7 +3,7 @@ import { columnOf } from './property-column.ts';
 import { readMonths, readStanding, type StandingColumn, sumMonths } from './standing.ts';
 import type { ColumnsWork } from './work.ts';
 
-/** Prints every property column: what it is, and how far its backfill has come. */
+/** Prints each property column and how far its backfill has come. */
 export async function list({ engine, values, terminal }: ColumnsWork): Promise<ExitCode> {
   const rows = [];
   for (const standing of await readStanding(engine))

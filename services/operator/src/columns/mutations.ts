@@ -6,7 +6,7 @@ import { toText } from './sql-text.ts';
 export interface Unfinished {
   readonly id: string;
   readonly command: string;
-  /** The name of the engine's fault; empty while none. The fault itself may quote a value. */
+  /** The name of the engine's fault; empty without one. The message is left out, since it may contain a value. */
   readonly fault: string;
 }
 
@@ -23,7 +23,7 @@ export async function readUnfinished(engine: Engine): Promise<Unfinished[]> {
   }));
 }
 
-/** Whether a change is one of a column. @param column with its prefix */
+/** Whether a change is about this column. @param column with its prefix */
 export const isOf = (word: 'MATERIALIZE' | 'DROP', column: string) => {
   const pattern = new RegExp(`\\b${word} COLUMN \`?${column}\\b`);
   return ({ command }: Unfinished): boolean => pattern.test(command);
@@ -38,7 +38,7 @@ export async function kill(engine: Engine, mutations: readonly Unfinished[]): Pr
 }
 
 interface Wait {
-  /** Called at every look with what is waited for. */
+  /** Called at every look with the unfinished changes. */
   readonly onLook: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
   /** Ends the wait; the changes go on. */
   readonly signal: AbortSignal;

@@ -35,7 +35,7 @@ describe('a default', () => {
     ['DateTime', '2026-01-02', '2026-01-02T00:00:00.000Z'],
     ['DateTime', '2026-01-02 03:04', '2026-01-02T03:04:00.000Z'],
     ['DateTime', '2026-01-02T03:04:05.678+0200', '2026-01-02T01:04:05.678Z'],
-  ])('%s %j is written in one way', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
+  ])('%s %j is normalised', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
 
   it.each([
     ['Int64', '1.5'],
@@ -57,7 +57,7 @@ describe('a column', () => {
     { ...asked },
     { ...asked, default: '0' },
     { ...asked, path: 'it\'s.\\.\\\\."x"', type: 'String', default: "a'b\\" },
-  ])('is told by its comment as it was asked for: %j', (values) => {
+  ])('is described by its comment: %j', (values) => {
     const column = { ...parseColumn(values), since: SINCE };
     const [, comment = ''] = /COMMENT '(.*)'$/.exec(toAddStatement(column)) ?? [];
     expect(readComment('coins', comment.replace(/\\(.)/g, '$1'))).toEqual(column);
@@ -68,5 +68,5 @@ describe('a column', () => {
     'of somebody else',
     'Property of events: {}',
     'Property of events: {"path":"a","type":"Int8","since":""}',
-  ])('with the comment %j is none of ours', (comment) => expect(readComment('coins', comment)).toBeNull());
+  ])('with the comment %j is not one of this command', (comment) => expect(readComment('coins', comment)).toBeNull());
 });

@@ -4,20 +4,20 @@ import { PROPERTY_TYPES, TYPE_NAMES, type TypeName } from './property-types.ts';
 import { toText } from './sql-text.ts';
 
 /**
- * Before the name of every column of a property, so that none clashes with a column of the contract now or later. The
- * views of analysts and the list of places of erasures go by it too.
+ * Prefix of all property columns, so that their names never clash with columns of the schema. The views of analysts and
+ * the list of places of erasures rely on it too.
  */
 export const PREFIX = 'property_';
 const NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
-/** A property of events that has a column of its own. */
+/** A property of events that has its own column. */
 export interface PropertyColumn {
-  /** Without the prefix. */
+  /** Name without the prefix. */
   readonly name: string;
   /** As the operator wrote it. */
   readonly path: string;
   readonly type: TypeName;
-  /** What stands where there is no such value; null for NULL. */
+  /** Value of rows without a valid one; null for NULL. */
   readonly fallback: string | null;
   /** When it was added, ISO 8601. */
   readonly since: string;
@@ -27,7 +27,7 @@ type Values = ReturnType<typeof parseOptions>['values'];
 
 export const columnOf = (name: string): string => PREFIX + name;
 
-/** @throws UsageError for a name that cannot be */
+/** @throws UsageError for an invalid name */
 export function parseName(values: Values): string {
   const name = textOf(values, 'name') ?? '';
   if (name.startsWith(PREFIX)) throw new UsageError(`--name: expected it without ${PREFIX}, which comes by itself`);
@@ -36,7 +36,7 @@ export function parseName(values: Values): string {
   return name;
 }
 
-/** What the words of `add` ask for. @throws UsageError for words that cannot be */
+/** The column that the arguments of `add` describe. @throws UsageError for invalid arguments */
 export function parseColumn(values: Values): Omit<PropertyColumn, 'since'> {
   const name = parseName(values);
   const path = textOf(values, 'path');
@@ -47,10 +47,10 @@ export function parseColumn(values: Values): Omit<PropertyColumn, 'since'> {
   return { name, path, type, fallback: typeof given === 'string' ? PROPERTY_TYPES[type].parseDefault(given) : null };
 }
 
-/** The statement that adds it. New rows are filled by the engine at the insert, standing ones as they are read. */
+/** The statement that adds the column. New rows get their value at the insert, stored ones when they are read. */
 export function toAddStatement({ name, path, type, fallback, since }: PropertyColumn): string {
   const { plain, nullable, read, toLiteral } = PROPERTY_TYPES[type];
-  // Once for each row, however often the expression names it: the engine works out equal expressions once.
+  // Evaluated once for each row: the engine computes equal expressions only once.
   const raw = `JSONExtractRaw(properties, ${parsePath(path).map(toText).join(', ')})`;
   const value = read(raw);
   const [kept, expression] =
@@ -59,7 +59,7 @@ export function toAddStatement({ name, path, type, fallback, since }: PropertyCo
   return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${toText(comment)}`;
 }
 
-/** What the comment of a column tells; null when somebody else has written it. */
+/** Parses the comment of a column; null when it was not written by this command. */
 export function readComment(name: string, comment: string): PropertyColumn | null {
   const [, text = ''] = /^Property of events: (\{.*\})$/.exec(comment) ?? [];
   try {

@@ -1,14 +1,14 @@
 import { UsageError } from '../command.ts';
 
-/** Deeper than any event that people read; a longer path is a mistake. */
+/** Deeper than any real event; a longer path is a mistake. */
 const MEMBERS_MAX = 16;
 const BYTES_MAX = 512;
 const ENDS_MEMBER = '.';
 const ESCAPE = '\\';
 
 /**
- * The members of a path such as `economy.coins`, outermost first. A dot that is part of a name is written `\.`, a backslash
- * `\\`. Members of objects only: a number is a name too, and no place in a list.
+ * The members of a path such as `economy.coins`, outermost first. A dot in a name is written `\.`, a backslash `\\`.
+ * Only members of objects: a number is a name too, never an index.
  * @throws UsageError that says what is wrong with the path
  */
 export function parsePath(text: string): readonly string[] {

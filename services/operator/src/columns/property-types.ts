@@ -1,26 +1,26 @@
 import { UsageError } from '../command.ts';
 import { toText } from './sql-text.ts';
 
-/** What a column of a property may be. */
+/** Types that a property column may have. */
 export const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
 export type TypeName = (typeof TYPE_NAMES)[number];
 
 interface PropertyType {
-  /** Type of the column in the engine when it has a default; without one it is nullable. */
+  /** Type of the column in the engine when it has a default; without a default it is nullable. */
   readonly plain: string;
   readonly nullable: string;
-  /** @param raw expression of the value's JSON text, empty when absent @returns one that is NULL for any other kind of value */
+  /** @param raw expression of the value's JSON text, empty when absent @returns an expression, NULL for other types */
   readonly read: (raw: string) => string;
   /** A default in the form in which it is stored. @throws UsageError when the text is no value of the type */
   readonly parseDefault: (text: string) => string;
-  /** A default that `parseDefault` has judged, as a literal. */
+  /** A default that `parseDefault` has accepted, as a literal. */
   readonly toLiteral: (text: string) => string;
 }
 
 const INT64_MAX = 2n ** 63n - 1n;
 const DEFAULT_BYTES_MAX = 256;
 const ISO_TIME = '\\d{4}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d([.]\\d{1,9})?)?(Z|[+-]\\d\\d:?\\d\\d)?)?';
-/** What the engine keeps to the millisecond. */
+/** Years that the engine stores to the millisecond. */
 const [YEAR_MIN, YEAR_MAX] = [1900, 2299];
 
 const refuse = (expected: string): never => {
@@ -47,7 +47,7 @@ function parseText(text: string): string {
   return text;
 }
 
-/** Without a zone it is UTC, as for the engine. */
+/** Without a time zone it is UTC, as for the engine. */
 function parseTime(text: string): string {
   const isTime = new RegExp(`^${ISO_TIME}$`).test(text);
   const zoned = /[T ]/.test(text) && !/(Z|[+-]\d\d:?\d\d)$/.test(text) ? `${text}Z` : text;
@@ -69,13 +69,13 @@ const textType = (plain: string, nullable: string): PropertyType => ({
 const number = (plain: 'Int64' | 'Float64', parseDefault: (text: string) => string): PropertyType => ({
   plain,
   nullable: `Nullable(${plain})`,
-  // A text in quotes is no number, and the engine writes 5.0 as 5.
+  // A quoted text is no number, and the engine writes 5.0 as 5.
   read: (raw) => `to${plain}OrNull(${raw})`,
   parseDefault,
   toLiteral: (text) => `to${plain}('${text}')`,
 });
 
-/** How each is kept, and read from the JSON text of a value. */
+/** How each type is stored, and read from the JSON text of a value. */
 export const PROPERTY_TYPES: Readonly<Record<TypeName, PropertyType>> = {
   Int64: number('Int64', parseInt64),
   Float64: number('Float64', parseFloat64),

@@ -1,5 +1,5 @@
-/** A text as a literal of ClickHouse. */
+/** Quotes a text as a ClickHouse literal. */
 export const toText = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-/** A name as an identifier of ClickHouse. */
+/** Quotes a name as a ClickHouse identifier. */
 export const toName = (name: string): string => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``;

@@ -1,26 +1,26 @@
 import type { Engine } from './engine.ts';
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
-/** A column of a property that `events` has. */
+/** A property column that `events` has now. */
 export interface StandingColumn {
   /** Without the prefix. */
   readonly name: string;
-  /** As the engine says it. */
+  /** Type as the engine shows it. */
   readonly type: string;
   /** Null when it was not added by this command. */
   readonly column: PropertyColumn | null;
 }
 
-/** How far the backfill of a column is within a month of events. */
+/** Progress of a column's backfill within a month of events. */
 export interface MonthOfParts {
   /** Id of the engine's partition. */
   readonly month: string;
   readonly parts: number;
-  /** Parts that do not have the column yet: it is worked out whenever it is read. */
+  /** Parts without the column: its value is computed whenever it is read. */
   readonly toDo: number;
-  /** Bytes on disk, of parts that tell. */
+  /** Bytes on disk, of parts that report them. */
   readonly bytes: number;
-  /** Small parts keep all columns in one file, and do not tell what one takes. */
+  /** Parts without a size for one column: small parts keep all columns in one file. */
   readonly untold: number;
 }
 
@@ -34,7 +34,7 @@ export async function readStanding(engine: Engine): Promise<StandingColumn[]> {
   });
 }
 
-/** The newest month first: it is asked about most. @param column with its prefix */
+/** The newest month first, since it is queried most. @param column with its prefix */
 export async function readMonths(engine: Engine, column: string): Promise<MonthOfParts[]> {
   const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
     FROM (

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ColumnsFixture, openColumnsFixture } from './test/columns-fixture.ts';
 
-/** JSON of the value, and what a column of each type makes of it; what is not named there is no such value. */
+/** JSON values, and how a column of each type reads them; types not listed find no valid value. */
 const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, string>> }[] = [
   { json: '5', reads: { Int64: '5', Float64: '5' } },
   { json: '5.0', reads: { Int64: '5', Float64: '5' } },
@@ -29,7 +29,7 @@ function time(said: string, kept: string) {
   return { String: said, DateTime: kept };
 }
 
-/** Type of a column, whose reading it has, a default, and how that reads. */
+/** A column with the type whose values it reads, a default, and how that is shown. */
 const COLUMNS = [
   { name: 'i', type: 'Int64', reading: 'Int64', fallback: '-9', shown: '-9' },
   { name: 'f', type: 'Float64', reading: 'Float64', fallback: '0.5', shown: '0.5' },
@@ -86,7 +86,7 @@ describe('the values of a property column', () => {
     },
   );
 
-  it('are found by members whatever their names hold: dots, quotes, backslashes, other letters', async () => {
+  it('are found by members with any name: dots, quotes, backslashes, other letters', async () => {
     const names = ['a.b', "it's", 'back\\slash', 'レベル', '"', '0'];
     const properties = JSON.stringify(names.reduce<unknown>((inner, name) => ({ [name]: inner }), 7));
     await fixture.put([{ environmentId: 'odd', properties }]);

@@ -16,7 +16,7 @@ describe('the views over events', () => {
       WHERE database = currentDatabase() AND table = '${view}' AND startsWith(name, 'property_') ORDER BY position`);
     return names === '' ? [] : names.split('\n');
   };
-  /** All of a view but the list of columns and their comments, which come and go. */
+  /** The definition of a view without its column list and comments, which change. */
   const definitionOf = (view: string) =>
     fixture.query(`SELECT as_select, comment, definer, extract(create_table_query, '[)] (?:DEFINER = \\\\w+ )?(SQL SECURITY [A-Z]+)')
       FROM system.tables WHERE database = currentDatabase() AND name = '${view}'`);
@@ -34,7 +34,7 @@ describe('the views over events', () => {
     for (const view of OURS) expect([view, await columnsOf(view)]).toEqual([view, []]);
   });
 
-  it('keep their text, comment, and by whose rights they read, and the comments of their columns', async () => {
+  it('keep their text, comment, definer rights, and the comments of their columns', async () => {
     await fixture.query(`CREATE VIEW of_ours (event_name String COMMENT 'It''s "SQL SECURITY NONE" (\`b\`)', property_none UInt8)
       SQL SECURITY INVOKER AS SELECT event_name, 1::UInt8 AS property_none, COLUMNS('^property_[a-m]') FROM analysis_events
       COMMENT 'It''s mine'`);
@@ -52,7 +52,7 @@ describe('the views over events', () => {
     await fixture.query('DROP VIEW of_ours');
   });
 
-  it('of a span or a person show a column at once and lose it, though they are not made again', async () => {
+  it('with parameters show a column at once and lose it, although they are not recreated', async () => {
     await fixture.query(`CREATE VIEW by_name AS SELECT * FROM analysis_events WHERE event_name = {name: String}`);
     const created = () => fixture.query("SELECT uuid FROM system.tables WHERE name = 'by_name'");
     const before = await created();
@@ -64,7 +64,7 @@ describe('the views over events', () => {
     await fixture.query('DROP VIEW by_name');
   });
 
-  it('answer whoever reads all of their columns while columns come and go', async () => {
+  it('answer queries for all columns while columns are added and dropped', async () => {
     const [faults, answers] = [new Set<string>(), new Map<string, number>()];
     const stop = new AbortController();
     const reader = async (view: string) => {
@@ -84,7 +84,7 @@ describe('the views over events', () => {
     expect(answers.size).toBe(OURS.length);
   });
 
-  it('of somebody else that name the column keep it from being dropped, until they are changed', async () => {
+  it('created by others that name a column keep it from being dropped until they are changed', async () => {
     await fixture.add('coins', 'Int64');
     await fixture.query('CREATE VIEW of_coins AS SELECT max(property_coins) AS most FROM analysis_events');
     const { code, progress } = await fixture.drop('coins');
@@ -97,7 +97,7 @@ describe('the views over events', () => {
     expect((await fixture.drop('coins')).code).toBe(0);
   });
 
-  it('of somebody else that fail by themselves are named and left as they are', async () => {
+  it('created by others that fail on their own are named and left as they are', async () => {
     await fixture.query('CREATE TABLE gone (property_a UInt8) ENGINE = Memory');
     await fixture.query('CREATE VIEW of_gone AS SELECT * FROM gone');
     await fixture.query('DROP TABLE gone SYNC');
@@ -107,7 +107,7 @@ describe('the views over events', () => {
     await fixture.drop('coins');
   });
 
-  it('that lack a column because the command was killed get it when the same is said again', async () => {
+  it('that lack a column because the command was killed get it when the command is repeated', async () => {
     await fixture.query('ALTER TABLE events ADD COLUMN property_half UInt8');
     await fixture.add('coins', 'Int64');
     for (const view of OURS) expect(await columnsOf(view)).toEqual(['property_half', 'property_coins']);

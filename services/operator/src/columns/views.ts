@@ -8,18 +8,18 @@ interface ViewColumn {
   readonly comment: string;
 }
 
-/** A view of the database as the engine keeps it: the text it was made with, and the columns that text had then. */
+/** A view as the engine stores it: its text, and the columns that this text had when the view was created. */
 interface View {
   readonly name: string;
-  /** With its stars: the engine keeps them, and expands them when the view is made. */
+  /** The unexpanded text: the engine stores `*` and expands it when the view is created. */
   readonly text: string;
-  /** By whose rights it reads, as words of CREATE VIEW. */
+  /** Whose rights it uses, as a clause of CREATE VIEW. */
   readonly security: string;
   readonly comment: string;
   readonly columns: readonly ViewColumn[];
 }
 
-/** What changed while the views were brought up to date. */
+/** Views changed by an update. */
 export interface ViewChange {
   readonly changed: readonly string[];
   /** Views whose own text fails; they are left as they are. */
@@ -27,9 +27,9 @@ export interface ViewChange {
 }
 
 /**
- * Gives every view the property columns that its text has by now. A view keeps the columns of the moment it was made, also
- * where its text says `*` or `COLUMNS('^property_')`, so one that lacks a column is made again from its own text. In one
- * step for whoever reads it. Those that others read come first. Parameterised views have no columns of their own.
+ * Gives every view the property columns that its text now selects. A view keeps the columns of the moment it was
+ * created, even with `*` or `COLUMNS('^property_')`, so one that lacks a column is replaced atomically with its own
+ * text. Views that others read come first. Parameterised views have no columns of their own.
  */
 export async function refreshViews(engine: Engine): Promise<ViewChange> {
   const [changed, broken]: [string[], string[]] = [[], []];
@@ -46,9 +46,9 @@ export async function refreshViews(engine: Engine): Promise<ViewChange> {
 }
 
 /**
- * Takes a column from every view while `events` still has it, so that no reader meets a view that promises what is gone:
- * the text stays, the list of columns says less. Those that read others come first.
- * @returns names of the views that had it
+ * Removes a column from every view while `events` still has it, so that no view promises a column that is gone: its
+ * text stays, its column list shrinks. Views that read others come first.
+ * @returns names of the views that had the column
  */
 export async function hideFromViews(engine: Engine, column: string): Promise<string[]> {
   const views = (await readViews(engine)).toReversed();
@@ -60,7 +60,7 @@ export async function hideFromViews(engine: Engine, column: string): Promise<str
   return showing.map(({ name }) => name);
 }
 
-/** Names of views, also of materialized ones, whose text has the column by its name and would fail without it. */
+/** Names of views, also materialized ones, whose text names the column and would fail without it. */
 export async function findNaming(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.read(`SELECT name FROM system.tables
     WHERE database = currentDatabase() AND match(as_select, ${toText(`\\b${column}\\b`)}) ORDER BY name`);
@@ -70,7 +70,7 @@ export async function findNaming(engine: Engine, column: string): Promise<string
 const propertiesOf = (columns: readonly ViewColumn[]) =>
   JSON.stringify(columns.filter(({ name }) => name.startsWith(PREFIX)).map(({ name, type }) => [name, type]));
 
-/** Those first that others read. */
+/** Views that others read come first. */
 async function readViews(engine: Engine): Promise<View[]> {
   const rows = await engine.read(`SELECT name, as_select, create_table_query, definer, comment FROM system.tables
     WHERE database = currentDatabase() AND engine = 'View' AND empty(parameterized_view_parameters) ORDER BY name`);
@@ -89,14 +89,14 @@ async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]>
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
-/** What stands in quotes may say anything: comments of columns, names. */
+/** Quoted text is removed first, since comments and names may contain anything. */
 function securityOf(created: string, definer: string): string {
   const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
   const words = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
   return definer === '' ? words : `DEFINER = ${toName(definer)} ${words}`;
 }
 
-/** A view goes behind every other that its text names; a name that means something else costs nothing but order. */
+/** Puts a view after all others that its text names. A false match only affects the order. */
 function sortViews(views: readonly View[]): View[] {
   const sorted: View[] = [];
   const visit = (view: View, visiting: ReadonlySet<View>) => {
@@ -109,7 +109,7 @@ function sortViews(views: readonly View[]): View[] {
   return sorted;
 }
 
-/** The columns that the text has by now, with the comments of before; null when the text fails. */
+/** The columns that the text selects now, with their earlier comments; null when the text fails. */
 async function describe(
   engine: Engine,
   view: View,
@@ -124,7 +124,7 @@ async function describe(
       comment: comments.find((each) => each.name === name)?.comment ?? '',
     }));
   } catch (fault) {
-    // Another's mistake; a store that does not answer is told of by the next question.
+    // The view itself is wrong. If the store does not answer, the next query reports it.
     if (fault instanceof Error && fault.name === 'ClickHouseFault') return null;
     throw fault;
   }

@@ -1,7 +1,7 @@
 import type { parseOptions, Terminal } from '../command.ts';
 import type { Engine } from './engine.ts';
 
-/** What a word of the command works with. */
+/** What an action of the command works with. */
 export interface ColumnsWork {
   readonly engine: Engine;
   readonly values: ReturnType<typeof parseOptions>['values'];

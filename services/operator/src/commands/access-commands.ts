@@ -19,7 +19,7 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about who may use the service, and about what belongs to them. */
+/** The commands about access to the service and about what projects own. */
 export function createAccessCommands(
   stores: RecordOpeners & Pick<StoreOpeners, 'openKeyView' | 'openKeyUsage' | 'openSessions' | 'readTopic'>,
   { addresses, config, folder }: AccessCommandsContext,

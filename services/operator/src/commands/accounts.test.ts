@@ -58,7 +58,7 @@ function createOperator({
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
 
 describe('operator accounts', () => {
-  it('prints the link of the first administrator, and none once the log has one, whatever Redis has', async () => {
+  it('prints the link of the first administrator, and none once the log has one, whatever Redis contains', async () => {
     const { run, first, accounts, oneTimeTexts, codeOf } = createOperator();
     const { results, progress, code } = await run('link');
     expect(code).toBe(EXIT.ok);
@@ -73,7 +73,7 @@ describe('operator accounts', () => {
     expect(refused.progress).toContain('has an administrator');
   });
 
-  it('prints links of the portal that is named, and none without one', async () => {
+  it('prints links of the given portal, and none without one', async () => {
     const { run } = createOperator({ portal: null });
     for (const words of [['link'], ['invite', '--name', 'Ada', '--administrator'], ['reset', '--account', 'ada']])
       expect((await run(...words)).code).toBe(EXIT.unreachable);
@@ -108,7 +108,7 @@ describe('operator accounts', () => {
     expect((await run('list')).results[1]).toContain('bob  Name of bob  live  administrator  password');
   });
 
-  it('unlinks an account from its provider, and leaves it something to sign in with', async () => {
+  it('unlinks an account from its provider, and leaves it another way to sign in', async () => {
     const { run, json, invited, asThemselves: context } = createOperator();
     const ada = await invited('ada', ...OWNER);
     const openId = { issuer: 'https://id.example', subject: 'secret subject' };
@@ -124,7 +124,7 @@ describe('operator accounts', () => {
     expect(JSON.stringify(await json('list'))).not.toContain('secret subject');
   });
 
-  it('tells nothing that lets anybody in, but for the link itself, once', async () => {
+  it('shows nothing that can be used to sign in, except the link itself, once', async () => {
     const { run, json, invited, accounts } = createOperator();
     await invited('ada', ...OWNER);
     const [{ link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -136,7 +136,7 @@ describe('operator accounts', () => {
     expect(JSON.stringify(accounts.log.appended)).not.toContain(new URL(link).searchParams.get('code'));
   });
 
-  it('takes an invitation back, and gives access back', async () => {
+  it('withdraws an invitation, and restores access', async () => {
     const { run, json, invited, accept } = createOperator();
     await invited('ada', ...OWNER);
     const [{ account, link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -146,7 +146,7 @@ describe('operator accounts', () => {
     expect(await accept(reset, 'whoever')).toMatchObject({ login: 'ada', passwordHash: 'kept-hash' });
   });
 
-  it('asks before it removes somebody, and erases name and login', async () => {
+  it('asks before it removes an account, and erases name and login', async () => {
     for (const [answer, code] of [
       ['no', EXIT.failed],
       ['yes', EXIT.ok],
@@ -165,7 +165,7 @@ describe('operator accounts', () => {
     expect(last.progress).toContain('last owner');
   });
 
-  it('judges words before anything is opened, and says what there is not', async () => {
+  it('checks arguments before anything is opened, and reports what does not exist', async () => {
     const { run } = createOperator();
     for (const words of [
       [],

@@ -73,7 +73,7 @@ const OF_ACCOUNT = { account: text, json: flag } as const;
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What a word is done with. */
+/** What an action of the command works with. */
 interface Work {
   readonly context: AccountsContext;
   readonly values: Values;
@@ -82,11 +82,11 @@ interface Work {
 
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
-  /** Words are judged before anything is opened. @throws UsageError */
+  /** Checks the arguments before any store is opened. @throws UsageError */
   readonly prepare: (values: Values, context: AccountsContext) => (work: Work) => Promise<ExitCode>;
 }
 
-/** Changes the account that is named, and shows it. */
+/** Changes the named account, and shows it. */
 const changing =
   (wanted: string, change: (accounts: AccountContext, id: string) => Promise<AccountRecord>) =>
   async ({ context, values, terminal }: Work): Promise<ExitCode> => {
@@ -141,7 +141,7 @@ export function createAccountsCommand(context: AccountsContext): Command {
 function prepareLink(values: Values, context: AccountsContext) {
   const origin = originOf(context, textOf(values, 'origin'));
   return async ({ terminal }: Work): Promise<ExitCode> => {
-    // The log and nothing else says whether there is an administrator.
+    // Only the log says whether there is an administrator.
     const code = await withAccounts(context, (_, oneTimeTexts) =>
       withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTexts })),
     );

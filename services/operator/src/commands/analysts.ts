@@ -48,7 +48,7 @@ const OF_ENVIRONMENT = {
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
   readonly act: (work: AnalystsWork) => Promise<ExitCode>;
-  /** @throws UsageError for words that cannot be, before anything is asked */
+  /** Checks the arguments before any request. @throws UsageError */
   readonly check: (values: Values) => unknown;
 }
 
@@ -63,7 +63,7 @@ const WORDS: Readonly<Record<string, Word>> = {
   drop: { options: { account: text, yes: flag, json: flag }, act: drop, check: accountOf },
 };
 
-/** The row policies of users.xml are those of this database; in another one every account would be refused. */
+/** The row policies of users.xml are for this database; in another one every account would be refused. */
 const DATABASE = 'playline';
 
 export interface AnalystsContext extends Omit<PoolPlace, 'url'> {
@@ -90,7 +90,7 @@ export function createAnalystsCommand({ clickhouse: addressOf, folder, environme
   return { name: 'analysts', summary, help: HELP, run };
 }
 
-/** Whether anybody is there; a refusal is an answer, and is said by the question that follows. */
+/** Whether the server answers; a refusal is an answer, and the following query reports it. */
 async function answers(ask: Ask): Promise<boolean> {
   try {
     await ask('SELECT 1');

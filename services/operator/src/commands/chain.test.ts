@@ -44,7 +44,7 @@ it.each([
   expect(progress).toContain(sentence);
 });
 
-it('chain --help tells every option', async () => {
+it('chain --help lists every option', async () => {
   const { code, results } = await run('--help');
   expect(code).toBe(EXIT.ok);
   for (const name of ['chain', 'from', 'to', 'writer-group', 'address', 'status', 'json'])

@@ -42,7 +42,7 @@ const WORDS: Readonly<Record<string, (job: ChainJob) => Promise<ExitCode>>> = {
   verification: setVerification,
 };
 
-/** `chain`: how far chains are indexed, whether the history has what they say, and what is said of tokens. */
+/** `chain`: how far chains are indexed, whether the history agrees with them, and what is known of tokens. */
 export function createChainCommand(context: ChainContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values, words } = parseOptions(args, OPTIONS, 1);

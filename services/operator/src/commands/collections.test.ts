@@ -48,7 +48,7 @@ describe('operator collections', () => {
     expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
   });
 
-  it('never shows a project the collection of another one, nor whose it is', async () => {
+  it('never shows a project the collection of another one, nor its owner', async () => {
     const { run, records } = createOperator();
     await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
     await records('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
@@ -61,7 +61,7 @@ describe('operator collections', () => {
     expect(await records('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
   });
 
-  it('links only to an environment that there is', async () => {
+  it('links only to an environment that exists', async () => {
     const { run, collections } = createOperator();
     const refused = await run('collections', 'link', ...contract, '--environment', 'moon', '--name', 'Mine');
     expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('add-environment') });

@@ -59,7 +59,7 @@ type Change = (store: RecordStore<CollectionRecord>) => Promise<CollectionRecord
 
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
-  /** Words are judged before anything is opened. @throws UsageError */
+  /** Checks the arguments before any store is opened. @throws UsageError */
   readonly prepare: (values: Values) => (context: CollectionsContext, terminal: Terminal) => Promise<void>;
 }
 
@@ -122,7 +122,7 @@ function prepareList(values: Values): ReturnType<Word['prepare']> {
   };
 }
 
-/** Changes a collection that the project has, an archived project too. */
+/** Changes a collection of the project, which may be archived. */
 function changing(values: Values, change: (own: CollectionName) => Change): ReturnType<Word['prepare']> {
   const [wanted, contract] = [projectOf(values), contractOf(values)];
   return async (context, terminal) => {

@@ -18,7 +18,7 @@ async function run(...words: string[]) {
   return { code, results, progress: progress.join('\n') };
 }
 
-describe('the words of columns', () => {
+describe('the arguments of columns', () => {
   const [path, type] = [
     ['--path', 'coins'],
     ['--type', 'Int64'],

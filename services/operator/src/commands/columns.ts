@@ -11,7 +11,7 @@ import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, wordOf 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -46,7 +46,7 @@ const text = { type: 'string' } as const;
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
   readonly act: (work: ColumnsWork) => Promise<ExitCode>;
-  /** @throws UsageError for words that cannot be, before anything is asked */
+  /** Checks the arguments before any request. @throws UsageError */
   readonly check: (values: ColumnsWork['values']) => void;
 }
 

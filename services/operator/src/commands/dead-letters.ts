@@ -21,13 +21,13 @@ import { settleLetters } from '../dead-letters/settle.ts';
 
 export interface DeadLettersContext {
   readonly openLog: () => LogReader;
-  /** Takes the publisher's name over from whoever had it. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
-  /** The text of a schema. @throws UnknownSchemaFault */
+  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -69,9 +69,9 @@ type Values = ReturnType<typeof parseOptions>['values'];
 
 const DROPS = 'This marks dead letters so that they are never replayed: what they hold will not be stored.';
 
-/** One action and the letters named with it; more are selected by options. */
+/** Maximum arguments: an action and the letters named with it; options can select more. */
 const WORDS_MAX = 101;
-/** Also what one transactional name stands for: one settling command at a time per deployment. */
+/** Transactional id, so that only one command at a time settles letters in a deployment. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
 export function createDeadLettersCommand(context: DeadLettersContext): Command {
@@ -115,7 +115,7 @@ function toPlace(word: string): Place {
   return place;
 }
 
-/** @throws UsageError for words that do not fit together, before anything is opened */
+/** @throws UsageError for arguments that contradict each other, before anything is opened */
 function check(action: string, { values, places }: Omit<Ask, 'action'>): Ask {
   const isNarrowed = ['topic', 'reason', 'step'].some((name) => textOf(values, name) !== undefined);
   if (action === 'list' && places.length > 0) throw new UsageError('list takes options, not letters');
@@ -129,7 +129,7 @@ function check(action: string, { values, places }: Omit<Ask, 'action'>): Ask {
   return { action, values, places };
 }
 
-/** Every dead-letter topic, or the one asked for. */
+/** Every dead-letter topic, or the requested one. */
 function topicsOf({ values, places, context }: Work): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(places.map(({ topic }) => topic));
@@ -174,7 +174,7 @@ async function show(work: Work): Promise<ExitCode> {
   return open.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Replays or drops. */
+/** Replays or drops the selected letters. */
 async function settle(work: Work): Promise<ExitCode> {
   const { action, context, log, terminal, values, places } = work;
   const isReplay = action === 'replay';

@@ -13,7 +13,7 @@ Needs CLICKHOUSE_URL with an account that may write, or a stack that runs here (
 
 Exit code: 0 done, 1 it failed, 2 wrong words, 3 ClickHouse does not answer.`;
 
-/** A part of a table is derived in less. */
+/** Enough to derive a part of a table. */
 const STATEMENT_MAX_MS = 3_600_000;
 
 export function createDeriveCommand({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): Command {

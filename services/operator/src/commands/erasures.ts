@@ -47,10 +47,10 @@ const LIST_OPTIONS = {
 
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
-  /** Whether it is about one erasure. */
+  /** Whether it needs the id of an erasure. */
   readonly isOfOne: boolean;
   readonly act: (work: ErasuresWork & { erasureId: Buffer }) => Promise<ExitCode>;
-  /** @throws UsageError for words that cannot be, before anything is opened */
+  /** Checks the arguments before any store is opened. @throws UsageError */
   readonly check?: (values: ErasuresWork['values']) => void;
 }
 
@@ -67,7 +67,7 @@ export function createErasuresCommand(context: ErasuresContext): Command {
     const [name = '', ...rest] = args;
     const word = wordOf(WORDS, name);
     const { values, words } = parseOptions(rest, word.options, rest.length);
-    // It is not said again: it may be the id of a person.
+    // The argument is not repeated: it may be the id of a person.
     if (words.length > Number(word.isOfOne)) throw new UsageError('a word too many');
     const erasureId = word.isOfOne ? parseErasureId(words[0]) : Buffer.alloc(0);
     word.check?.(values);

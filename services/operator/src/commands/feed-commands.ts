@@ -18,19 +18,19 @@ export interface FeedCommandsContext {
   readonly stop: AbortSignal;
   readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream;
-  /** Where paths begin that are not whole. */
+  /** Base of relative paths. */
   readonly folder: string;
 }
 
-/** What an import reads and writes, of one deployment. */
+/** What an import in a deployment reads and writes. */
 export function createImportSources(stores: ImportOpeners, topicPrefix: string): ImportSources {
   const { openProducer, openChainStore: openStore } = stores;
   return { ...createLogSources(stores), openProducer, openStore, topicPrefix };
 }
 
 /**
- * The commands about activities of chains: `import` puts them in, `replicate` copies what readers are served, `chain` looks
- * at the chains themselves.
+ * The commands about activities of chains: `import` adds them, `replicate` copies what readers get, `chain` examines
+ * the chains themselves.
  */
 export function createFeedCommands(
   stores: ImportOpeners & Pick<StoreOpeners, 'openPublisher' | 'createNode'>,
@@ -52,7 +52,7 @@ export function createFeedCommands(
   ];
 }
 
-/** Said of a pipe whose reader has ended, as `head` does. */
+/** The fault to report when the reader of a pipe has ended, as `head` does. */
 function toOutputFault(fault: Error): Error {
   const hasEnded = (fault as NodeJS.ErrnoException).code === 'EPIPE';
   return hasEnded ? new Error('whoever read the copy from standard output has ended') : fault;

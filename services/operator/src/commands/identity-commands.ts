@@ -34,7 +34,7 @@ export function createIdentityCommands(
   const context = {
     ...sources,
     openUnlinkLog: async () => {
-      // Asked for before anything is opened: it throws when nobody has told it.
+      // Before anything is opened, because it throws when no address is configured.
       addresses.registry();
       const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
       return openUnlinkLog({ producer, log: sources.openLog(), schemas: sources.schemas, topicPrefix });
@@ -52,12 +52,12 @@ export function createIdentityCommands(
     summary: 'restore a Redis that was emptied: access keys, identities, consents, mints',
     help: HELP,
     async run(args, terminal) {
-      // Judged here already: the keys must not be rebuilt before a slip in the words is told.
+      // Checked here already, so that wrong arguments are reported before the keys are rebuilt.
       parseOptions(args, REBUILD_OPTIONS);
       const code = await keys.run(['rebuild'], terminal);
       if (code !== EXIT.ok) return code;
       const last = await identity.run(['rebuild', ...args], terminal);
-      // Behind what everything waits for: activity writers bring most of it back by themselves.
+      // Last, because nothing else depends on it, and activity writers restore most of it by themselves.
       return last === EXIT.ok ? mints.run(['rebuild'], terminal) : last;
     },
   };

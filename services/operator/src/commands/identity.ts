@@ -73,7 +73,7 @@ runs here (.playline/stack.json).
 Exit code: 0 done, 1 it failed, or nothing was split, 2 wrong words, or a setting is missing, 3 a store does not answer,
 Redis is not whole, or an unlink was not decided in time.`;
 
-/** Of `rebuild`. */
+/** Options of `rebuild`. */
 export const REBUILD_OPTIONS = {
   'linker-group': { type: 'string', default: 'identity-linker' },
   'writer-group': { type: 'string', default: 'event-writer' },
@@ -84,7 +84,7 @@ export const REBUILD_OPTIONS = {
 type Values = ReturnType<typeof parseOptions>['values'];
 type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<ExitCode>;
 
-/** A word that does what it is asked, or throws. */
+/** An action that succeeds unless it throws. */
 const always =
   (work: (...given: Parameters<Word>) => Promise<void>): Word =>
   async (...given) => {

@@ -22,7 +22,7 @@ async function run(...words: string[]) {
   return { code, results, progress: progress.join('\n') };
 }
 
-describe('the words of import', () => {
+describe('the arguments of import', () => {
   const topic = ['--topic', 'chain.activities.v1'];
 
   it.each([
@@ -40,7 +40,7 @@ describe('the words of import', () => {
     expect(progress).toContain('usage: operator import');
   });
 
-  it('--help tells every option', async () => {
+  it('--help lists every option', async () => {
     const { code, results } = await run('--help');
     expect(code).toBe(EXIT.ok);
     for (const name of ['topic', 'chain', 'writer-group', 'json']) expect(results[0]).toContain(`--${name}`);

@@ -19,9 +19,9 @@ import { createProgress } from '../progress.ts';
 
 export interface ImportContext extends ImportSources {
   readonly stdin: Readable;
-  /** Where paths begin that are not whole. */
+  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -48,7 +48,7 @@ const OPTIONS = {
   ...{ topic: text, chain: text, 'writer-group': text },
   json: { type: 'boolean', default: false },
 } as const;
-/** Of one import: what it tells of wrong lines; more would hide the first ones. */
+/** Maximum number of refused lines shown for one import; more would hide the first ones. */
 const REFUSALS_SHOWN_MAX = 1_000;
 
 interface Work {
@@ -59,7 +59,7 @@ interface Work {
   readonly writerGroup: string;
 }
 
-/** `import`: puts activities and tokens on the log. */
+/** `import`: writes activities and tokens to the log. */
 export function createImportCommand(context: ImportContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values, words } = parseOptions(args, OPTIONS, 1);

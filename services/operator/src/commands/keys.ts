@@ -12,11 +12,11 @@ import * as signableKeys from '../signable-keys/words.ts';
 export interface KeysContext extends EnvironmentKeysContext {
   readonly rateLimitKeys: RecordSources<RateLimitKeyRecord>;
   readonly signableKeys: RecordSources<SignableKeyRecord>;
-  /** Every kind of records, for what puts their views back. */
+  /** All kinds of records, for rebuilding their views. */
   readonly kinds: readonly RecordSources<Change>[];
-  /** For what settles a record that cannot be read. */
+  /** For settling a record that cannot be read. */
   readonly openAccessLog: OpensAccessLog;
-  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when nobody has told it */
+  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when it is not configured */
   readonly signerKey: () => SignerPublicKey;
 }
 
@@ -74,7 +74,7 @@ const OPTIONS = {
   ...RATE_LIMIT_KEY_OPTIONS,
 } as const;
 
-/** Options that all kinds of keys have. */
+/** Options of all kinds of keys. */
 const OF_ALL: readonly string[] = ['kind', 'project', 'json'];
 
 type Values = ReturnType<typeof parseOptions>['values'];
@@ -90,7 +90,7 @@ export function createKeysCommand(context: KeysContext): Command {
   return { name: 'keys', summary: 'create, list, refresh and revoke access keys', help: HELP, run };
 }
 
-/** The words of one kind of keys, and the options that its words may have. */
+/** The actions of one kind of keys, and the options that they accept. */
 interface KindOfKeys {
   readonly words: Readonly<Record<string, Action>>;
   readonly options: readonly string[];
@@ -104,7 +104,7 @@ const passingOver: Action = (context, values, terminal) => {
   return passOver({ keys: context, kinds, openAccessLog, author: context.projects.author }, values, terminal);
 };
 
-/** A word that ends with 0 unless it throws. */
+/** An action that ends with 0 unless it throws. */
 const toAction =
   (act: (context: KeysContext, values: Values, terminal: Terminal) => Promise<void>): Action =>
   async (context, values, terminal) => {
@@ -136,7 +136,7 @@ const OF_ENVIRONMENTS: KindOfKeys = {
   options: ['environment', 'replace', 'name', 'origins', ...Object.keys(PASS_OVER_OPTIONS)],
 };
 
-/** Kinds of keys that are not the one live key of an environment. */
+/** Kinds of keys other than the live key of an environment. */
 const OTHER_KINDS: Readonly<Record<string, KindOfKeys>> = {
   'rate-limit': {
     words: {
@@ -159,7 +159,7 @@ const OTHER_KINDS: Readonly<Record<string, KindOfKeys>> = {
   },
 };
 
-/** @throws UsageError for an unknown word, and for options that belong to keys of another kind */
+/** @throws UsageError for an unknown action, and for options that belong to another kind of keys */
 function actionOf(word: string | undefined, values: Values): Action {
   const kind = textOf(values, 'kind');
   const isOther = kind !== undefined && Object.hasOwn(OTHER_KINDS, kind);
@@ -181,10 +181,10 @@ function actionOf(word: string | undefined, values: Values): Action {
   return action;
 }
 
-/** Words that say what a key is called. */
+/** Actions that set the name of a key. */
 const NAMED = ['create', 'refresh', 'disable', 'enable'];
 
-/** Why an option does not go with a kind of keys; null for keys of environments. */
+/** Why an option does not fit a kind of keys; `kind` is null for keys of environments. */
 function reasonOf(option: string, kind: string | null): string {
   if (kind !== null) return `not with --kind ${kind}`;
   const owner = Object.keys(OTHER_KINDS).find((name) => OTHER_KINDS[name]?.options.includes(option));

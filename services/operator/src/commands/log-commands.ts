@@ -14,7 +14,7 @@ export interface LogCommandsContext {
   readonly stop: AbortSignal;
 }
 
-/** What commands read of the log; the registry is opened with the first question. */
+/** What commands read the log with; the registry is opened with the first request. */
 export function createLogSources({ openLog, createSchemas }: LogOpeners) {
   let opened: Schemas | null = null;
   const registry = () => {
@@ -28,7 +28,7 @@ export function createLogSources({ openLog, createSchemas }: LogOpeners) {
   return { openLog, schemas, schemaOf: schemas.schemaOf };
 }
 
-/** The commands about the log and what was made of it: `verify`, `derive`, `dead-letters` and `offsets`. */
+/** The commands about the log and what was derived from it: `verify`, `derive`, `dead-letters` and `offsets`. */
 export function createLogCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords'>,
   { addresses, topicPrefix, stop }: LogCommandsContext,

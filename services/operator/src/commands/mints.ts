@@ -37,13 +37,13 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** How the stores of mints are opened; each throws UnreachableError when nobody has told its address. */
+/** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
 export interface MintsContext {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
   readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
   readonly openLog: () => LogReader;
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly author: Author;
   readonly schemas: Schemas;
@@ -80,7 +80,7 @@ const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
 const OF_ONE = { ...OF_COLLECTION, reference: text } as const;
 const GIVE_UP = { ...OF_ONE, signer: text, reason: text, yes: { type: 'boolean', default: false } } as const;
 
-/** Rows that are counted at once. */
+/** Number of rows that are counted at once. */
 const SIGNERS_PIECE = 5_000;
 
 type Values = ReturnType<typeof parseOptions>['values'];
@@ -88,7 +88,7 @@ type Work = (context: MintsContext, terminal: Terminal) => Promise<ExitCode> | P
 
 interface MintWord {
   readonly options: Parameters<typeof parseOptions>[1];
-  /** Words are judged before anything is opened. @throws UsageError */
+  /** Checks the arguments before any store is opened. @throws UsageError */
   readonly prepare: (values: Values) => Work;
 }
 
@@ -239,7 +239,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
   }
 }
 
-/** As Redis has it, which is ahead of the tables; those have what was settled long ago. */
+/** From Redis, which is ahead of the tables; the tables have what was settled long ago. */
 async function findState(
   context: MintsContext,
   claims: MintClaims,

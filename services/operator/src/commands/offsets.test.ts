@@ -35,7 +35,7 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
 describe('the command about offsets', () => {
-  it('lists what is committed beside the log, and ends with 1 when something stands in the way', async () => {
+  it('lists what is committed beside the log, and ends with 1 when a partition needs a decision', async () => {
     const { run } = openBench([intact, replaced]);
     const { code, text } = await run('list', '--group', 'writer');
     expect(code).toBe(1);
@@ -44,24 +44,24 @@ describe('the command about offsets', () => {
     expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
   });
 
-  it('ends with 1 for a named group that has committed nothing, which a mistyped name looks like', async () => {
+  it('ends with 1 for a named group without commits, which is what a mistyped name looks like', async () => {
     const { run } = openBench([intact]);
     expect(await run('list', '--group', 'wirter')).toMatchObject({
       code: 1,
       text: expect.stringContaining('group wirter has committed nothing'),
     });
-    // The usual groups of a new deployment may have nothing yet.
+    // In a new deployment the default groups may have no commits yet.
     expect(await run('list')).toMatchObject({ code: 0 });
   });
 
-  it('asks about every group unless it is told of some', async () => {
+  it('lists every group unless some are named', async () => {
     const { run } = openBench([]);
     const { text } = await run('list');
     expect(OFFSET_GROUPS).toContain('minter');
     for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
   });
 
-  it('decides where the logs part, and says so', async () => {
+  it('decides where the logs diverge, and says so', async () => {
     const { run, decided } = openBench([intact, replaced]);
     const { code, text } = await run('accept', ...AT, '2');
     expect(code).toBe(0);
@@ -71,7 +71,7 @@ describe('the command about offsets', () => {
     expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer goes on at 50');
   });
 
-  it('passes no record over unless it is told to', async () => {
+  it('skips no record unless told to', async () => {
     const { run, decided } = openBench([replaced]);
     const asked = ['accept', ...AT, '2', '--from', 'end'];
     const refused = await run(...asked);
@@ -82,7 +82,7 @@ describe('the command about offsets', () => {
     expect(decided).toMatchObject([{ decision: { from: 90 } }]);
   });
 
-  it('says that somebody else moved an offset, and goes on where nothing is passed over unless it is told to', async () => {
+  it('reports that an offset was moved meanwhile, and goes on where nothing is skipped unless told to', async () => {
     const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
     const { run, decided } = openBench([foreign]);
     const listed = await run('list', '--group', 'writer');
@@ -98,7 +98,7 @@ describe('the command about offsets', () => {
     expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
   });
 
-  it('moves a partition in whose way nothing stands where it is told to, when it is told so twice', async () => {
+  it('moves a partition that needs no decision only with an offset and a confirmation', async () => {
     const { run, decided, moved } = openBench([intact]);
     const rewind = ['accept', ...AT, '1', '--from', '20'];
     const asked = await run(...rewind);
@@ -118,7 +118,7 @@ describe('the command about offsets', () => {
     expect(decided).toEqual([]);
   });
 
-  it('says which consumers must be stopped when a group in whose way nothing stands has members', async () => {
+  it('says which consumers must be stopped when a group that needs no decision has members', async () => {
     const { run } = openBench([intact], true);
     expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
       code: 1,
@@ -126,7 +126,7 @@ describe('the command about offsets', () => {
     });
   });
 
-  it('decides nothing where nothing stands in the way, and nothing that it was not told', async () => {
+  it('decides nothing where no decision is needed, and nothing without arguments', async () => {
     const { run, decided } = openBench([intact, replaced]);
     expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
     for (const wrong of [

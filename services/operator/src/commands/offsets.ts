@@ -92,7 +92,7 @@ function parseWhole(given: string | undefined, name: string): number {
   return Number(given);
 }
 
-/** What stands in the way of a partition; null when nothing does. */
+/** Why a partition needs a decision; null when it does not. */
 function obstacleOf(at: GroupPartition): string | null {
   if (!needsDecision(at)) return null;
   const isDecided = at.decision !== null && isAnswer(at.decision, at);
@@ -105,8 +105,8 @@ async function list(offsets: GroupOffsets, values: Values, terminal: Terminal): 
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: obstacleOf(each) });
-  // A name that was mistyped must not look like a group in whose way nothing stands; a new deployment's groups may have
-  // committed nothing yet.
+  // A mistyped name must not look like a group without problems, but the groups of a new deployment may have no commits
+  // yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
   if (values.json === true) terminal.result(JSON.stringify({ partitions: found }));
@@ -157,8 +157,8 @@ async function accept(offsets: GroupOffsets, asked: Asked, terminal: Terminal): 
 }
 
 /**
- * Consumers that are reading do not look for a decision. So the group's offset is set, which Kafka allows while the
- * group has no member.
+ * Running consumers do not look for a decision. So the group's offset is set, which Kafka allows only while the group
+ * has no member.
  */
 async function move(
   offsets: GroupOffsets,

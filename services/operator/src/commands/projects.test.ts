@@ -7,7 +7,7 @@ import { createMemoryAccess, createMemorySources } from '../test/memory-sources.
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
-/** The commands on memory stores that outlive one of them. @param answer of the person at the terminal */
+/** The commands on memory stores that outlive one of them. @param answer typed at the terminal */
 function createOperator(answer?: string) {
   const [store, log, projects] = [createMemoryKeyStore(), createMemoryKeyLog(), createMemorySources(PROJECTS)];
   const told: string[] = [];
@@ -49,7 +49,7 @@ const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
 
 describe('operator projects', () => {
-  it('begins with demo where there is nothing, once', async () => {
+  it('creates demo where nothing exists, once', async () => {
     const { run } = createOperator();
     for (const _ of [1, 2]) {
       const { records } = await run('projects', 'list', '--json');
@@ -61,7 +61,7 @@ describe('operator projects', () => {
     }
   });
 
-  it('adopts what keys tell of under the ids that they have, and demo only where a key has it', async () => {
+  it('adopts projects of existing keys under their ids, and demo only where a key has it', async () => {
     const { run, log } = createOperator();
     await log.append([
       keyOf('outlands', 'outlands-production', 5),
@@ -87,7 +87,7 @@ describe('operator projects', () => {
     ]);
   });
 
-  it('adopts an environment that a release without projects has made since, when it is asked for', async () => {
+  it('adopts, on first use, an environment that a release without projects has created since', async () => {
     const { run, log, one } = createOperator();
     await run('projects', 'list');
     await log.append([keyOf('late', 'late-production', 9)]);
@@ -97,7 +97,7 @@ describe('operator projects', () => {
     });
   });
 
-  it('gives a new project an opaque id and two environments, and no id twice, not even an archived one', async () => {
+  it('gives a new project an opaque id and two environments, and uses no id twice, not even an archived one', async () => {
     const { run, one } = createOperator('yes');
     const made = await one('projects', 'create', '--name', 'Outlands');
     expect(made.id).toMatch(/^p[a-z2-9]{12}$/);
@@ -109,7 +109,7 @@ describe('operator projects', () => {
     expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
   });
 
-  it('adds environments whose ids nobody else has, and makes keys in them by their name', async () => {
+  it('adds environments with unused ids, and makes keys in them by their name', async () => {
     const { run, one, told } = createOperator();
     const add = (project: string, name: string) =>
       one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
@@ -123,13 +123,13 @@ describe('operator projects', () => {
     const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
     expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
     expect(made.key).toMatch(/^sk_svcapik_test-/);
-    // The records of a local stack show the keys of two environments, and this is neither.
+    // The files of a local stack show the keys of two other environments.
     expect(told).toEqual([]);
     const listed = await run('keys', 'list', '--environment', 'staging', '--json');
     expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: made.keyId }]);
   });
 
-  it('gives an environment a cap and a limit, each by itself, and takes them away', async () => {
+  it('sets cap and limit of an environment independently, and removes them', async () => {
     const { run, one } = createOperator();
     const limit = (...words: string[]) =>
       one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...words);
@@ -147,7 +147,7 @@ describe('operator projects', () => {
     expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('only lowers') });
   });
 
-  it('archives only a project without live keys, after it has asked, and makes nothing in it from then on', async () => {
+  it('archives only a project without live keys, after confirmation, and creates nothing in it from then on', async () => {
     const { run } = createOperator('yes');
     await run(...secretIn('demo', 'production'));
     const held = await run('projects', 'archive', '--project', 'demo');
@@ -160,18 +160,18 @@ describe('operator projects', () => {
     expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
   });
 
-  it('archives nothing when the answer is no, or nobody is there to give one', async () => {
+  it('archives nothing when the answer is no, or without a terminal', async () => {
     expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
     expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
   });
 
-  it('keeps the id of a project that gets another name, and finds it by either', async () => {
+  it('keeps the id of a renamed project, and finds it by either', async () => {
     const { one } = createOperator();
     await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
     expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
   });
 
-  it('refuses a key in an environment that does not exist, and says the command that adds it', async () => {
+  it('refuses a key in an environment that does not exist, and names the command that adds it', async () => {
     const { run, store } = createOperator();
     const refused = await run(...secretIn('demo', 'moon'));
     expect(refused).toMatchObject({ code: EXIT.failed, results: [] });

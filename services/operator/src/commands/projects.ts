@@ -61,7 +61,7 @@ const OF_PROJECT = { project: text, json: flag } as const;
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What a word is done with. */
+/** What an action of the command works with. */
 interface Work {
   readonly context: ProjectsContext;
   readonly values: Values;
@@ -70,7 +70,7 @@ interface Work {
 
 interface Word {
   readonly options: Parameters<typeof parseOptions>[1];
-  /** Words are judged before anything is opened. @throws UsageError */
+  /** Checks the arguments before any store is opened. @throws UsageError */
   readonly prepare: (values: Values) => (work: Work) => Promise<ExitCode>;
 }
 
@@ -155,7 +155,7 @@ function prepareArchive(values: Values) {
     await assertNoLiveKeys(work.context, id);
     const what = `Ends the project ${id} (${name}) for ever; what it has sent stays where it is.`;
     if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
-    // The answer may have taken its time.
+    // Checked again, since the confirmation may have taken long.
     await assertNoLiveKeys(work.context, id);
     return changing((store) => archiveProject({ store }, id))(work);
   };
@@ -183,11 +183,11 @@ function requiredOf(values: Values, name: string): string {
 }
 
 const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;
-/** As the gateways' settings have them. */
+/** The same limits as in the settings of gateways. */
 const PER_SECOND_MAX = 200_000;
 const BURST_MAX = 10_000_000;
 
-/** `R/B` or `none`; nothing when the option is not there. */
+/** `R/B` or `none`; nothing without the option. */
 function rateOption(values: Values, name: 'cap' | 'limit'): WantedRates {
   const given = textOf(values, name);
   if (given === undefined) return {};

@@ -10,7 +10,7 @@ async function run(...words: string[]) {
   return runBeside(STACK, ...words);
 }
 
-/** @param stack what addresses tell of the chain interface; null: of another deployment, nothing */
+/** @param stack chain interface of the local stack; null: the environment configures another deployment */
 async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   const [results, progress]: [string[], string[]] = [[], []];
   const command = createReplicateCommand({
@@ -30,7 +30,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   return { code, results, progress: progress.join('\n') };
 }
 
-describe('the words of replicate', () => {
+describe('the arguments of replicate', () => {
   const whole = ['--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
 
   it.each([
@@ -51,7 +51,7 @@ describe('the words of replicate', () => {
     expect(progress).toContain('usage: operator replicate');
   });
 
-  it('without --url the stack is asked, and beside the stores of another deployment nothing is', async () => {
+  it('without --url the stack is used, but never together with the stores of another deployment', async () => {
     const words = ['--chain', 'demo-chain', '--to', 'stdout', '--patience-seconds', '0'];
     const { code, progress } = await run(...words);
     expect({ code, progress }).toMatchObject({ code: EXIT.unreachable });
@@ -61,7 +61,7 @@ describe('the words of replicate', () => {
     expect(other.progress).toContain('--url: expected');
   });
 
-  it('--help tells every option', async () => {
+  it('--help lists every option', async () => {
     const { code, results } = await run('--help');
     expect(code).toBe(EXIT.ok);
     for (const name of [

@@ -25,11 +25,11 @@ import { openNoState, openStateFile } from '../replicate/state.ts';
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly chainApi: Addresses['chainApi'];
-  /** Writes to standard output, and resolves when the reader of it has taken it. */
+  /** Writes to standard output, and resolves when its reader has accepted the text. */
   readonly writeOut: (text: string) => Promise<void>;
-  /** Where paths begin that are not whole. */
+  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -61,7 +61,7 @@ const OPTIONS = {
 } as const;
 
 const PAGE_MAX = 200;
-/** As often as the horizon of an idle chain moves. */
+/** How often the horizon of an idle chain moves. */
 const FOLLOW_MS = 1_000;
 
 type Target = 'file' | 'clickhouse' | 'stdout';
@@ -72,7 +72,7 @@ interface Job {
   readonly to: Target;
   readonly out: string;
   readonly table: string;
-  /** Null: none is kept. */
+  /** Null: no state is kept. */
   readonly statePath: string | null;
   readonly pageSize: number;
   readonly patienceMs: number;
@@ -80,7 +80,7 @@ interface Job {
   readonly isJson: boolean;
 }
 
-/** `replicate`: the reference copy of a history. */
+/** `replicate`: the reference implementation of a copy of the history. */
 export function createReplicateCommand(context: ReplicateContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const job = toJob(parseOptions(args, OPTIONS).values, context);
@@ -101,7 +101,7 @@ export function createReplicateCommand(context: ReplicateContext): Command {
   return { name: 'replicate', summary: 'copy the history of a chain, and go on where it was', help: HELP, run };
 }
 
-/** @throws UsageError for words that do not fit together, before anything is opened */
+/** @throws UsageError for arguments that contradict each other, before anything is opened */
 function toJob(values: ReturnType<typeof parseOptions>['values'], { folder, chainApi }: ReplicateContext): Job {
   const chain = textOf(values, 'chain');
   if (chain === undefined || !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
@@ -122,7 +122,7 @@ function toJob(values: ReturnType<typeof parseOptions>['values'], { folder, chai
     patienceMs: 1_000 * numberOf(values, 'patience-seconds', { min: 0, max: 1e6, fallback: 300 }),
     isFollowing: values.follow === true,
     isJson: values.json === true,
-    // Last: a slip in the other words is told before a stack that does not run.
+    // Last, so that errors in other options are reported before a stack that does not run.
     url: findChainUrl(textOf(values, 'url'), chain, chainApi),
   };
 }
@@ -159,7 +159,7 @@ function toSides(
   };
 }
 
-/** As the state tells targets apart. */
+/** The target's name in the state file. */
 function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext): string {
   if (to === 'stdout') return 'standard output';
   if (to === 'file') return out;

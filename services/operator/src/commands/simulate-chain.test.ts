@@ -7,7 +7,7 @@ import { createSimulateCommand } from './simulate.ts';
 const DEMO = { name: 'demo-chain', id: 'eip155:31337' };
 const STACK: ChainApiAddress = { url: 'http://127.0.0.1:1', chains: [DEMO] };
 
-/** @param stack what is told of the chain interface; null: the environment names another deployment */
+/** @param stack chain interface of the local stack; null: the environment configures another deployment */
 async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   const [results, progress]: [string[], string[]] = [[], []];
   const opened = () => {
@@ -30,7 +30,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
   return { code, results, progress: progress.join('\n') };
 }
 
-describe('the words of simulate --chain', () => {
+describe('the arguments of simulate --chain', () => {
   it.each([
     [
       'messages of the game',
@@ -58,12 +58,12 @@ describe('the words of simulate --chain', () => {
     ['at the end', ['--rate', '0', '--chain']],
     ['in front of an option', ['--chain', '--rate', '0']],
     ['by its name', ['--chain', 'demo-chain']],
-  ])('the one chain of the stack is meant %s', async (_where, words) => {
+  ])('the only chain of the stack is used %s', async (_where, words) => {
     const { code, progress } = await runBeside(STACK, ...words);
     expect({ code, progress }).toEqual({ code: EXIT.unreachable, progress: 'simulate: the import was opened' });
   });
 
-  it('of several chains one must be named', async () => {
+  it('one of several chains must be named', async () => {
     const two = { ...STACK, chains: [DEMO, { name: 'other', id: 'eip155:1' }] };
     const { code, progress } = await runBeside(two, '--chain');
     expect(code).toBe(EXIT.usage);
@@ -71,7 +71,7 @@ describe('the words of simulate --chain', () => {
     expect(await runBeside(two, '--chain', 'other')).toMatchObject({ code: EXIT.unreachable });
   });
 
-  it('another deployment is published to only when it is told so', async () => {
+  it('writes to another deployment only after confirmation', async () => {
     const words = ['--chain', 'some-chain', '--url', 'http://127.0.0.1:1'];
     const { code, progress } = await runBeside(null, ...words);
     expect(code).toBe(EXIT.usage);

@@ -12,17 +12,17 @@ import { type ChainSimulationOptions, simulateChain } from '../simulate-chain/si
 export interface SimulateChainContext {
   readonly sources: ImportSources;
   readonly chainApi: Addresses['chainApi'];
-  /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
+  /** Aborted when the user interrupts the command: what was sent is still reconciled. */
   readonly stop: AbortSignal;
 }
 
 type Values = Parameters<typeof textOf>[0];
 type Job = Omit<ChainSimulationOptions, 'activities' | 'tokens' | 'stop' | 'onProgress'>;
 
-/** Bounds that keep a slip of the finger from running for a day: some minutes of calls, and as many bytes as a laptop has. */
+/** A mistyped number cannot run for a day: some minutes of calls, and data that fits a laptop. */
 const BOUNDS = { activities: 200_000, rate: 100_000 };
 
-/** Plays the history of a chain, and says how it went. */
+/** Plays the history of a chain, and reports the result. */
 export async function runChainSimulation(
   values: Values,
   { sources, chainApi, stop }: SimulateChainContext,
@@ -47,7 +47,7 @@ export async function runChainSimulation(
   }
 }
 
-/** Asks before a chain of another deployment is written to: nobody takes activities out of a history again. */
+/** Asks before it writes to a chain of another deployment: activities cannot be removed from a history. */
 async function consents(
   { chain }: Job,
   { values, terminal, isOfStack }: { values: Values; terminal: Terminal; isOfStack: boolean },
@@ -59,7 +59,7 @@ async function consents(
   return isAllowed;
 }
 
-/** @throws UsageError for words that do not fit together, before anything is opened */
+/** @throws UsageError for arguments that contradict each other, before anything is opened */
 function toJob(values: Values, chainApi: Addresses['chainApi']): Job {
   return {
     seed: numberOf(values, 'seed', { min: 0, max: 2 ** 31 - 1, fallback: randomInt(2 ** 31) }),
@@ -67,7 +67,7 @@ function toJob(values: Values, chainApi: Addresses['chainApi']): Job {
     rate: numberOf(values, 'rate', { min: 0, max: BOUNDS.rate, fallback: 500 }),
     brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: 0.03 }),
     settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
-    // Last: a slip in the other words is told before a stack that does not run.
+    // Last, so that errors in other options are reported before a stack that does not run.
     ...toChain(values, chainApi),
   };
 }
@@ -83,7 +83,7 @@ function toChain(values: Values, chainApi: Addresses['chainApi']): Pick<Job, 'ur
   if (!isChainName(name)) throw new UsageError('--chain: expected the name of a chain');
   const given = textOf(values, 'url');
   const url = findChainUrl(given, name, chainApi);
-  // Of another interface nobody tells the id.
+  // The id of a chain is known only for the stack's interface.
   const id = given === undefined ? (chains.find((chain) => chain.name === name)?.id ?? null) : null;
   return { url, chain: { name, id } };
 }

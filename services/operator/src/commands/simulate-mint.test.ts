@@ -15,7 +15,7 @@ const STACK = {
   keys: { production: KEYS, development: KEYS },
 };
 
-/** @param stack its file; null: the environment names another deployment */
+/** @param stack its file; null: the environment configures another deployment */
 async function runBeside(stack: object | null, ...words: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -44,7 +44,7 @@ async function runBeside(stack: object | null, ...words: string[]) {
   return { code, progress: progress.join('\n') };
 }
 
-describe('the words of simulate --mint', () => {
+describe('the arguments of simulate --mint', () => {
   it.each([
     ['messages of the game', ['--messages', '5'], '--messages: not with --mint; say --assets'],
     ['players', ['--players', '5'], '--players: not with --mint'],
@@ -59,17 +59,17 @@ describe('the words of simulate --mint', () => {
     expect({ code, isSaid: progress.includes(sentence) }, progress).toEqual({ code: EXIT.usage, isSaid: true });
   });
 
-  it('without --mint its own are refused', async () => {
+  it('are refused without --mint', async () => {
     const { code, progress } = await runBeside(STACK, '--assets', '50');
     expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('--assets: only with --mint')]);
   });
 
-  it('it plays on the stack alone: roles of another deployment are nobody’s to take', async () => {
+  it('only the local stack is allowed: roles of another deployment must not be changed', async () => {
     const { code, progress } = await runBeside(null, '--mint');
     expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('the stores of another deployment')]);
   });
 
-  it('a stack without a chain is said to be one', async () => {
+  it('a stack without a chain is reported as such', async () => {
     const { code, progress } = await runBeside({}, '--mint');
     expect([code, progress]).toEqual([EXIT.unreachable, expect.stringContaining('no stack with a chain runs here')]);
     expect(await runBeside(STACK, '--mint')).toEqual({

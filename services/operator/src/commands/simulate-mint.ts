@@ -13,25 +13,25 @@ import { readStack } from '../stack-file.ts';
 export interface SimulateMintContext {
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Folder whose `.playline/stack.json` tells addresses and keys. */
+  /** Folder whose `.playline/stack.json` contains addresses and keys. */
   readonly folder: string;
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Asks the node of the stack, also to send. */
+  /** Sends requests to the stack's node, including transactions. */
   readonly createAskNode: (node: { url: string }) => AskNode;
   readonly clickhouse: () => ClickHouseAccount;
-  /** Aborted when the person asks for the end: what was asked for is reconciled all the same. */
+  /** Aborted when the user interrupts the command: what was requested is still reconciled. */
   readonly stop: AbortSignal;
 }
 
 type Values = Parameters<typeof textOf>[0];
 
-/** Bounds that keep a slip of the finger from running for a day; the quota of a project is 200 a minute behind the first 2,000. */
+/** A mistyped number cannot run for a day. A project's quota is 200 a minute after the first 2,000. */
 const BOUNDS = { assets: 2_000, minutes: 60, rate: 1_000 };
 const MINUTE_MS = 60_000;
 
-/** Plays a game that mints on the chain of the stack, and says how it went. */
+/** Plays a game that mints on the chain of the stack, and reports the result. */
 export async function runMintSimulation(
   values: Values,
   context: SimulateMintContext,
@@ -45,7 +45,7 @@ export async function runMintSimulation(
   return isClean(result) ? EXIT.ok : EXIT.failed;
 }
 
-/** @throws UsageError for words that are wrong, before anything is asked */
+/** @throws UsageError for wrong arguments, before any request */
 function toOptions(
   values: Values,
   context: SimulateMintContext,
@@ -57,12 +57,12 @@ function toOptions(
     brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: 0.15 }),
     durationMaxMs: MINUTE_MS * numberOf(values, 'minutes', { min: 0.01, max: BOUNDS.minutes, fallback: 5 }),
     settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
-    // Last: a slip in the words is told before a stack that does not run.
+    // Last, so that errors in the options are reported before a stack that does not run.
     ...toStack(context),
   };
 }
 
-/** The chain of the stack, and what the demo project has there: roles are given and taken there alone. */
+/** The chain of the stack and the demo project's contracts on it, the only ones where roles are granted and revoked. */
 function toStack(context: SimulateMintContext) {
   const { chainApi, indexedChains, createNode, createAskNode, folder, headerPrefix } = context;
   const api = chainApi();

@@ -24,15 +24,15 @@ import { runMintSimulation, type SimulateMintContext } from './simulate-mint.ts'
 export interface SimulateContext {
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Folder whose `.playline/stack.json` tells addresses and keys. */
+  /** Folder whose `.playline/stack.json` contains addresses and keys. */
   readonly folder: string;
   /** What a simulation of a chain works with. */
   readonly chain: Omit<SimulateChainContext, 'stop'>;
   /** What a simulation of mints works with. */
   readonly mint: Pick<SimulateMintContext, 'indexedChains' | 'createNode' | 'createAskNode' | 'clickhouse'>;
-  /** The environment's ClickHouse with its TLS; without one the stack file's. */
+  /** The environment's ClickHouse with its TLS; otherwise that of the stack file. */
   readonly clickhouse?: ClickHouseAccount | undefined;
-  /** Aborted when the person asks for the end: what was sent is reconciled all the same. */
+  /** Aborted when the user interrupts the command: what was sent is still reconciled. */
   readonly stop: AbortSignal;
 }
 
@@ -88,7 +88,7 @@ const OF_GAME = {
 } as const;
 
 const MINUTE_MS = 60_000;
-/** Bounds that keep a slip of the finger from running for a week; sequence numbers have room for four billion. */
+/** A mistyped number cannot run for a week; sequence numbers have room for four billion. */
 const BOUNDS = { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 };
 const REACH_MAX_MS = 5_000;
 
@@ -115,7 +115,7 @@ export function createSimulateCommand(context: SimulateContext): Command {
   };
 }
 
-/** `--chain` may stand without a name: then it has an empty one. */
+/** `--chain` may have no value: then its name is empty. */
 function withChainName(args: readonly string[]): string[] {
   return args.map((arg, index) => {
     const isAlone = arg === '--chain' && (args[index + 1] ?? '-').startsWith('-');
@@ -123,7 +123,7 @@ function withChainName(args: readonly string[]): string[] {
   });
 }
 
-/** @throws UsageError for an option of another simulation: nobody would see that it is left out */
+/** @throws UsageError for an option of another simulation, which would be ignored without notice */
 function refuseStrangers(values: Values): void {
   const given = (options: object) => Object.keys(options).find((name) => values[name] !== undefined);
   const ofMint = given(OF_MINT);
@@ -147,7 +147,7 @@ function refuseStrangers(values: Values): void {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** Asks before real players' data is written to. */
+/** Asks before it writes to real players' data. */
 async function consents(
   { environmentId }: SimulationOptionsGiven,
   values: Values,
@@ -177,7 +177,7 @@ function toSimulationOptions(values: Values, context: SimulateContext): Simulati
     messagesMax: numberOf(values, 'messages', { min: 1, max: BOUNDS.messages, fallback: Number.POSITIVE_INFINITY }),
     brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: 0.03 }),
     settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
-    // Last: a slip in the options is told before a stack that does not run.
+    // Last, so that errors in the options are reported before a stack that does not run.
     ...toAddresses(values, context, environment),
   };
 }

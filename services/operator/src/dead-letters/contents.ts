@@ -17,7 +17,7 @@ import {
 import type { Fate, Letter } from './letters.ts';
 import { toPlaceText } from './letters.ts';
 
-/** How the values of each topic are read, by its name without prefix. */
+/** Readers of the values of each topic, by its name without prefix. */
 const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknown> = new Map<
   string,
   (schema: string) => (body: Buffer) => unknown
@@ -40,7 +40,7 @@ const ROW_BYTES = 16;
 /** A value of a megabyte would scroll everything else away. */
 const DUMP_BYTES_MAX = 4_096;
 
-/** Everything a letter holds, for a person who asked for it: it may be personal data. */
+/** Everything in a letter, only shown on request, since it may be personal data. */
 export async function describeLetter(
   letter: Letter,
   fate: Fate | undefined,
@@ -85,13 +85,13 @@ function toJsonText(value: unknown): string {
   return JSON.stringify(value, replace, 2);
 }
 
-/** Text without what would move a terminal's cursor. */
+/** Text without the characters that control a terminal. */
 export function toPrintable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '·');
 }
 
-/** Sixteen bytes a line: place, hexadecimal, and the text where it is printable. */
+/** Sixteen bytes per line: position, hexadecimal, and printable text. */
 export function toDump(bytes: Buffer): string[] {
   const lines: string[] = [];
   for (let at = 0; at < Math.min(bytes.length, DUMP_BYTES_MAX); at += ROW_BYTES) {

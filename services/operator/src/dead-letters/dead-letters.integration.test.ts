@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** Letters as a consumer leaves them behind. */
+/** Sends letters as a consumer does. */
 const sendLetters = (topic: string, count: number) => {
   const letters = Array.from({ length: count }, (_, offset) => ({
     reason: 'poison',
@@ -40,7 +40,7 @@ const replaysIn = async (topic: string) =>
     headers[REPLAYED_FROM] === undefined ? [] : [String(headers[REPLAYED_FROM])],
   );
 
-/** The replays of a topic once there are as many: what is decided is seen a moment later. */
+/** The replays of a topic, once there are this many: committed records become visible with a delay. */
 const seen = (topic: string, count: number) =>
   until(`${count} replays`, async () => {
     const replays = await replaysIn(topic);
@@ -60,7 +60,7 @@ async function startEmptyRegistry() {
 }
 
 describe('a message that could not be read', () => {
-  it('is kept, shown on demand, and stored once when it is replayed after the mend', async () => {
+  it('is kept, shown on request, and stored once when it is replayed after the repair', async () => {
     const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
     const registry = await startEmptyRegistry();
     const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
@@ -91,7 +91,7 @@ describe('a message that could not be read', () => {
 });
 
 describe('letters of a topic', () => {
-  it('that are dropped stay where they are, with the reason, and are never replayed', async () => {
+  it('that are dropped stay in their topic, with the reason, and are never replayed', async () => {
     await sendLetters(TOPICS.rejections.name, 3);
     const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
     const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
@@ -145,7 +145,7 @@ describe('letters of a topic', () => {
     await Promise.all([sleeper.close(), log.close()]);
   });
 
-  it('are replayed once each, key and partition kept, however often the command is killed', async () => {
+  it('are replayed once each, with key and partition, however often the command is killed', async () => {
     const letters = 3_000;
     await sendLetters(CONSENTS, letters);
     let kills = 0;

@@ -15,13 +15,13 @@ export interface LetterGroup {
   example: string | null;
 }
 
-/** A fault often has its input in it; a group shows the beginning. */
+/** Reasons often contain the input; a group shows only the beginning. */
 const REASON_CHARACTERS_MAX = 80;
-/** Reasons beyond this are counted together: a list of thousands helps nobody and would not fit into memory. */
+/** Further reasons are counted together: a list of thousands is useless and would not fit into memory. */
 const GROUPS_MAX = 200;
 const OTHER_REASONS = '(other reasons)';
 
-/** Counts the letters of dead-letter topics by topic, step and reason, most open ones first. */
+/** Counts the letters of dead-letter topics by topic, step and reason; groups with most open ones come first. */
 export async function groupLetters(
   log: LogReader,
   topics: readonly string[],
@@ -60,7 +60,7 @@ function groupOf(groups: Map<string, LetterGroup>, { original, step, reason, dea
 
 const toTime = (ms: number) => new Date(ms).toISOString();
 
-/** A line a group. */
+/** One line per group. */
 export function toGroupLine(group: LetterGroup): string {
   const counts = `${group.open} open, ${group.replayed} replayed, ${group.dropped} dropped`;
   const times = `${toTime(group.firstAtMs)} to ${toTime(group.lastAtMs)}`;

@@ -15,11 +15,11 @@ const record: fc.Arbitrary<StreamRecord> = fc.record({
   headers: fc.constantFrom({}, { traceparent: Buffer.from('00-a-b-01') }),
 });
 
-/** A record as it comes back from the log: headers are bytes. */
+/** A record as read from the log: headers are bytes. */
 const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
 
-it('replays a record as it was: topic, key, value and trace, and says where it stood', () => {
+it('replays a record unchanged: topic, key, value and trace, with its original place', () => {
   fc.assert(
     fc.property(record, fc.nat(5), fc.nat(), (original, partition, offset) => {
       const sent = toDeadLetter({ record: original, reason: 'poison' }, 'transform');
@@ -40,7 +40,7 @@ it('replays a record as it was: topic, key, value and trace, and says where it s
   );
 });
 
-it('never takes a mark for a letter or a letter for a mark', () => {
+it('never confuses a mark with a letter', () => {
   const place = { topic: 'a.dead', partition: 2, offset: 7 };
   const fate = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
   const { headers, ...mark } = toMark({ place }, fate);
@@ -49,7 +49,7 @@ it('never takes a mark for a letter or a letter for a mark', () => {
   expect(toLetter(read)).toBeNull();
 });
 
-it('sends no letter to another topic than the one it was kept for, whatever its headers say', () => {
+it('sends a letter only to the topic it belongs to, whatever its headers say', () => {
   const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
   const forged = {
     topic: 'audience.messages.v1.dead',
@@ -63,7 +63,7 @@ it('sends no letter to another topic than the one it was kept for, whatever its 
   expect(toLetter({ ...forged, topic: 'access.keys.v1.dead', headers })).not.toBeNull();
 });
 
-it('prints bytes without anything that a terminal would obey', () => {
+it('prints bytes without terminal control characters', () => {
   expect(toPrintable('a\u001b[2Jb\n')).toBe('a·[2Jb·');
   expect(toDump(Buffer.from('ab\u001b')).join()).toBe(`  000000  61 62 1b ${' '.repeat(39)} ab.`);
   expect(toDump(Buffer.alloc(0))).toEqual(['  (empty)']);

@@ -1,7 +1,7 @@
 import { deadLetterTopicOf } from '@playline/errors';
 import { type LogReader, type PlacedRecord, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 
-/** Where a record stands. */
+/** The place of a record. */
 export interface Place {
   readonly topic: string;
   readonly partition: number;
@@ -15,20 +15,20 @@ export interface Letter {
   /** When it became a dead letter, epoch milliseconds. */
   readonly deadAtMs: number;
   readonly reason: string;
-  /** The step of the consumer that could not go on. */
+  /** The step of the consumer that failed. */
   readonly step: string;
   readonly record: StreamRecord;
 }
 
-/** What was decided about a letter. A letter without a fate is open. */
+/** The decision about a letter. A letter without one is open. */
 export interface Fate {
   readonly kind: 'replayed' | 'dropped';
   readonly atMs: number;
-  /** Why, in the operator's words; empty when not said. */
+  /** Why, as written by the operator; may be empty. */
   readonly note: string;
 }
 
-/** Names of the headers that say what became of a letter of the same partition. */
+/** Headers of a mark, which records the fate of a letter in the same partition. */
 const MARK = { offset: SETTLED_OFFSET, fate: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
 /** Name of the header of a replayed record: the place of its letter. */
 export const REPLAYED_FROM = 'replayed-from';
@@ -37,7 +37,7 @@ export function toPlaceText({ topic, partition, offset }: Place): string {
   return `${topic}/${partition}/${offset}`;
 }
 
-/** Reads `topic/partition/offset`. @returns null for any other text */
+/** Parses `topic/partition/offset`. @returns null for any other text */
 export function parsePlace(text: string): Place | null {
   const found = /^([^/]+)\/(\d{1,5})\/(\d{1,15})$/.exec(text);
   return found === null ? null : { topic: found[1]!, partition: Number(found[2]), offset: Number(found[3]) };
@@ -49,7 +49,7 @@ function toNumber(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** The letter that a record of a dead-letter topic is; null for a mark, and for what no consumer of ours wrote. */
+/** Parses a record of a dead-letter topic; null for a mark, and for records of other software. */
 export function toLetter(record: StreamRecord): Letter | null {
   const original = {
     topic: textOf(record, 'original-topic'),
@@ -57,7 +57,7 @@ export function toLetter(record: StreamRecord): Letter | null {
     offset: toNumber(textOf(record, 'original-offset')),
   };
   const { topic, partition, offset } = record;
-  // Whatever a header says: a letter goes back only to the topic whose letters are kept here.
+  // Whatever a header says, a letter may only return to the topic of this dead-letter topic.
   if (deadLetterTopicOf(original.topic) !== topic || Number.isNaN(original.partition + original.offset)) return null;
   return {
     place: { topic, partition, offset },
@@ -69,7 +69,7 @@ export function toLetter(record: StreamRecord): Letter | null {
   };
 }
 
-/** The mark that settles a letter. It stands behind the letter in the same partition, so retention takes it later. */
+/** The mark that settles a letter. It is behind the letter in the same partition, so retention removes it later. */
 export function toMark({ place }: Pick<Letter, 'place'>, fate: Fate): PlacedRecord {
   return {
     topic: place.topic,
@@ -85,17 +85,17 @@ export function toMark({ place }: Pick<Letter, 'place'>, fate: Fate): PlacedReco
   };
 }
 
-/** The fate that a mark tells, and of which offset; null for any other record. */
+/** The fate in a mark, and the offset of its letter; null for any other record. */
 export function toFate(record: StreamRecord): { offset: number; fate: Fate } | null {
   const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.fate)];
   if (Number.isNaN(offset) || (kind !== 'replayed' && kind !== 'dropped')) return null;
   return { offset, fate: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
 }
 
-/** Headers that a message brought itself: its trace (W3C trace context). */
+/** Headers of the message itself: its trace (W3C trace context). */
 const OWN_HEADERS = ['traceparent', 'tracestate'];
 
-/** The record as it was, for the topic it came from: to the partition of its key, or where it was without one. */
+/** The original record for its original topic: to the partition of its key, or without a key to its original one. */
 export function toReplay({ place, original, record }: Letter): PlacedRecord {
   const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPlaceText(place) };
   for (const name of OWN_HEADERS) {
@@ -107,7 +107,7 @@ export function toReplay({ place, original, record }: Letter): PlacedRecord {
   return { topic, ...(key === null ? { partition } : {}), key, value: record.value ?? Buffer.alloc(0), headers };
 }
 
-/** Every letter of a dead-letter topic, partition by partition, to the ends that it has now. */
+/** Every letter of a dead-letter topic, partition by partition, up to the current ends. */
 export async function* readLetters(log: LogReader, topic: string): AsyncGenerator<Letter> {
   for (const { partition, start, end } of await log.bounds(topic))
     for await (const record of log.read({ topic, partition, start, end })) {
@@ -116,7 +116,7 @@ export async function* readLetters(log: LogReader, topic: string): AsyncGenerato
     }
 }
 
-/** What was decided about the letters of a dead-letter topic, by place. */
+/** The fates of the letters of a dead-letter topic, by place. */
 export async function readFates(log: LogReader, topic: string): Promise<Map<string, Fate>> {
   const fates = new Map<string, Fate>();
   for (const { partition, start, end } of await log.bounds(topic))

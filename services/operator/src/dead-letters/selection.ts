@@ -1,15 +1,15 @@
 import { type Letter, type Place, toPlaceText } from './letters.ts';
 
-/** Which letters a command is about; what is absent does not matter. */
+/** Which letters to select; absent members match all. */
 export interface Selection {
   readonly places?: readonly Place[];
-  /** The topic that the letters came from, as it is called on the broker. */
+  /** The original topic of the letters, its full name on the broker. */
   readonly topic?: string;
   readonly reason?: string;
   readonly step?: string;
 }
 
-/** Creates the question whether a letter is meant. A reason matches from its beginning: its end is often the input. */
+/** Creates the predicate. A reason matches by its beginning, since its end is often the input. */
 export function createIsSelected(selection: Selection): (letter: Letter) => boolean {
   const places = selection.places === undefined ? null : new Set(selection.places.map(toPlaceText));
   const { topic, reason, step } = selection;

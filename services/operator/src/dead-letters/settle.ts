@@ -3,37 +3,37 @@ import { type Fate, type Letter, readFates, readLetters, toMark, toPlaceText, to
 
 export interface SettleOptions {
   readonly log: LogReader;
-  /** Opened before anything is read: from then on nobody else can settle a letter. */
+  /** Opened before anything is read: from then on no other command can settle a letter. */
   readonly publisher: AtomicPublisher;
   /** Dead-letter topics. */
   readonly topics: readonly string[];
   readonly isSelected: (letter: Letter) => boolean;
   readonly fate: Fate;
-  /** Most letters to settle. */
+  /** Maximum number of letters to settle. */
   readonly lettersMax: number;
   readonly onProgress: (settled: number) => void;
-  /** Aborted to stop after the letters under way. */
+  /** Aborted to stop after the current batch. */
   readonly stop: AbortSignal;
 }
 
-/** What became of the letters that were meant. */
+/** What was done with the selected letters. */
 export interface Settled {
   settled: number;
-  /** Letters that were replayed or dropped before: they are left alone. */
+  /** Letters that were settled before, and are not changed. */
   before: number;
 }
 
-/** One transaction takes one round of the brokers; larger ones only hold consumers up for longer. */
+/** One transaction takes one round trip; larger ones only delay consumers. */
 const BATCH_LETTERS_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
 
 /**
- * Settles the open letters that are selected, in the order of the log: dropped letters get a mark; replayed letters get a
- * mark and go to the topic they came from, both in one step, so a letter is replayed if and only if it is marked.
+ * Settles the selected open letters in the order of the log. A dropped letter gets a mark; a replayed letter gets a
+ * mark and goes to its topic in one transaction, so a letter is replayed if and only if it is marked.
  *
- * Exactly once: the publisher has taken its name over before the marks are read, so whatever an earlier command had
- * under way is published and marked, or undone, and cannot arrive later.
- * @throws Error when letters could not be settled; those before are
+ * Exactly once: opening the publisher before reading the marks fences any earlier command, whose open transaction is
+ * then committed or aborted, and cannot arrive later.
+ * @throws Error when letters could not be settled; earlier ones are
  */
 export async function settleLetters(options: SettleOptions): Promise<Settled> {
   const result: Settled = { settled: 0, before: 0 };

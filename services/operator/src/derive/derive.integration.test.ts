@@ -43,12 +43,12 @@ beforeAll(async () => {
 });
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
-it('finds nothing to do where inserts have fed all that is derived', async () => {
+it('finds nothing to do where inserts have filled all derived tables', async () => {
   expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to do')] });
 });
 
-it('fills in what is missing, and takes away what no event says, from a table that has drifted in both ways', async () => {
+it('adds missing rows and removes unfounded ones in a table that has drifted both ways', async () => {
   const whole = await told();
   expect(whole.map((rows) => rows.length > 30)).toEqual([true, true]);
   await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
@@ -58,7 +58,7 @@ it('fills in what is missing, and takes away what no event says, from a table th
   await run(
     `INSERT INTO identity_days VALUES ('two', ${strange}, '2026-09-03', 'invented', false), ('it''s one', ${known}, '1999-01-01', '', false)`,
   );
-  // Earlier than any event of somebody: a minimum that only making it anew takes back.
+  // Earlier than any event of this identity: only deriving the minimum again can correct it.
   await run(`INSERT INTO identities (environment_id, identity_key, test, first_seen_at, last_seen_at)
     SELECT 'two', ${known}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
   const found = await drift();
@@ -71,7 +71,7 @@ it('fills in what is missing, and takes away what no event says, from a table th
   expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
 });
 
-it('compares each identity in one part and no other, however many parts a long table has', async () => {
+it('compares each identity in exactly one part, however many parts a long table has', async () => {
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
     SELECT 'every byte', 'track', 'e', '2026-09-01', '2026-09-01', generateUUIDv4(), unhex(repeat(hex(toUInt8(1 + number)), 16)) FROM numbers(255)`);
   await run('OPTIMIZE TABLE identities FINAL');
@@ -85,14 +85,14 @@ it('compares each identity in one part and no other, however many parts a long t
   expect((await derive()).code).toBe(0);
 });
 
-it('makes all of it anew from tables that were emptied', async () => {
+it('derives everything again after the tables were emptied', async () => {
   const whole = await told();
   for (const table of ['identity_days', 'identities']) await run(`TRUNCATE TABLE ${table}`);
   await derive();
   expect(await told()).toEqual(whole);
 });
 
-it('blames no insert that runs meanwhile for being half done, and leaves none of its rows out', async () => {
+it('does not report a running insert as drift, and leaves none of its rows out', async () => {
   let going = true;
   let sent = 0;
   const writing = (async () => {

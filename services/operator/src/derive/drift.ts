@@ -1,29 +1,29 @@
 import { DERIVED_TABLES, type DerivedTable } from '@playline/erasure';
 import { type QueryRows, readRows } from '@playline/runtime';
 
-/** How far a derived table is from what events say. */
+/** How far a derived table differs from the events. */
 export interface Drift {
   readonly table: string;
-  /** Rows that events say and the table does not have. */
+  /** Rows that follow from events but are not in the table. */
   readonly missing: number;
-  /** Rows that no event says. */
+  /** Rows that follow from no event. */
   readonly unfounded: number;
-  /** Why it could not be compared to the end; null when it was. */
+  /** Why the comparison was not finished; null when it was. */
   readonly fault: string | null;
 }
 
-/** A part of a derived table that is compared and mended by itself, as SQL. */
+/** A part of a derived table that is compared and repaired by itself, as SQL. */
 export interface Span {
   readonly table: DerivedTable;
-  /** What a person calls it. */
+  /** Name shown to people. */
   readonly name: string;
-  /** Of the derived table. */
+  /** Condition of the derived table. */
   readonly where: string;
-  /** The same rows as events say them. */
+  /** Query of the same rows from the events. */
   readonly derived: string;
 }
 
-/** A row that one side has alone. */
+/** A row that only one side has. */
 export interface Difference {
   readonly environmentId: string;
   /** Hexadecimal. */
@@ -31,28 +31,28 @@ export interface Difference {
   readonly kind: 'missing' | 'unfounded';
 }
 
-/** Differences that are looked at again one by one; more are told of as they were counted. */
+/** Maximum number of differences that are checked again one by one; others are only counted. */
 const LOOKED_AT_MAX = 1_000;
 /**
- * Somebody who is written to all the time may be half written at any look: with inserts that followed each other without a
- * pause, about every third look met one. Ten in a row are one in some thirty thousand, and only what differs costs them.
+ * An identity with continuous inserts may be half written at any look: in a measurement about every third look met one.
+ * Ten in a row are one in some thirty thousand, and only differences cost that many looks.
  */
 const LOOKS_MAX = 10;
 const POLL_MS = 200;
 /**
- * Rows of a part, so that a statement about one ends before others have waited for it long. Each part reads all of events,
- * for an event may be of any identity: so there are no more parts than the table is long.
+ * Rows of a part, so that other queries do not wait long for its statement. Each part reads all events, since an event
+ * may be of any identity: so the number of parts is kept low.
  */
 const SLICE_ROWS = 2_000_000;
-/** One for each value of a key's first byte. With more than 512 million rows the parts are larger. */
+/** One for each first byte of a key. With more than 512 million rows the parts are larger. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
-/** Comparing is bounded in memory, whatever the tables hold. */
+/** Limits the memory of a comparison, whatever the tables contain. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
 /**
- * The parts of all derived tables: months where a row has a day, else slices of the identities.
- * @param sliceRows rows of a slice; about half of it at least, where the table is longer
+ * The parts of all derived tables: months for rows with a day, otherwise slices of the identities.
+ * @param sliceRows rows of a slice; at least about half of it, where the table is longer
  */
 export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
   const spans: Span[] = [];
@@ -89,11 +89,11 @@ function nextMonth(month: string): string {
 }
 
 async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
-  // Of the events too: a table that lost its rows would look short.
+  // Counts the events too: a table that lost its rows would look short.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
   );
-  // A power of two: then each slice has as many of the 256 first bytes as another.
+  // A power of two, so that all slices have the same number of the 256 first bytes.
   const slices = Math.min(2 ** Math.ceil(Math.log2(Math.max(1, Number(rows) / sliceRows))), SLICES_MAX);
   return Array.from({ length: slices }, (_, slice) => {
     const where = `reinterpretAsUInt8(identity_key) % ${slices} = ${slice}`;
@@ -107,9 +107,9 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
 }
 
 /**
- * Rows that a span and events do not both say, as they stand. Writers may run: what an insert just makes stands on one
- * side before the other, so differences count when they are still there after the inserts that ran have ended.
- * @returns at most a thousand of them, and how many there were at first
+ * Rows that only one of table and events has. Writers may run: an insert reaches one side before the other, so a
+ * difference counts only if it is still there after the inserts that were running have ended.
+ * @returns at most a thousand of them, and their number at the first look
  */
 export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
   const { rows, found: first } = await compare(query, span, '1');
@@ -126,7 +126,7 @@ export async function findDifferences(query: QueryRows, span: Span): Promise<{ f
 
 const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${environmentId}`;
 
-/** The condition that a row is about one of these. */
+/** The condition that a row belongs to one of these identities. */
 export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
   `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `('${quoted(environmentId)}', unhex('${key}'))`).join(', ')})`;
 
@@ -151,7 +151,7 @@ async function compare(query: QueryRows, { table, where, derived }: Span, and: s
   return { found, rows: Number(rows[0]?.[3] ?? 0) };
 }
 
-/** Waits until no insert runs any more that ran when it was called. */
+/** Waits until all inserts have ended that were running at the call. */
 export async function awaitInserts(query: QueryRows): Promise<void> {
   const running = async () => {
     const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()`;
@@ -165,7 +165,7 @@ export async function awaitInserts(query: QueryRows): Promise<void> {
   }
 }
 
-/** Compares every derived table with events. Reads only. */
+/** Compares every derived table with the events. Only reads. */
 export async function findDrift(query: QueryRows, onProgress: (line: string) => void): Promise<Drift[]> {
   const drifts = new Map(
     DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0, fault: null as string | null }]),

@@ -8,12 +8,12 @@ export interface MendOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Rounds about one part before it is a fault: each mends a thousand rows that no event says. */
+/** Maximum rounds for one part: each repairs a thousand unfounded rows. */
 const ROUNDS_MAX = 10_000;
 
 /**
- * Makes derived tables say what events say: fills in what is missing, and takes away what no event says, together with all
- * else of that identity, which is derived again. Writers and erasures may run. Killed half-way it is simply run again.
+ * Makes derived tables equal to the events: adds missing rows; deletes unfounded ones with all other rows of that
+ * identity, which is derived again. Writers and erasures may run. After a kill, run it again.
  * @returns rows that were missing or unfounded
  * @throws Error when a part stays different
  */
@@ -41,7 +41,7 @@ async function mendSpan({ query, run, onProgress }: MendOptions, span: Span): Pr
     }
     const ofThem = ofIdentities(unfounded);
     await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofThem}`);
-    // Of an insert that ran meanwhile, what it derived may be deleted and its events may not have been seen.
+    // Rows of an insert that ran meanwhile may have been deleted, and its events not seen yet.
     await awaitInserts(query);
     await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofThem}`);
   }

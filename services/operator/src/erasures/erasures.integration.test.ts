@@ -27,7 +27,7 @@ beforeAll(async () => {
   const topics = { linkTopic: prefix + TOPICS.identityLinks.name, consentTopic: prefix + TOPICS.consents.name };
   people = await openRedisPeople({ url: database.url, ...topics });
   await people.rebuild.mintEpoch();
-  // A store that was started anew answers nothing about consents before it was brought up to date.
+  // A restarted store answers no question about consents before it was brought up to date.
   const { run } = await people.consents.standing();
   await people.consents.markCurrent(run, new Map());
   const environment = own.environment;
@@ -82,7 +82,7 @@ const insertEvent = (key: Buffer) =>
     VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
 
 describe('erasures, on the stores of a deployment', () => {
-  it('are verified when nothing is left, also of a person who came back, and told apart by a row, a link or a consent', async () => {
+  it('are verified when nothing is left, even of a returning person, and fail by a row, link or consent', async () => {
     const [gone, row, linked, chose] = [await erase(), await erase(), await erase(), await erase()];
     await link(gone.names, T + 60_000);
     await insertEvent(row.keys[1]!);
@@ -132,7 +132,7 @@ describe('erasures, on the stores of a deployment', () => {
     expect(unknown).toMatchObject({ code: 1, out: '', err: expect.stringContaining('is known') });
   });
 
-  it('end with 3 where nobody has told an address, or a store does not answer', async () => {
+  it('end with 3 when an address is not configured, or a store does not answer', async () => {
     const { id } = await erase();
     const { CLICKHOUSE_URL, ...rest } = own.environment;
     const without = await runMain({ ...rest, REDIS_URL: database.url }, ['erasures', 'list']);

@@ -30,7 +30,7 @@ describe('operator erasures', () => {
     expect(opened).toEqual([]);
   });
 
-  it('says of an id without a receipt whether the request is unfinished or unknown', async () => {
+  it('says whether an id without a receipt is unfinished or unknown', async () => {
     const { run, records } = await createOperator();
     const { id } = await put(records, { requestedAt: NOW - 5 * 60_000 });
     for (const word of ['show', 'verify']) {
@@ -44,8 +44,8 @@ describe('operator erasures', () => {
     }
   });
 
-  it('says with exit code 3 that a store does not answer', async () => {
-    // At once: each of them is waited for as long as a store may take to start.
+  it('ends with exit code 3 when a store does not answer', async () => {
+    // In parallel: each waits as long as a store may take to start.
     const [withoutRedis, withoutClickHouse] = await Promise.all([createOperator(), createOperator()]);
     const { id } = await put(withoutRedis.records, { receipt: {} });
     withoutRedis.people.readEpoch = async () => Promise.reject(new Error('away'));
@@ -59,7 +59,7 @@ describe('operator erasures', () => {
 });
 
 describe('operator erasures list', () => {
-  it('tells the newest first with state and age, in pages, narrowed to a state or an environment', async () => {
+  it('lists the newest first with state and age, in pages, filtered by state or environment', async () => {
     const { run, records } = await createOperator();
     const at = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
     const done = await put(records, { ...at(30), receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 } });
@@ -94,7 +94,7 @@ describe('operator erasures list', () => {
 });
 
 describe('operator erasures show', () => {
-  it('prints a receipt readably: what was done, what is still to come and when', async () => {
+  it('prints a receipt: what was done, what is still to come, and when', async () => {
     const { run, records } = await createOperator();
     const keys = [newKey(), newKey()];
     const { id } = await put(records, { keys, receipt: {} });
@@ -119,7 +119,7 @@ describe('operator erasures show', () => {
     for (const key of keys) expect(text).not.toContain(key.toString('hex'));
   });
 
-  it('tells what came, and a log that should have expired', async () => {
+  it('shows the steps that were done later, and that the expiry of the log is overdue', async () => {
     const { run, records } = await createOperator();
     const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
     const { text } = await run('show', late.id);
@@ -141,7 +141,7 @@ describe('operator erasures verify', () => {
     ...{ anonymous_key: Buffer.alloc(16), from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
   });
 
-  it('passes with 0 when nothing is left, and ends with 1 and the place when a row is', async () => {
+  it('ends with 0 when nothing is left, and with 1 and the place when a row is', async () => {
     const { run, records, rows } = await createOperator();
     const { id, keys } = await put(records, { receipt: {} });
     const clean = await run('verify', id);
@@ -193,7 +193,7 @@ describe('operator erasures verify', () => {
     expect(text).toContain(`covered by ${later.id}: verify that one`);
   });
 
-  it('is no answer where Redis is empty or half rebuilt', async () => {
+  it('gives no answer where Redis is empty or half rebuilt', async () => {
     const { run, records, people } = await createOperator();
     const { id } = await put(records, { receipt: {} });
     people.readEpoch = async () => null;
@@ -209,7 +209,7 @@ describe('operator erasures scrub and remove', () => {
     ...{ anonymous_key: Buffer.alloc(16), from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
   };
 
-  it('find what is left, sweep it and end with 1; then nothing is left and they end with 0', async () => {
+  it('find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {
     const { run, records, rows } = await createOperator();
     const { id, keys } = await put(records, { receipt: {} });
     rows.add('events', { ...left, identity_key: keys[0]! });
@@ -231,7 +231,7 @@ describe('operator erasures scrub and remove', () => {
       expect(text + progress).not.toContain(keys[0]!.toString('hex'));
   });
 
-  it('end when they are told to, and say that they can be run again', async () => {
+  it('end when interrupted, and say that they can be run again', async () => {
     const { run, records, stop, rows } = await createOperator();
     await put(records, { receipt: {} });
     stop.abort();
@@ -245,7 +245,7 @@ describe('operator erasures scrub and remove', () => {
 });
 
 describe('a span of time', () => {
-  it('is told in the largest unit of which there are two', () => {
+  it('is shown in the largest unit of which there are at least two', () => {
     expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toSpanText)).toEqual([
       ...['0 s', '0 s', '1 s', '119 s', '2 min', '119 min', '2 h', '2 d'],
     ]);

@@ -5,17 +5,17 @@ import { environmentOf } from '../identity/subject.ts';
 import { type ErasuresWork, parseErasureId, toErasureIdText } from './stores.ts';
 import { toAgeText, toSpanText } from './times.ts';
 
-/** In a list of more nobody reads to the end; `--after` goes on. */
+/** Longer lists are useless; `--after` continues. */
 const ERASURES_MAX = 1_000;
 const STATE_WIDTH = Math.max(...ERASURE_STATES.map((state) => state.length));
 
-/** `erasures list`: requests, the newest first, and how far each has come. */
+/** `erasures list`: requests, the newest first, and the state of each. */
 export async function list({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
   const erasuresMax = Math.trunc(numberOf(values, 'max', { min: 1, max: ERASURES_MAX, fallback: 20 }));
   const after = textOf(values, 'after');
   const [environmentId, state] = [narrowedTo(values), stateIn(values)];
   const erasures = await records.readErasures({
-    // One more tells whether there are more.
+    // One more shows whether there are others.
     erasuresMax: erasuresMax + 1,
     ...(environmentId !== undefined && { environmentId }),
     ...(state !== undefined && { state }),
@@ -31,7 +31,7 @@ export async function list({ context, records, values, terminal }: ErasuresWork)
   return EXIT.ok;
 }
 
-/** @throws UsageError for words of a list that cannot be, before anything is opened */
+/** @throws UsageError for invalid options of a list, before anything is opened */
 export function checkList(values: ErasuresWork['values']): void {
   numberOf(values, 'max', { min: 1, max: ERASURES_MAX, fallback: 20 });
   const after = textOf(values, 'after');
@@ -43,7 +43,7 @@ export function checkList(values: ErasuresWork['values']): void {
 const narrowedTo = (values: ErasuresWork['values']) =>
   values.environment === undefined ? undefined : environmentOf(values);
 
-/** States as words of a command line have them. */
+/** States as values of an option. */
 const CHOICES = ERASURE_STATES.map((state) => state.replace(' ', '-'));
 
 function stateIn(values: ErasuresWork['values']): ErasureState | undefined {
@@ -67,7 +67,7 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
   return `${start}  ${requested}  erased within ${took}  identities ${receipt.closureCount}`;
 }
 
-/** Times as texts; null for what is still to come. */
+/** Times as texts; null for steps still to come. */
 function toJson({ request, receipt }: Erasure): object {
   const time = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : toTimeText(ms));
   return {

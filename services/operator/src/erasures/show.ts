@@ -5,7 +5,7 @@ import { toLine, toLinesOf } from './lines.ts';
 import { type ErasureWork, toErasureIdText } from './stores.ts';
 import { toAgeText, toSpanText } from './times.ts';
 
-/** `erasures show`: one receipt, readably. */
+/** `erasures show`: one receipt, for people. */
 export async function show(work: ErasureWork): Promise<ExitCode> {
   const { context, records, values, terminal, erasureId } = work;
   const receipt = await records.readReceipt(erasureId);

@@ -3,19 +3,19 @@ import type { People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
 import { type ExitCode, type parseOptions, type Terminal, UsageError } from '../command.ts';
 
-/** How the stores of a deployment are opened; each throws UnreachableError when nobody has told its address. */
+/** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface ErasuresContext {
   readonly openRows: () => ErasureRows;
   readonly openRecords: () => ErasureRecords;
   readonly openPeople: () => Promise<People>;
   readonly wallClockMs: () => number;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
 export type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What a word of the command is done with. */
+/** What an action of the command works with. */
 export interface ErasuresWork {
   readonly context: ErasuresContext;
   readonly records: ErasureRecords;
@@ -23,12 +23,12 @@ export interface ErasuresWork {
   readonly terminal: Terminal;
 }
 
-/** One that is about an erasure. */
+/** What an action about one erasure works with. */
 export interface ErasureWork extends ErasuresWork {
   readonly erasureId: Buffer;
 }
 
-/** Opens the records, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws */
+/** Opens the records, waits until they answer, and closes them. @throws UnreachableError, or what `work` throws */
 export async function withRecords(
   context: ErasuresContext,
   work: (records: ErasureRecords) => Promise<ExitCode>,
@@ -42,7 +42,7 @@ export async function withRecords(
   }
 }
 
-/** Opens the rows and closes them again. They are in the same store as the records, which answers already. */
+/** Opens the rows and closes them again. They are in the same store as the records, which already answers. */
 export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
   const rows = openRows();
   try {
@@ -54,10 +54,10 @@ export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: Er
 
 const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
-/** The 16 bytes of an id as the gateway has answered it. @throws UsageError, which does not say the word again */
+/** The 16 bytes of an id as returned by the gateway. @throws UsageError that does not repeat the argument */
 export function parseErasureId(word: string | undefined): Buffer {
   if (word === undefined) throw new UsageError('which erasure? the gateway has answered its id as x-erasure-id');
-  // What stands in the wrong place may be the id of a person.
+  // An argument in the wrong place may be the id of a person.
   if (!ERASURE_ID.test(word))
     throw new UsageError(
       'expected the id of an erasure, as the gateway has answered it: 0192f3a4-5b6c-7d8e-9f00-112233445566',

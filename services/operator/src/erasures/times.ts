@@ -5,13 +5,13 @@ const UNITS: readonly [name: string, ms: number][] = [
   ['s', 1000],
 ];
 
-/** A span as people say it, in its largest unit of which there are two: `90 s`, `47 h`. */
+/** A duration in the largest unit of which there are at least two: `90 s`, `47 h`. */
 export function toSpanText(ms: number): string {
   const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? ['s', 1000];
   return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
 }
 
-/** How far a moment is from now. */
+/** Distance of a moment from now. */
 export function toAgeText(atMs: number, nowMs: number): string {
   return atMs <= nowMs ? `${toSpanText(nowMs - atMs)} ago` : `in ${toSpanText(atMs - nowMs)}`;
 }

@@ -3,7 +3,7 @@ import { EXIT, type ExitCode } from '../command.ts';
 import { toLine } from './lines.ts';
 import { type ErasuresWork, withRows } from './stores.ts';
 
-/** `erasures scrub`: looks for rows of everybody who was ever erased, and sweeps them. */
+/** `erasures scrub`: looks for rows of all people who were ever erased, and deletes them. */
 export async function scrub({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress('looking for rows of everybody who was ever erased');
@@ -29,7 +29,7 @@ export async function scrub({ context, records, values, terminal }: ErasuresWork
   return found.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** `erasures remove`: takes erased rows out of the files, and marks the receipts. */
+/** `erasures remove`: removes deleted rows from the files, and marks the receipts. */
 export async function remove({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress('writing files with deleted rows anew; those from before go in some eight minutes');

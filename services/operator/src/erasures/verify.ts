@@ -5,11 +5,11 @@ import { toLine, toLinesOf } from './lines.ts';
 import { explainAbsence } from './show.ts';
 import { type ErasureWork, toErasureIdText, withRows } from './stores.ts';
 
-/** `erasures verify`: looks now for what a receipt says is gone. */
+/** `erasures verify`: checks now that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {
   const { context, records, values, terminal, erasureId } = work;
   const { wallClockMs } = context;
-  // Whoever has no receipt is told so also where Redis is away.
+  // Checked first, so that a missing receipt is reported even when Redis is away.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
   const verification = await withPeople(context, (people) =>
     withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, isDiskLookedAt: true }, erasureId)),

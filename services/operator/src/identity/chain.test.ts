@@ -6,8 +6,8 @@ import { linkRow } from './test/link-row.ts';
 const name = (number: number) => `key ${number}`;
 
 describe('the chain of links between two identities', () => {
-  it('leads from the one to the other, each link holding on to the one before it', () => {
-    // Number n is linked to any one before it: every two of them are one person.
+  it('leads from one to the other, each link starting where the one before ended', () => {
+    // Number n is linked to an arbitrary earlier one: all of them are one person.
     const parents = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
     fc.assert(
       fc.property(parents, fc.nat(), fc.nat(), (numbers, one, two) => {
@@ -23,14 +23,14 @@ describe('the chain of links between two identities', () => {
     );
   });
 
-  it('takes a link that found two joined only where those that joined leave a gap', () => {
+  it('uses a link between two already joined identities only where the joining links leave a gap', () => {
     const [ab, bc] = ['ab', 'bc'].map(([a, b]) => linkRow({ a: a!, b: b! }));
     const ac = linkRow({ a: 'a', b: 'c', outcome: 'unchanged' });
     expect(findChain([ac, ab!, bc!], 'a', 'c')).toEqual([ab, bc]);
     expect(findChain([ac, ab!], 'a', 'c')).toEqual([ac]);
   });
 
-  it('is the shortest where two were linked again, and none where rows are missing', () => {
+  it('is the shortest where two were linked again, and null where rows are missing', () => {
     const [ab, bc, cd, ac] = ['ab', 'bc', 'cd', 'ac'].map(([a, b]) => linkRow({ a: a!, b: b! }));
     expect(findChain([ab!, bc!, cd!, ac!], 'a', 'd')).toEqual([ac, cd]);
     expect(findChain([ab!, cd!], 'a', 'd')).toBeNull();

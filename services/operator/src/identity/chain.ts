@@ -1,15 +1,15 @@
 import type { LinkRow, SplitRow } from './tables.ts';
 
 /**
- * The links that lead from one identity to another of the same person: those that joined, and, where these leave a gap,
- * those that found two joined. Null where the rows do not show a way.
+ * The chain of links from one identity to another of the same person: links that joined, and, where these leave a gap,
+ * links of already joined identities. Null where the rows show no chain.
  */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findWay(joined, from, to) ?? findWay(rows, from, to);
 }
 
-/** Links that no unlink behind them has undone by parting the two whom they joined. */
+/** Links without those that a later unlink has undone by separating their two identities. */
 export function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);

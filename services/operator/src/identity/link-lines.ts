@@ -2,7 +2,7 @@ import { wordsOfLink } from '@playline/people';
 import { toTimeText } from './question.ts';
 import type { LinkRow, Side } from './tables.ts';
 
-/** A row as a person reads it, in lines. */
+/** A row as lines for people. */
 export function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
   const { receivedAt, link, outcome, messageId, traceId, place } = row;
   const toSide = ({ kind, key }: Side) => `  ${kind.padEnd(9)}  ${key}${asked.includes(key) ? '  <- asked for' : ''}`;

@@ -19,16 +19,16 @@ const OPTIONS = { ...SUBJECT_OPTIONS, ...QUERY_OPTIONS, raw: { type: 'boolean', 
 
 interface MemberLine {
   readonly key: string;
-  /** Null for an identity that was named by its key and that nobody has linked. */
+  /** Null for an identity given by its key that was never linked. */
   readonly kind: string | null;
-  /** Epoch milliseconds; null while nobody has linked it. */
+  /** Epoch milliseconds; null when it was never linked. */
   readonly linkedAt: number | null;
   readonly personKey: string;
-  /** Only where raw ids were asked for; null where no event has it. */
+  /** Only when raw ids were requested; null where no event has it. */
   readonly id?: string | null;
 }
 
-/** `identity members`: every identity of a person, with `--raw` under the ids that clients sent. */
+/** `identity members`: all identities of a person; with `--raw` also the ids that clients sent. */
 export async function members(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
   const values = parseQuestion(args, OPTIONS);
   const querySeconds = querySecondsOf(values);
@@ -54,7 +54,7 @@ function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: H
   }));
 }
 
-/** As wide as the widest kind. */
+/** Width of the widest kind. */
 const KIND_WIDTH = 'anonymous'.length;
 
 function toLine({ key, kind, linkedAt, personKey, id }: MemberLine): string {

@@ -6,7 +6,7 @@ import { configSchema } from '../config.ts';
 import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 import { createIdentityTables } from './tables.ts';
 
-// Linkers and writers are started and waited for; a machine with much else to do takes its time.
+// Linkers and writers start as processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 const ENVIRONMENT = 'questions-development';
@@ -24,7 +24,7 @@ const ask = async (...args: string[]) => {
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
 
-/** An identify or an alias as a gateway publishes it: the link fact, and the message of which it was made. */
+/** Publishes an identify or an alias as a gateway does: the link fact, and the message it was made from. */
 async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
   await fixture.publishLinks([{ ...parts, environmentId: ENVIRONMENT }]);
   const [from, to] = [key(parts.fromKind, parts.fromId), key(parts.toKind, parts.toId)];
@@ -66,13 +66,13 @@ describe('identity, on the stores of a deployment', () => {
     const stored = await fixture.query(`SELECT DISTINCT lower(hex(person_key)) FROM identity_overrides FINAL
       WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${hex('steam', 'bob')}')`);
     expect(stored).toBe(rows[0].personKey);
-    // Refused a person, it has its own besides its id without a type.
+    // Its link was refused, so it is a person of its own, with its untyped id.
     const eve = await ask('resolve', ...of('steam', 'eve'));
     expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
     expect((await ask('resolve', ...of('steam', 'nobody'))).rows).toMatchObject([{ isLinked: false, agrees: true }]);
   });
 
-  it('members lists the person; raw ids come from identifies and aliases, those alone that belong to it', async () => {
+  it('members lists the person; raw ids come only from identifies and aliases that belong to it', async () => {
     const { code, rows } = await ask('members', ...of('steam', 'bob'), '--raw');
     expect(code).toBe(0);
     expect(rows.map(({ key: found, kind, id }) => [kind, found, id]).sort()).toEqual([
@@ -83,7 +83,7 @@ describe('identity, on the stores of a deployment', () => {
     ]);
   });
 
-  it('why tells the decisions in the order of the log, each once, also one that was published twice', async () => {
+  it('why lists the decisions once each in the order of the log, even when published twice', async () => {
     await fixture.query(
       'INSERT INTO identity_links SELECT * REPLACE (kafka_offset + 1000 AS kafka_offset) FROM identity_links',
     );
@@ -102,12 +102,12 @@ describe('identity, on the stores of a deployment', () => {
     expect(newest.progress).toContain('older ones were left out');
   });
 
-  it('why leads from one identity to another, and tells two persons apart', async () => {
+  it('why leads from one identity to another, and distinguishes two persons', async () => {
     const other = ['--other-kind', 'email', '--other-id', 'bob@example.org'];
     const { rows, progress } = await ask('why', ...of('anonymous', 'device'), ...other);
     expect(rows.map(({ link: asked }) => asked)).toEqual(['identify', 'alias']);
     expect(progress).toContain('They are one person, by the 2 links');
-    // As a rebuild leaves it: the fact was decided again, and the copy of the decision says another word.
+    // As after a rebuild: the fact was decided again, with another outcome.
     await fixture.query(`INSERT INTO identity_links SELECT * REPLACE ('unchanged' AS outcome, kafka_offset + 2000 AS kafka_offset)
       FROM identity_links WHERE link = 'alias'`);
     await fixture.query('OPTIMIZE TABLE identity_links FINAL');
@@ -121,7 +121,7 @@ describe('identity, on the stores of a deployment', () => {
     expect((await ask('why', ...of('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
   });
 
-  it('why gives up a question that takes longer than it may, and says what gives it longer', async () => {
+  it('why gives up a query after its time limit, and names the option that raises it', async () => {
     const query = createQueryRows(createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse());
     const tables = createIdentityTables((sql) => query(sql.replace('PREWHERE', 'PREWHERE sleepEachRow(0.2) = 0 AND')));
     const filter = { keys: [key('steam', 'bob')] };
@@ -131,7 +131,7 @@ describe('identity, on the stores of a deployment', () => {
 });
 
 describe('identity resolve, where Redis and the tables differ', () => {
-  it('says that the writer is behind while it is, and no longer', async () => {
+  it('reports that the writer is behind only as long as it is', async () => {
     await fixture.stop(writer, 'SIGKILL');
     await identify('tablet', 'steam', 'ann');
     await fixture.decided();
@@ -144,7 +144,7 @@ describe('identity resolve, where Redis and the tables differ', () => {
     await until('the tables say the same', agrees, 60_000);
   });
 
-  it('answers nothing out of a Redis that was emptied, and names the command that mends it', async () => {
+  it('gives no answer from an emptied Redis, and names the command that repairs it', async () => {
     await fixture.wipe();
     for (const word of ['resolve', 'members', 'why']) {
       const { code, rows, progress } = await ask(word, ...of('steam', 'bob'));

@@ -7,12 +7,12 @@ const IN = ['--environment', 'production'];
 const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const QUESTIONS = ['resolve', 'members', 'why'];
-/** What nobody should read in a message of ours. */
+/** Must never appear in our messages. */
 const BOB = 'bob@example.org';
 
 describe('every question about an identity', () => {
-  it.each(QUESTIONS)('%s: a Redis without its epoch is a fault that says what mends it, never nobody', async (word) => {
-    // What each look at the epoch finds: it is missing, lost while the graph is asked, lost and put back meanwhile.
+  it.each(QUESTIONS)('%s: a Redis without its epoch is a fault with advice, never an empty answer', async (word) => {
+    // The epoch at each look: missing, lost during the query, or lost and restored during it.
     for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
       const { people, run } = await openMemoryBench();
       people.readEpoch = async () => epochs.shift() ?? null;
@@ -22,7 +22,7 @@ describe('every question about an identity', () => {
     }
   });
 
-  it.each(QUESTIONS)('%s: wrong words end with 2 and a sentence, and no id is said again', async (word) => {
+  it.each(QUESTIONS)('%s: wrong arguments end with 2 and a sentence, and no id is repeated', async (word) => {
     const { run } = await openMemoryBench();
     const key = hexOf('steam', 'bob');
     for (const [args, sentence] of [
@@ -47,7 +47,7 @@ describe('every question about an identity', () => {
     }
   });
 
-  it('needs the pepper for an id, says the setting it misses, and needs none for a key', async () => {
+  it('needs the pepper for an id, names the missing setting, and needs none for a key', async () => {
     const pepper = () => {
       throw new UsageError('IDENTITY_PEPPER is not set');
     };
@@ -59,7 +59,7 @@ describe('every question about an identity', () => {
     }
   });
 
-  it('takes an id that stands in the place of the word for no word, and does not say it again', async () => {
+  it('does not accept an id in the place of the action, and does not repeat it', async () => {
     const { run } = await openMemoryBench();
     const { code, progress } = await run(BOB, 'resolve');
     expect(code).toBe(EXIT.usage);
@@ -69,7 +69,7 @@ describe('every question about an identity', () => {
 });
 
 describe('identity resolve', () => {
-  it('names the person of an identity, the same by its id, its key and the id of its environment', async () => {
+  it('names the person of an identity, the same by id, key or environment id', async () => {
     const { run, identify } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     await identify('phone', 'steam', 'bob');
@@ -84,7 +84,7 @@ describe('identity resolve', () => {
     );
   });
 
-  it('says of an identity that nobody has linked that it is a person of its own', async () => {
+  it('says that an identity that was never linked is a person of its own', async () => {
     const { run, identify } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     const { code, text } = await run('resolve', ...of('steam', 'eve'));
@@ -92,12 +92,12 @@ describe('identity resolve', () => {
     expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
     expect(text).toContain('a person of its own');
     expect(text).not.toContain('no event of');
-    // Of an environment that nobody has ever written to, which a mistyped project looks like, more than that.
+    // For an environment without any event, such as a mistyped project, it says so too.
     const mistyped = await openMemoryBench();
     expect((await mistyped.run('resolve', ...of('steam', 'eve'))).text).toContain('no event of demo-production at all');
   });
 
-  it('says where the tables differ, and what that comes from', async () => {
+  it('says where the tables differ, and why', async () => {
     const { run, identify, stored } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     const asked = ['resolve', ...of('steam', 'bob')];
@@ -115,7 +115,7 @@ describe('identity resolve', () => {
 });
 
 describe('identity members', () => {
-  it('lists everybody of the person with kind and time, and no raw id unless it is asked to', async () => {
+  it('lists all identities of the person with kind and time, and raw ids only on request', async () => {
     const { run, identify, stored } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     await identify('phone', 'steam', 'bob');
@@ -140,7 +140,7 @@ describe('identity members', () => {
     expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
   });
 
-  it('shows an identity that nobody has linked alone, and says so', async () => {
+  it('shows only the identity itself when it was never linked, and says so', async () => {
     const { run } = await openMemoryBench();
     const key = hexOf('email', BOB);
     const { code, text } = await run('members', ...of('email', BOB));
@@ -150,7 +150,7 @@ describe('identity members', () => {
     expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
   });
 
-  it('lets no raw id move the cursor of a terminal', async () => {
+  it('prints raw ids without terminal control characters', async () => {
     const { run, stored } = await openMemoryBench();
     stored.rawIds.set(hexOf('steam', 'bob'), 'bob\u001b[2J');
     expect((await run('members', ...of('steam', 'bob'), '--raw')).text).toContain('bob·[2J');
@@ -158,7 +158,7 @@ describe('identity members', () => {
 });
 
 describe('identity why', () => {
-  it('tells in the order of the log which messages linked a person and which were refused, and why', async () => {
+  it('lists the messages that linked a person and the refused ones, in the order of the log', async () => {
     const { run, identify } = await openMemoryBench();
     await identify('device', 'steam', 'bob');
     await identify('device', 'steam', 'eve');
@@ -187,7 +187,7 @@ describe('identity why', () => {
     expect(text).toMatch(/\n5 decisions about a person of 3 identities\.$/);
   });
 
-  it('shows what was refused to an identity that nobody has linked', async () => {
+  it('shows links that were refused to an identity that was never linked', async () => {
     const { run, identify } = await openMemoryBench();
     await identify('device', 'steam', 'undefined');
     const { text } = await run('why', ...of('anonymous', 'device'));
@@ -195,7 +195,7 @@ describe('identity why', () => {
     expect(text).toContain('1 decision about an identity that nobody has linked.');
   });
 
-  it('shows the newest rows when there are more than its limit, and says that older ones are left out', async () => {
+  it('shows the newest rows when there are more than its limit, and says so', async () => {
     const { run, identify } = await openMemoryBench();
     for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
     const asked = ['why', ...of('untyped', 'bob'), '--limit'];
@@ -225,7 +225,7 @@ describe('identity why, between two', () => {
     expect(json.progress).toContain('They are one person');
   });
 
-  it('says that the tables do not show how, where a link of the chain is not written', async () => {
+  it('says that the tables do not show the chain where a link is not written yet', async () => {
     const { run, identify, stored } = await openMemoryBench();
     await identify('device', 'untyped', 'bob');
     stored.links.length = 0;
@@ -233,7 +233,7 @@ describe('identity why, between two', () => {
     expect(text).toContain('They are one person, but the tables do not show how');
   });
 
-  it('tells of two persons what was asked between anybody of the one and anybody of the other', async () => {
+  it('lists for two persons the attempted links between any of their identities', async () => {
     const { run, identify, alias } = await openMemoryBench();
     await alias('passport', 'p1', ['email', BOB]);
     await alias('passport', 'p2', ['custom', 'c2']);
@@ -249,7 +249,7 @@ describe('identity why, between two', () => {
     );
   });
 
-  it('refuses half a second identity, and one that is the first again', async () => {
+  it('refuses half an identity, and a second one that equals the first', async () => {
     const { run } = await openMemoryBench();
     const asked = ['why', ...of('steam', 'bob')];
     expect((await run(...asked, '--other-kind', 'steam')).progress).toContain('which identity? --other-kind');

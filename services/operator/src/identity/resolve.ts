@@ -6,13 +6,13 @@ import { awaitTables, createOpenKeyer, parseQuestion, type QuestionContext, toTi
 import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
-/** `identity resolve`: which person an identity belongs to, by Redis and by the tables. */
+/** `identity resolve`: the person of an identity, in Redis and in the tables. */
 export async function resolve(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
   const values = parseQuestion(args, SUBJECT_OPTIONS);
   const subject = subjectOf(values, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
-    // The tables first: where they differ they are not merely older by the time between two questions.
+    // The tables first, so that a difference is not just a change between the two queries.
     const stored = await tables.personOf(subject);
     const person = await readPerson(people, subject);
     const isKnown = person.isLinked || stored !== null || (await tables.knows(subject.environmentId));
@@ -29,7 +29,7 @@ interface ResolveAnswer {
   readonly personKey: string;
   readonly isLinked: boolean;
   readonly stored: StoredPerson | null;
-  /** Whether queries find the same person as Redis. */
+  /** Whether queries of the tables find the same person as Redis. */
   readonly agrees: boolean;
   readonly says: string;
 }

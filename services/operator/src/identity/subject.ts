@@ -3,11 +3,11 @@ import { IDENTITY_KEY_BYTES, type IdentityKeyer } from '@playline/people';
 import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
 import { projectOf, toEnvironmentId } from '../keys/words.ts';
 
-/** The identity that a question is about. */
+/** The identity that a query is about. */
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** Null where it was named by its key, which does not tell. */
+  /** Null for an identity given by its key, which does not contain the kind. */
   readonly kind: IdentityKind | null;
 }
 
@@ -15,7 +15,7 @@ export type Values = ReturnType<typeof parseOptions>['values'];
 
 const text = { type: 'string' } as const;
 
-/** How a question names its identity, and how it wants its answer. */
+/** Options that name the identity, and the form of the answer. */
 export const SUBJECT_OPTIONS = {
   environment: text,
   project: { type: 'string', default: 'demo' },
@@ -25,20 +25,20 @@ export const SUBJECT_OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const;
 
-/** A second identity. */
+/** Options of a second identity. */
 export const OTHER_OPTIONS = { 'other-kind': text, 'other-id': text, 'other-key': text } as const;
 
-/** As tables have it: `<project>-<environment>`. */
+/** As in tables: `<project>-<environment>`. */
 const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
-/** @throws UsageError, without the id, which is personal data */
+/** @throws UsageError without the id, which is personal data */
 export function subjectOf(values: Values, openKeyer: () => IdentityKeyer): Subject {
   const environmentId = environmentOf(values);
   return { environmentId, ...identityOf(values, { before: '', environmentId, openKeyer }) };
 }
 
-/** Null where none is named. @throws UsageError, also where it is the subject itself */
+/** Null when none is given. @throws UsageError, also when it is the subject itself */
 export function otherOf(values: Values, subject: Subject, openKeyer: () => IdentityKeyer): Subject | null {
   if (Object.keys(OTHER_OPTIONS).every((name) => values[name] === undefined)) return null;
   const { environmentId } = subject;
@@ -47,7 +47,7 @@ export function otherOf(values: Values, subject: Subject, openKeyer: () => Ident
   return { environmentId, ...other };
 }
 
-/** The environment that `--environment`, with `--project`, names. @throws UsageError */
+/** The environment of `--environment` and `--project`. @throws UsageError */
 export function environmentOf(values: Values): string {
   const given = textOf(values, 'environment') ?? '';
   if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(values), given);
@@ -56,7 +56,7 @@ export function environmentOf(values: Values): string {
 }
 
 interface Naming {
-  /** Before the names of the options. */
+  /** Prefix of the option names. */
   readonly before: '' | 'other-';
   readonly environmentId: string;
   readonly openKeyer: () => IdentityKeyer;

@@ -2,7 +2,7 @@ import { ZERO_KEY } from '@playline/contracts';
 import { type QueryRows, readRows } from '@playline/runtime';
 import type { Subject } from './subject.ts';
 
-/** What `identity_overrides` says of an identity. */
+/** The row of `identity_overrides` about an identity. */
 export interface StoredPerson {
   /** Hexadecimal. */
   readonly personKey: string;
@@ -10,13 +10,13 @@ export interface StoredPerson {
   readonly linkedAt: number;
 }
 
-/** One side of a link; its key hexadecimal. */
+/** One side of a link; its key is hexadecimal. */
 export interface Side {
   readonly key: string;
   readonly kind: string;
 }
 
-/** Where a link fact stands, and which step of it was decided. */
+/** Place of a link fact in its topic, and the step of it that was decided. */
 export interface FactPlace {
   readonly generation: number;
   readonly partition: number;
@@ -24,7 +24,7 @@ export interface FactPlace {
   readonly step: number;
 }
 
-/** A row of `identity_links`: a message asked for a link, and this became of it. Times in epoch milliseconds. */
+/** A row of `identity_links`: a requested link and its outcome. Times in epoch milliseconds. */
 export interface LinkRow {
   readonly receivedAt: number;
   readonly eventTime: number;
@@ -39,43 +39,43 @@ export interface LinkRow {
   readonly place: FactPlace;
 }
 
-/** An identity's side of an unlink; its key hexadecimal. */
+/** The side of an identity in an unlink; its key is hexadecimal. */
 export interface SplitRow extends Pick<FactPlace, 'generation' | 'offset'> {
   readonly key: string;
   readonly side: string;
 }
 
-/** Bounds of a question that reads more than a few granules. */
+/** Limits of a query that reads much. */
 export interface Bounds {
   readonly querySeconds: number;
-  /** The newest so many rows. */
+  /** Maximum number of rows, the newest ones. */
   readonly limit: number;
 }
 
-/** Whose links: those of anybody of a group, or of these only those with somebody of another group. */
+/** Which links: those of any of the keys, or only those between them and another group. */
 export interface LinkFilter {
   readonly keys: readonly Buffer[];
   readonly others?: readonly Buffer[];
 }
 
-/** What questions about identities ask of the tables. */
+/** Queries about identities in the tables. */
 export interface IdentityTables {
   answers(): Promise<boolean>;
-  /** Null where there is no row. */
+  /** Null without a row. */
   personOf(subject: Subject): Promise<StoredPerson | null>;
-  /** Whether there is any event of an environment. */
+  /** Whether the environment has any event. */
   knows(environmentId: string): Promise<boolean>;
   /** The newest rows, in the order of the log. Reads every decision of the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
-  /** For each two of a group that a message says are one person the row that joined them, and one that found them joined. */
+  /** For each two linked keys, the row that joined them, and one row that found them already joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
-  /** On which side of which unlinks these stood. */
+  /** The sides that these keys were on in unlinks. */
   sidesOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<SplitRow[]>;
-  /** Raw ids by hexadecimal key, where events still have them. Looks through the keys of the environment's events. */
+  /** Raw ids by hexadecimal key, as far as events still have them. Scans the keys of the environment's events. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
 
-/** Environment ids hold nothing that a SQL text would have to escape. */
+/** Environment ids contain no characters that SQL text must escape. */
 export function createIdentityTables(query: QueryRows): IdentityTables {
   return {
     answers: async () => (await readRows(query('SELECT 1'))).length === 1,
@@ -88,7 +88,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
     },
     knows: async (environmentId) =>
       (await readRows(query(`SELECT 1 FROM events WHERE environment_id = '${environmentId}' LIMIT 1`))).length > 0,
-    // A decision that was published twice has the same sides: what is of others may be left out before FINAL.
+    // A decision that was published twice has the same sides, so rows of others can be filtered before FINAL.
     async linksOf(environmentId, filter, { limit, querySeconds }) {
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links FINAL
         PREWHERE environment_id = '${environmentId}' AND (${toCondition(filter)})
@@ -96,7 +96,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         LIMIT ${limit} SETTINGS max_execution_time = ${querySeconds}`);
       return (await readInTime(rows, querySeconds)).map(toLinkRow).reverse();
     },
-    // After a rebuild the last decisions before it may say that they found joined what they had joined.
+    // After a rebuild the last decisions before it may be stored as "already joined", although they joined.
     async joinsOf(environmentId, keys, querySeconds) {
       const list = toList(keys);
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links
@@ -126,7 +126,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
 const toSql = (key: Buffer) => `toFixedString(unhex('${key.toString('hex')}'), 16)`;
 const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
 
-/** What ClickHouse calls a question that took longer than it was given, or that it expects to. */
+/** ClickHouse codes of a query that took longer than its limit, or is expected to. */
 const TOO_LONG: readonly unknown[] = ['159', '160'];
 
 async function readInTime(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
@@ -168,9 +168,9 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 }
 
 /**
- * Whatever linked an identity is an event of an owner of the same person, or an alias that nobody owns: what else
- * stands between them in the sorting key is passed over where it fills granules. Ids come as hexadecimal digits: no
- * fault of an answer can quote one.
+ * A message that linked an identity is owned by an identity of the same person, or is an alias without an owner; the
+ * sorting key skips granules of others. Ids are selected as hexadecimal digits, so that no error message can contain
+ * one.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);

@@ -13,11 +13,11 @@ import { awaitSchemaId, type Schemas } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
-/** Where an unlink is asked for, and where it is told what became of it. */
+/** Where unlinks are requested, and their decisions read. */
 export interface UnlinkLog {
-  /** Publishes the fact; acknowledged when it resolves. @throws UnreachableError when nobody knows whether it stands */
+  /** Resolves when the fact is acknowledged. @throws UnreachableError when it is unknown whether it was written */
   publish(fact: IdentityLinkRecord): Promise<void>;
-  /** The decision about the fact of this message; null when there is none after so long. */
+  /** The decision about this message's fact; null when there is none in time. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
   close(): Promise<void>;
 }
@@ -34,9 +34,9 @@ export interface UnlinkLogSource {
 const POLL_MS = 100;
 
 /**
- * The log over a producer and a reader; closing the log closes both. Only decisions that come from now on are looked at.
+ * The log over a producer and a reader; closing closes both. Only decisions published from now on are read.
  * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before anything is
- *   published
+ * published
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
   const { producer, log, schemas, topicPrefix } = source;
@@ -73,7 +73,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
   }
 }
 
-/** Creates what looks through the decisions that were added since it looked last. */
+/** Creates the function that returns the decisions added since its last call. */
 async function createLook({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
   const readValue = createRecordReader({
@@ -92,7 +92,7 @@ async function createLook({ log, schemas }: UnlinkLogSource, topic: string) {
   };
 }
 
-/** It may stand in the log all the same, and be decided. */
+/** The fact may still be in the log, and be decided. */
 function toUnconfirmed({ message }: Error): UnreachableError {
   return new UnreachableError(
     `Kafka did not confirm the unlink (${message}): identity members tells whether it was done; to ask again is safe`,

@@ -4,11 +4,11 @@ import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 
-// Linkers and writers are started and waited for; a machine with much else to do takes its time.
+// Linkers and writers start as processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 const ENVIRONMENT = 'unlink-development';
-/** Of the linkers after the loss. */
+/** Group of the linkers after the loss of Redis. */
 const LATER_GROUP = `later-${randomBytes(4).toString('hex')}`;
 const YESTERDAY_MS = Date.now() - 24 * 60 * 60 * 1000;
 
@@ -23,7 +23,7 @@ const ask = async (...args: string[]) => {
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
 
-/** An alias of steam with mail, as a gateway published it. */
+/** An alias of a steam id and an e-mail address, as a gateway publishes it. */
 const alias = (from: string, to: string, receivedAt: number): IdentityLinkRecord => ({
   ...{ environmentId: ENVIRONMENT, messageId: randomBytes(16), traceId: 'e'.repeat(32), link: 'alias', unlink: [] },
   ...{ fromKind: 'steam', fromId: from, toKind: 'email', toId: to, eventTime: receivedAt, receivedAt },
@@ -51,7 +51,7 @@ const outcomesBetween = async () =>
     ({ link, outcome, reason }) => [link, outcome, reason],
   );
 
-/** All that was said yesterday. */
+/** All facts that were published yesterday. */
 let yesterday: IdentityLinkRecord[];
 
 beforeAll(async () => {
@@ -73,7 +73,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => fixture.close());
 
-/** Redis is lost, and the linkers have committed nothing that they decided: after the rebuild all of the log comes again. */
+/** Empties Redis, with a linker group that has committed nothing: after the rebuild all facts are read again. */
 async function loseRedis(): Promise<void> {
   await fixture.stop(linker.child, 'SIGTERM');
   const held = await fixture.dump();
@@ -94,7 +94,7 @@ async function decidedAgain(): Promise<void> {
   await fixture.written(TOPICS.identityDecisions.name);
 }
 
-it('splits a wrong merge in graph, tables and views; what was said before does not undo it, sent again or after a rebuild', async () => {
+it('splits a wrong merge in graph, tables and views; earlier facts do not undo it, repeated or after a rebuild', async () => {
   const before = await personsOfEvents();
   expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
   expect(new Set(before.map(([, person]) => person)).size).toBe(1);
@@ -115,7 +115,7 @@ it('splits a wrong merge in graph, tables and views; what was said before does n
   for (const name of [of('steam', 'bob'), of('email', 'eve')])
     expect((await ask('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
-  // A client sends yesterday's messages again.
+  // A client repeats yesterday's messages.
   await publishFacts(yesterday);
   await settled();
   expect(await personsOfEvents()).toEqual(apart);
@@ -128,7 +128,7 @@ it('splits a wrong merge in graph, tables and views; what was said before does n
   await loseRedis();
   expect(await personsOfEvents()).toEqual(apart);
 
-  // What comes now is a new word about them.
+  // A later message is new information about them.
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
   await decidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);

@@ -8,7 +8,7 @@ const IN = ['--environment', 'production'];
 const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const BOB = 'bob@example.org';
 
-/** Bob, whose mail was merged with a stranger: device, steam:bob, untyped:bob, email:bob. */
+/** Bob, whose e-mail address was merged with a stranger: device, steam:bob, untyped:bob, email:bob. */
 async function openMerged() {
   const bench = await openMemoryBench();
   await bench.identify('device', 'steam', 'bob');
@@ -20,7 +20,7 @@ const membersOf = async ({ run }: Awaited<ReturnType<typeof openMerged>>, kind: 
   (await run('members', ...of(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
 describe('identity unlink', () => {
-  it('shows who leaves and who stays, asks, splits them off, and says what became of both', async () => {
+  it('shows who leaves and who stays, asks, splits them off, and reports the result for both', async () => {
     const bench = await openMerged();
     const { code, results } = await bench.runAnswering('yes')('unlink', ...of('email', BOB));
     expect(code).toBe(EXIT.ok);
@@ -33,11 +33,11 @@ describe('identity unlink', () => {
       [hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort(),
     );
     expect((await bench.run('resolve', ...of('email', BOB), '--json')).text).toContain('"agrees":true');
-    // No raw id goes into the log.
+    // The log never contains raw ids.
     expect(JSON.stringify(bench.log.published)).not.toContain('bob');
   });
 
-  it('takes several identities: a kind for each, one kind for all, keys; what is named twice counts once', async () => {
+  it('accepts several identities: a kind for each, one kind for all, keys; duplicates count once', async () => {
     for (const named of [
       ['--kind', 'steam', '--id', 'bob', '--kind', 'untyped', '--id', 'bob'],
       ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
@@ -55,7 +55,7 @@ describe('identity unlink', () => {
   it.each([
     ['another word', 'no', EXIT.failed],
     ['nobody to ask', undefined, EXIT.usage],
-  ])('publishes nothing without a yes: %s', async (_, answer, expected) => {
+  ])('publishes nothing without confirmation: %s', async (_, answer, expected) => {
     const bench = await openMerged();
     const run = answer === undefined ? bench.run : bench.runAnswering(answer);
     const { code, progress } = await run('unlink', ...of('email', BOB));
@@ -81,7 +81,7 @@ describe('identity unlink', () => {
     expect(bench.log.published).toEqual([]);
   });
 
-  it('ends with 2 on wrong words, and says no id again', async () => {
+  it('ends with 2 for wrong arguments, and repeats no id', async () => {
     const { run } = await openMerged();
     for (const args of [
       IN,
@@ -116,7 +116,7 @@ describe('identity unlink', () => {
     expect(progress).toContain(sentence);
   });
 
-  it('ends with 3 when nobody decides it in time: it stands in the log and will be', async () => {
+  it('ends with 3 without a decision in time: the fact is in the log and will be decided', async () => {
     const bench = await openMerged();
     bench.log.toDecision = async () => null;
     const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes', '--wait-seconds', '1');
@@ -125,10 +125,10 @@ describe('identity unlink', () => {
     expect(bench.log.published).toHaveLength(1);
   });
 
-  it('why tells of the split and of what it refused since, and leads over no link that it has undone', async () => {
+  it('why shows the split and what it has refused since, and uses no link that it has undone', async () => {
     const bench = await openMerged();
     await bench.run('unlink', ...of('email', BOB), '--yes');
-    // An old message again, as the time of the bench has it.
+    // The old message again, with its old time.
     await bench.alias('steam', 'bob', ['email', BOB]);
     const told = await bench.run('why', ...of('email', BOB));
     expect(told.text).toContain(
@@ -138,7 +138,7 @@ describe('identity unlink', () => {
     const other = ['--other-kind', 'email', '--other-id', BOB];
     const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);
     expect(parted.text).toContain('They are two persons.');
-    // Together again by somebody else: the link from before the split is no part of the chain.
+    // Joined again by another message: links from before the split are not part of the chain.
     const later = Date.now() + 60_000;
     await bench.alias('epic', 'kim', ['steam', 'bob', later]);
     await bench.alias('epic', 'kim', ['email', BOB, later]);

@@ -30,12 +30,12 @@ const OPTIONS = {
 } as const;
 const WAIT = { min: 1, max: 600, fallback: 30 } as const;
 
-/** Who leaves and who stays, and where. */
+/** Who leaves and who stays, in which environment. */
 interface PlacedParting extends Parting {
   readonly environmentId: string;
 }
 
-/** `identity unlink`: splits identities off from the rest of their person, of which they are no part. */
+/** `identity unlink`: splits identities from the rest of a person to whom they do not belong. */
 export async function unlink(context: UnlinkContext, args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const values = parseQuestion(args, OPTIONS);
   const waitMs = numberOf(values, 'wait-seconds', WAIT) * 1000;
@@ -47,7 +47,7 @@ export async function unlink(context: UnlinkContext, args: readonly string[], te
     terminal.progress(`${parting} Nothing was done.`);
     return EXIT.failed;
   }
-  // What a script reads is the outcome; what a person agrees to is shown all the same.
+  // The result for a script is the outcome; the plan that a person confirms is shown as progress then.
   const show = values.json === true ? terminal.progress : terminal.result;
   for (const line of toPlanLines(parting)) show(line);
   if (!(await isMeant(toWarning(parting), values, terminal))) {
@@ -58,7 +58,7 @@ export async function unlink(context: UnlinkContext, args: readonly string[], te
   return tell(decision, values, terminal);
 }
 
-/** Each by kind and id, or by key; one kind may stand for all ids. @throws UsageError, without an id */
+/** Each by kind and id, or by key; one kind may apply to all ids. @throws UsageError without an id */
 function subjectsOf(values: Values, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
   const listOf = (name: string) => [values[name] ?? []].flat() as string[];
   const [kinds, ids, keys] = [listOf('kind'), listOf('id'), listOf('key')];
@@ -74,7 +74,7 @@ function subjectsOf(values: Values, openKeyer: () => IdentityKeyer): [Subject, .
   return [subjectOf(first!, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
 }
 
-/** A sentence where there is nothing to split. */
+/** The split, or a sentence that says why nothing can be split. */
 function partingOf(subjects: readonly [Subject, ...Subject[]], household: Household): PlacedParting | string {
   const keys = subjects.map(({ key }) => key);
   const parting = toParting(keys, household);

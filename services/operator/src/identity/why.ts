@@ -25,7 +25,7 @@ interface Found {
   readonly sentence: string;
 }
 
-/** `identity why`: the messages that asked for links of a person, or between two identities, and what became of each. */
+/** `identity why`: the messages that requested links of a person, or between two identities, and their outcomes. */
 export async function why(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
   const values = parseQuestion(args, OPTIONS);
   const bounds = {
@@ -57,7 +57,7 @@ interface Question {
   readonly household: Household;
 }
 
-/** Whatever was asked about anybody of the person. */
+/** All links requested for any identity of the person. */
 async function findLinks({ tables, bounds, subject, household }: Question): Promise<Found> {
   const { rows, more } = await readNewest(tables, subject.environmentId, {
     filter: { keys: keysOf(household) },
@@ -70,7 +70,7 @@ async function findLinks({ tables, bounds, subject, household }: Question): Prom
   return { rows, sentence: `${count} about ${whose}${rows.length === 0 ? none : ''}${more}.` };
 }
 
-/** One more than is shown tells whether there are older ones. */
+/** Reads one more row than is shown, to find out whether there are older ones. */
 async function readNewest(
   tables: IdentityTables,
   environmentId: string,
@@ -86,7 +86,7 @@ interface BetweenQuestion extends Question {
   readonly otherHousehold: Household;
 }
 
-/** Of one person: the chain of links that leads from one to the other. Of two: what was asked between the two. */
+/** For one person: the chain of links between the two. For two persons: the requested links between them. */
 async function findBetween(question: BetweenQuestion): Promise<Found> {
   const { tables, bounds, subject, household, other, otherHousehold } = question;
   const { environmentId } = subject;

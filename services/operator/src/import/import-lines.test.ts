@@ -21,10 +21,10 @@ class World {
   readonly log: ActivityRow[] = [];
   stored = 0;
   readonly refused: string[] = [];
-  /** Records until the command is killed. */
+  /** Number of records until the command is killed. */
   killAfter = Number.POSITIVE_INFINITY;
 
-  /** What stands of a log, by the writer's rule. */
+  /** The current versions of a log, by the rule of the writer. */
   static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
     const standing = new Map<string, ActivityRow>();
     for (const row of log) {
@@ -77,7 +77,7 @@ const contents = (standing: ReadonlyMap<string, ActivityRow>) =>
   new Map([...standing].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
 describe('an import', () => {
-  it('is a fault when lines that it has looked at are gone when they are to be published', async () => {
+  it('fails when lines that it has checked are gone when they are to be published', async () => {
     const world = new World();
     let looks = 0;
     const lines = async function* (): AsyncGenerator<Line> {
@@ -88,7 +88,7 @@ describe('an import', () => {
     expect(world.log).toHaveLength(1);
   });
 
-  it('repeated after any kills, beside a writer that is behind, ends as one that was never killed, and publishes nothing twice', async () => {
+  it('that is repeated after kills, beside a slow writer, publishes nothing twice and misses nothing', async () => {
     const lines = fc.array(arbitraryLine, { maxLength: 30 });
     const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
     await fc.assert(
@@ -112,7 +112,7 @@ describe('an import', () => {
         world.killAfter = Number.POSITIVE_INFINITY;
         const last = await world.import(values);
         expect(contents(World.fold(world.log))).toEqual(contents(expected));
-        // One version of each activity that was to change, over all the lives.
+        // Each changed activity has exactly one new version, over all runs.
         const [was, is] = [contents(before), contents(expected)];
         const changed = [...is].filter(([id, content]) => was.get(id) !== content).map(([id]) => id);
         expect(
@@ -141,7 +141,7 @@ describe('an import', () => {
     expect(progress[0]).toBe('500 lines looked at, 0 refused');
   });
 
-  it('tells each wrong line with its number and all that is wrong with it, and goes on', async () => {
+  it('reports each invalid line with its number and all its faults, and continues', async () => {
     const world = new World();
     const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
     const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
@@ -153,14 +153,14 @@ describe('an import', () => {
     expect(world.refused[2]).toBe('5: type would be changed, and never may be');
   });
 
-  it('goes by what the log holds and the tables lack: the last version of it that the writer will take', async () => {
+  it('compares with the log where tables lag: with the last version that the writer will accept', async () => {
     const world = new World();
     world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
     expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, standing: 1 });
     expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
   });
 
-  it('that is ended early publishes what is under way, and no more', async () => {
+  it('that is interrupted publishes the batch under way, and no more', async () => {
     const world = new World();
     const stop = new AbortController();
     const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));

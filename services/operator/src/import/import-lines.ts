@@ -6,50 +6,49 @@ import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.
 export interface ImportOptions<R, Row extends ImportedRow> {
   readonly subject: Pick<ImportSubject<R, Row>, 'toRow' | 'nameOf' | 'constantsOf'>;
   readonly parse: (line: unknown) => Parsed<R>;
-  /** The same lines each time. */
+  /** Returns the same lines each time. */
   readonly lines: () => AsyncIterable<Line>;
-  /** Those of these things that the tables have, in their last version, by name. */
+  /** Last versions in the tables of the things that these rows are about, by name. */
   readonly readStanding: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
-  /** What the log holds and the tables may lack, in order, by name. */
+  /** Versions in the log that the tables may lack, in order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
   /** Resolves when the log has all of them, in this order. */
   readonly publish: (records: readonly R[]) => Promise<void>;
-  /** Told of each line that is refused. */
+  /** Called for each refused line. */
   readonly onRefused: (number: number, faults: readonly string[]) => void;
   readonly onProgress: (line: string) => void;
-  /** Aborted when the person asks for the end: what is under way is published. */
+  /** Aborted when the user interrupts the import: the batch under way is still published. */
   readonly stop: AbortSignal;
 }
 
-/** What became of the lines. */
+/** What was done with the lines. */
 export interface Imported {
   lines: number;
   published: number;
-  /** Content stands already. */
+  /** Lines whose content is stored already. */
   standing: number;
-  /** A later line is about the same thing. */
+  /** Lines that a later line about the same thing replaces. */
   superseded: number;
   refused: number;
 }
 
 interface Planned {
-  /** The line to publish; null: what it says stands already. */
+  /** The line to publish; null when its content is stored already. */
   line: number | null;
   readonly constants: ActivityConstants | null;
 }
 
-/** Names are told apart by one look at the tables for each so many lines, and published so many at a time. */
+/** Number of lines that are compared in one query of the tables, and published together. */
 const BATCH_LINES = 500;
 
 /**
- * Imports lines so that they can be imported again. Of all lines about one thing the last one that may be counts, and it
- * is published unless what stands says the same: so whatever was published before, by a command that was killed at any
- * moment, is not published again, and a thing of the import gets one new version, or none.
+ * Imports lines so that an import can be repeated. Of all lines about one thing the last valid one counts, and it is
+ * published unless its content is stored already. So nothing is published twice, even if an earlier import was killed
+ * at any moment: each thing gets one new version, or none.
  *
- * All lines are looked at before the first is published; lines that change meanwhile end it, as what was looked at is no
- * longer what would be published. Memory: some 200 bytes for each thing that lines are about, and
- * what the writer has still to write.
- * @throws what the sources throw; what is published until then stands
+ * All lines are checked before the first is published; if they change meanwhile the import fails, since unchecked lines
+ * would be published. Memory: some 200 bytes for each thing, plus what the writer has still to write.
+ * @throws what the sources throw; what was published before stays
  */
 export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {
   const result: Imported = { lines: 0, published: 0, standing: 0, superseded: 0, refused: 0 };
@@ -128,7 +127,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** The version that stands when the writer has written all that the log holds: it refuses what changes a constant. */
+/** The current version once the writer has written the whole log: it refuses changes of a constant. */
 function findStanding<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
@@ -140,7 +139,7 @@ function findStanding<R, Row extends ImportedRow>(
   }, stored);
 }
 
-/** Whether two versions say the same: where and when they were logged, and by whom, is not said to readers. */
+/** Whether two versions have the same content; their place, time and author in the log do not count. */
 function isSame<Row extends ImportedRow>(standing: Row | undefined, row: Row): boolean {
   return standing !== undefined && isDeepStrictEqual(contentOf(standing), contentOf(row));
 }

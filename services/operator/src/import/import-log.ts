@@ -14,16 +14,16 @@ export interface ImportLogSource<R, Row extends ImportedRow> {
   readonly schemas: Schemas;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
-  /** Consumer group of the activity writer: what it has committed stands in the tables. */
+  /** Consumer group of the activity writer: everything that it has committed is in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }
 
-/** Where an import goes, and what is on its way there. */
+/** The target of an import, and what is still on its way to the tables. */
 export interface ImportLog<R, Row> {
-  /** Resolves when the brokers have all of them. @throws UnreachableError when nobody knows whether they have */
+  /** Resolves when the brokers have all of them. @throws UnreachableError when that is unknown */
   publish(records: readonly R[]): Promise<void>;
-  /** What the writer has still to write, by name, in the order of the log; the tables are to be read afterwards. */
+  /** What the writer has still to write, by name, in the order of the log. Read the tables afterwards. */
   readTail(): Promise<Map<string, Row[]>>;
   close(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function openImportLog<R, Row extends ImportedRow>(
   }
 }
 
-/** What cannot be read, or holds what no row may, is no version: the writer makes a dead letter of it. Nor is a tick. */
+/** Ticks are no versions, nor are records that the writer would make dead letters of. */
 async function readTail<R, Row extends ImportedRow>(source: ImportLogSource<R, Row>): Promise<Map<string, Row[]>> {
   const { subject, log, schemas } = source;
   const { topic, bounds } = await findTail(source, [subject.topic, subject.codec]);

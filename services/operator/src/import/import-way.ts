@@ -10,7 +10,7 @@ import type { ImportedRow, ImportSubject } from './subjects.ts';
 /** What imports work with. */
 export interface ImportSources {
   readonly openLog: () => LogReader;
-  /** @param topic as it is called on the broker */
+  /** @param topic full name on the broker */
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly openStore: () => ChainStore;
   readonly schemas: Schemas;
@@ -24,18 +24,18 @@ export interface ImportWayOptions extends ImportSources {
   readonly onProgress: (line: string) => void;
 }
 
-/** Lines to import, and who is told what becomes of them. */
+/** Lines to import, and callbacks for what is done with them. */
 export interface ImportJob<R, Row extends ImportedRow>
   extends Pick<ImportOptions<R, Row>, 'lines' | 'tail' | 'onRefused' | 'onProgress' | 'stop'> {
-  /** Name of the chain that all lines must be about; null: of any. */
+  /** Name of the chain that all lines must be about; null: any. */
   readonly chain: string | null;
 }
 
-/** The one way of lines into the log, of one topic; it may be gone again and again. */
+/** Imports lines into one topic; can be used repeatedly. */
 export interface ImportWay<R, Row extends ImportedRow> {
-  /** What the writer has still to write, by name. Imported lines are compared with it and, afterwards, with the tables. */
+  /** What the writer has still to write, by name. Lines are compared with it and then with the tables. */
   readTail(): Promise<Map<string, Row[]>>;
-  /** @throws UnreachableError when nobody knows whether the brokers have what was published */
+  /** @throws UnreachableError when it is unknown whether the brokers have what was published */
   import(job: ImportJob<R, Row>): Promise<Imported>;
   close(): Promise<void>;
 }

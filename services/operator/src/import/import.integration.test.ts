@@ -25,7 +25,7 @@ const WRITER = new URL('../../../activity-writer/src/main.ts', import.meta.url).
 const ACTIVITIES = TOPICS.activities.name;
 const TOKENS = TOPICS.tokens.name;
 
-/** Seven processes one after the other, on a machine with much else to do. */
+/** Seven processes run one after the other, which takes long on a busy machine. */
 const PROCESSES_MS = 240_000;
 
 let stores: OwnStores;
@@ -57,7 +57,7 @@ const activities = async () =>
     record.value === null ? [] : [{ record, read: activityCodec.decode(record.value.subarray(FRAME_BYTES)) }],
   );
 
-/** The real writer, until it has written all that the log holds. */
+/** Runs the real writer until it has written the whole log. */
 async function write(group: string): Promise<void> {
   const redis = await openRedisDatabase();
   const [port] = await freePorts(1);
@@ -79,7 +79,7 @@ async function write(group: string): Promise<void> {
 }
 
 describe('an import of activities', () => {
-  it('puts right lines on the log in their order, in the partition of their chain, and tells the wrong ones', async () => {
+  it('writes valid lines in order to the partition of their chain, and reports the invalid ones', async () => {
     const lines = [
       ...[3, 1, 2].map((number) => lineOf(number)),
       '{"half":',
@@ -104,12 +104,12 @@ describe('an import of activities', () => {
   });
 
   it(
-    'repeated publishes nothing: while the writer is behind, and when it has written all',
+    'repeated publishes nothing, neither while the writer is behind nor afterwards',
     async () => {
       const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
       expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
       const { record } = (await activities())[0]!;
-      // A tick and what nobody can read stand behind them, as in any log.
+      // A tick and an unreadable record follow them, as in any log.
       await log.producer.sendPlaced({
         ...{ topic: record.topic, partition: record.partition, key: null, value: null, headers: { [TICK_HEADER]: '' } },
       });
@@ -129,7 +129,7 @@ describe('an import of activities', () => {
     PROCESSES_MS,
   );
 
-  it('killed in the midst and run again from standard input publishes each activity once', async () => {
+  it('killed and run again from standard input publishes each activity once', async () => {
     const lines = Array.from({ length: 6_000 }, (_, number) => JSON.stringify(lineOf(number))).join('\n');
     const env = { ...bareEnvironment(), ...stores.environment };
     const start = () => {
@@ -159,7 +159,7 @@ describe('an import of activities', () => {
 });
 
 describe('an import of tokens', () => {
-  it('publishes each token once, and again when it is another', async () => {
+  it('publishes each token once, and again when it has changed', async () => {
     const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
     expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
     expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });
@@ -180,7 +180,7 @@ describe('an import of tokens', () => {
 });
 
 describe('an import that cannot go on', () => {
-  it('says with exit code 3 that brokers do not answer', async () => {
+  it('ends with exit code 3 when brokers do not answer', async () => {
     const nowhere = { ...stores.environment, KAFKA_BROKERS: '127.0.0.1:1' };
     writeFileSync(join(folder, 'one'), JSON.stringify(lineOf(1)));
     const { code, err } = await runMain(nowhere, wordsOf(ACTIVITIES, join(folder, 'one')));

@@ -27,7 +27,7 @@ const read = (bytes: Buffer | string, sizes = [64 * 1024]) =>
   collect(readLines(chunksOf(Buffer.from(bytes as string), sizes)));
 
 describe('lines of an import', () => {
-  it('are the same wherever the bytes are cut, with their numbers, also of blank ones between', async () => {
+  it('are the same wherever the bytes are cut, with their numbers, also after blank ones', async () => {
     const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
     const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
     await fc.assert(
@@ -47,7 +47,7 @@ describe('lines of an import', () => {
     );
   });
 
-  it('that are no UTF-8, or too long, are told, and the next ones are read', async () => {
+  it('that are not UTF-8 or too long are reported, and the next ones are read', async () => {
     const bytes = Buffer.concat([
       Buffer.from([0x22, 0xff, 0x22, 0x0a]),
       Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
@@ -63,7 +63,7 @@ describe('lines of an import', () => {
     expect(lines[3]!.value).toEqual({ a: 1 });
   });
 
-  it('that do not come are not waited for by whoever asks for the end', async () => {
+  it('that do not arrive do not delay an interruption', async () => {
     const end = new AbortController();
     const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
     end.abort();
@@ -81,7 +81,7 @@ describe('lines of an import', () => {
     ['gzip', gzipSync('1\n'), 'zcat'],
     ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
   ])(
-    'that are packed by %s are not read, neither from a file nor from standard input: what to do is told',
+    'compressed by %s are not read from a file or standard input, and the message says what to do',
     async (_name, bytes, command) => {
       const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
       onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -99,7 +99,7 @@ describe('lines of an import', () => {
     },
   );
 
-  it('of a file are those of the file; what is none is told', async () => {
+  it('of a file are read from it; an invalid path is reported', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     writeFileSync(join(folder, 'lines'), '\uFEFF1\n');

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { UsageError } from '../command.ts';
 
-/** A line of an import; `value` is undefined when it is no JSON, and `fault` says why. */
+/** A line of an import; for invalid JSON `value` is undefined and `fault` says why. */
 export interface Line {
   /** From 1. */
   readonly number: number;
@@ -14,28 +14,28 @@ export interface Line {
   readonly fault: string | null;
 }
 
-/** Lines that can be read more than once, from the first one on. */
+/** Lines that can be read repeatedly from the first one on. */
 export interface LineSource {
   read(): AsyncGenerator<Line>;
   close(): Promise<void>;
 }
 
-/** A record of a longer one would be refused by the brokers, whose own bound is 1 MiB. */
+/** The brokers, with a limit of 1 MiB, would refuse the record of a longer line. */
 export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
-/** Where lines come from that are in no file. */
+/** Source of lines that are not in a file. */
 export interface LineInput {
   readonly stdin: Readable;
-  /** Aborted when the person asks for the end. */
+  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Opens a file; or what can be read only once, such as standard input or a pipe, which is kept in a file of its own until
- * it is closed.
+ * Opens a file. What can be read only once, such as standard input or a pipe, is kept in a temporary file until it is
+ * closed.
  * @param path absolute; null: `stdin`
- * @throws UsageError when there is no such file, or it is packed; Error when it is told to end before all is read
+ * @throws UsageError for a missing or compressed file; Error when interrupted before all is read
  */
 export async function openLineSource(path: string | null, { stdin, stop }: LineInput): Promise<LineSource> {
   const found = path === null ? null : await stat(path).catch(() => null);
@@ -60,13 +60,13 @@ export async function openLineSource(path: string | null, { stdin, stop }: LineI
   return { read: () => readLines(createReadStream(kept)), close };
 }
 
-/** How files begin that hold packed lines, and what unpacks them on their way. */
+/** Magic bytes of compressed files, and the command that decompresses each. */
 const PACKED = [
   { name: 'gzip', magic: Buffer.from('1f8b', 'hex'), command: 'zcat' },
   { name: 'zstd', magic: Buffer.from('28b52ffd', 'hex'), command: 'zstdcat' },
 ];
 
-/** Each of its lines would be refused, with nothing said of why. @throws UsageError */
+/** Refuses a compressed file, whose every line would fail with an unhelpful reason. @throws UsageError */
 async function assertPlain(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -81,14 +81,14 @@ async function assertPlain(path: string): Promise<void> {
   }
 }
 
-/** Lines of UTF-8 with JSON in them; blank ones are passed over, and counted. @param chunks bytes, cut anywhere */
+/** Parses lines of UTF-8 with JSON; blank ones are counted but skipped. @param chunks bytes, cut anywhere */
 export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
   let number = 0;
   let parts: Buffer[] = [];
   let bytes = 0;
   const add = (part: Buffer) => {
     bytes += part.length;
-    // What is too long is told and not kept: a file without line ends may be larger than the memory.
+    // A line that is too long is not kept: a file without line ends may be larger than the memory.
     if (bytes <= LINE_BYTES_MAX) parts.push(part);
   };
   const take = (): Line | null => {

@@ -25,30 +25,30 @@ import {
 /** A row as the writer makes it, of either topic. */
 export type ImportedRow = LoggedVersion & { readonly traceId: string };
 
-/** What lines of one topic are about. `R` is a record of the topic, `Row` the row that the writer makes of it. */
+/** What lines of one topic describe. `R` is a record of the topic, `Row` the row that the writer makes of it. */
 export interface ImportSubject<R, Row extends ImportedRow> {
   readonly topic: Topic;
   readonly codec: RecordCodec<R>;
   createParse(context: ImportContext): (line: unknown) => Parsed<R>;
-  /** @throws RangeError when the writer would not take it */
+  /** @throws RangeError when the writer would refuse the record */
   toRow(record: R): Row;
-  /** Two rows with the same name are versions of one thing. */
+  /** Rows with the same name are versions of one thing. */
   nameOf(row: Row): string;
-  /** As all records of the topic are keyed. */
+  /** Key of the row's record in the topic. */
   keyOf(row: Row): Buffer;
-  /** What no update may change; null: it may change everything. */
+  /** Members that updates must not change; null: all may change. */
   constantsOf(row: Row): ActivityConstants | null;
-  /** Those of these things that stand in the tables, in their last version, by name. @throws StoreFault */
+  /** Last versions in the tables of the things that these rows are about, by name. @throws StoreFault */
   readStanding(
     store: Pick<ChainStore, 'readActivities' | 'readToken'>,
     rows: readonly Row[],
   ): Promise<Map<string, Row>>;
 }
 
-/** It has no place in the log yet. */
+/** A row without a place in the log yet. */
 const NOWHERE: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 
-/** An activity is named by its id: of whichever chain, the writer takes the id again for an update of it. */
+/** An activity's name is its id: the writer treats the same id on any chain as an update. */
 export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
   topic: TOPICS.activities,
   codec: activityCodec,
@@ -85,7 +85,7 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
 
 const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
 
-/** Names, as a line has them, of what an update would change and may not. */
+/** Names of constant members that an update would change, as in a line. */
 export function findForbidden(standing: ActivityConstants | null, update: ActivityConstants | null): string[] {
   if (standing === null || update === null) return [];
   return findChanged(standing, update).map((name) => WIRE_NAMES[name] ?? name);

@@ -11,7 +11,7 @@ const KEYS = {
   development: { publishable: 'pk-2', secret: 'sk-2' },
 };
 
-/** A folder with the records of a stack; `supervised` follows `keys.json` as the stack's supervisor does. */
+/** A folder with the files of a stack; `supervised` simulates the supervisor that follows `keys.json`. */
 function createFolder(supervised = true) {
   const folder = mkdtempSync(join(tmpdir(), 'demo-keys-test-'));
   const state = join(folder, '.playline');
@@ -42,14 +42,14 @@ test('a changed key of the demo project is in both files when the command ends',
   expect(readdirSync(state).toSorted()).toEqual(['keys.json', 'stack.json']);
 });
 
-test('the stack file is rewritten, and keeps the rest of it, when nobody follows', async () => {
+test('the stack file is rewritten, with its other contents, when no supervisor follows', async () => {
   const { folder, pathOf, read } = createFolder(false);
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
   expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: CHANGED });
   expect(statSync(pathOf('stack')).mode & 0o777).toBe(0o600);
 });
 
-test('commands at the same moment lose none of their keys, also after one that died with the lock', async () => {
+test('simultaneous commands lose none of their keys, even after one died with the lock', async () => {
   const { folder, pathOf, read } = createFolder();
   writeFileSync(`${pathOf('keys')}.lock`, '');
   const all = (['production', 'development'] as const).flatMap((environment) =>

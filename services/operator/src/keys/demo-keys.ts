@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KeyEnvironment, KeyKind } from '@playline/access-keys';
 import { readStack, type Stack } from '../stack-file.ts';
 
-/** The stack that may be told of a changed key, and the Redis that was changed. */
+/** The stack whose files may need the changed key, and the Redis that was changed. */
 export interface DemoKeysTarget {
-  /** Folder whose `.playline` holds the stack's records. */
+  /** Folder whose `.playline` contains the stack's files. */
   readonly folder: string;
   readonly redisUrl: string;
 }
@@ -15,28 +15,26 @@ export interface ChangedKey {
   readonly project: string;
   readonly environment: KeyEnvironment;
   readonly kind: KeyKind;
-  /** The text of the key that is good now; '' when there is none. */
+  /** The text of the live key; '' when there is none. */
   readonly key: string;
 }
 
 type DemoKeys = NonNullable<Stack['keys']>;
 
-/** The project whose keys a stack shows in its records. */
+/** The project whose keys are shown in a stack's files. */
 const DEMO = 'demo';
-/**
- * The supervisor of a stack reads `keys.json` ten times a second. When nothing has happened for this long, none runs.
- */
+/** The supervisor of a stack reads `keys.json` ten times a second; without a reaction for this long, none runs. */
 const SUPERVISOR_MAX_MS = 3_000;
-/** Writing a file takes a millisecond; a lock that stands this long before our eyes is a dead command's. */
+/** Writing a file takes a millisecond; a lock that does not change for this long belongs to a dead command. */
 const LOCK_STALE_MS = 2_000;
 const POLL_MS = 20;
 
 /**
- * Brings a changed key of the demo project into `keys.json`, which the next start reads, and `stack.json`. Does nothing
- * when the stack of that folder is another one.
+ * Writes a changed key of the demo project to `keys.json`, which the next start reads, and to `stack.json`. Does
+ * nothing when the stack in that folder uses another Redis.
  *
- * `stack.json` has one writer, the stack's supervisor, since process ids stand in it too: it takes the keys over from
- * `keys.json`. Only when nobody does so is the file rewritten here.
+ * `stack.json` has one writer, the stack's supervisor, since it also contains process ids: it copies the keys from
+ * `keys.json`. Only without a supervisor is the file rewritten here.
  */
 export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, changed: ChangedKey): Promise<void> {
   const stack = readStack(folder);
@@ -56,7 +54,7 @@ export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, chang
   if (!isPublished()) rewriteStack(join(folder, '.playline', 'stack.json'), path);
 }
 
-/** Nobody runs the stack any more, or nobody who minds its files. */
+/** Used when no supervisor runs. */
 function rewriteStack(stackPath: string, keysPath: string): void {
   const stack = readJson(stackPath);
   if (stack !== null) replaceFile(stackPath, { ...stack, keys: readJson(keysPath) });
@@ -64,7 +62,7 @@ function rewriteStack(stackPath: string, keysPath: string): void {
 
 /** Two commands at once must not lose each other's key. */
 async function whileLocked(path: string, write: () => void): Promise<void> {
-  // Watched from here on instead of asked for its age: a file has the wall clock's time, and that may be set.
+  // Measured from now by a monotonic clock: the time of a file is wall-clock time, which may be changed.
   let seen = { mark: '', sinceMs: 0 };
   while (!isLocked(path)) {
     const mark = markOf(path);
@@ -90,13 +88,13 @@ function isLocked(path: string): boolean {
   }
 }
 
-/** Tells a lock from the next one of the same name. */
+/** Distinguishes a lock from the next one of the same name. */
 function markOf(path: string): string {
   const lock = statSync(path, { throwIfNoEntry: false });
   return lock === undefined ? '' : `${lock.ino} ${lock.mtimeMs}`;
 }
 
-/** As a whole and for its owner alone: these files hold secrets. */
+/** Replaces the file atomically, readable only by its owner, since it contains secrets. */
 function replaceFile(path: string, value: object): void {
   const draft = `${path}.${process.pid}.new`;
   writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

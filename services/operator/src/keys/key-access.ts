@@ -15,16 +15,16 @@ import { UnreachableError } from '../command.ts';
 /** Opens the live view of the keys and their log. */
 export interface KeySources {
   openView(): Promise<KeyView & { ready(): Promise<boolean>; close(): Promise<void> }>;
-  /** Only for what needs it: brokers take a moment to connect to. */
+  /** Opened only when needed, since connecting to brokers takes a moment. */
   openLog(): Promise<KeyLog & { close(): Promise<void> }>;
 }
 
-/** Opens what is known of the use of keys. */
+/** Opens the records of the use of keys. */
 export interface UsageSource {
   openUsage(): Promise<Pick<KeyUsage, 'readKeys'> & { close(): Promise<void> }>;
 }
 
-/** What is known of the use of keys. @throws UnreachableError when Redis does not answer */
+/** Reads the use of keys. @throws UnreachableError when Redis does not answer */
 export async function readUse(
   { openUsage }: UsageSource,
   keyIds: readonly string[],
@@ -39,13 +39,13 @@ export async function readUse(
   }
 }
 
-/** The use of a key as a line of `list` says it. */
+/** The use of a key as text of a `list` line. */
 export function toUseWords({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
   if (lastUsedAt === null) return 'not seen in use';
   return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
 }
 
-/** Reads keys: from the view, after it has been rebuilt where it has lost them. */
+/** Reads keys from the view, after rebuilding it if it has lost them. */
 export function readKeys<T>(sources: KeySources, read: (store: KeyStore) => Promise<T>): Promise<T> {
   return withView(sources, async (view) =>
     (await view.isComplete()) ? read(view) : withLog(sources, (log) => read(createLoggedKeyStore(view, log))),
@@ -54,7 +54,7 @@ export function readKeys<T>(sources: KeySources, read: (store: KeyStore) => Prom
 
 /**
  * Changes keys: in the log first, then in the view.
- * @throws UnreachableError when a store does not answer, also half-way; its message says how to go on
+ * @throws UnreachableError when a store does not answer, also half-way; its message says how to continue
  */
 export function changeKeys<T>(sources: KeySources, change: (store: KeyStore) => Promise<T>): Promise<T> {
   return withView(sources, (view) =>

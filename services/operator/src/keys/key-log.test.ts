@@ -22,7 +22,7 @@ function createSource(idOf: KeyLogSource['schemas']['idOf']) {
 }
 
 describe('the key log of a command', () => {
-  it('says at once that the schema of keys is not registered, instead of waiting for a registry that answers', async () => {
+  it('fails at once when the schema of keys is not registered, instead of waiting for the registry', async () => {
     const { source, state } = createSource(async () => {
       throw new UnregisteredSchemaFault('t-value: deploy first');
     });
@@ -32,7 +32,7 @@ describe('the key log of a command', () => {
     expect(state.closed).toBe(1);
   });
 
-  it('asks for the id of the schema that its records are written with', async () => {
+  it('requests the id of the schema that its records are written with', async () => {
     const asked: unknown[] = [];
     const { source } = createSource(async (...text) => {
       asked.push(text);

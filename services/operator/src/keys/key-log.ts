@@ -8,10 +8,10 @@ import { UnreachableError } from '../command.ts';
 /** What the key log needs of Kafka and of the registry. */
 export interface KeyLogSource {
   readonly producer: Producer;
-  /** As it is called on the broker. */
+  /** Full name on the broker. */
   readonly topic: string;
   readonly schemas: Schemas;
-  /** The topic from its first record to its present end. */
+  /** All records of the topic up to its current end. */
   read(): Promise<readonly LoggedBytes[]>;
 }
 
@@ -21,8 +21,8 @@ export interface OpenKeyLog extends KeyLog {
 
 /**
  * The key log over a producer, which it closes.
- * @throws UnreachableError when brokers or registry do not answer, or the schema of keys is not registered: before
- *   anything has been changed
+ * @throws UnreachableError when brokers or registry do not answer, or the schema of keys is not registered: before any
+ * change
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
@@ -45,7 +45,7 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
   }
 }
 
-/** The records may stand in the log all the same; then the rebuild makes them good. */
+/** The records may be in the log nevertheless; a rebuild then applies them. */
 function toUnconfirmed({ message }: Error): UnreachableError {
   return new UnreachableError(
     `Kafka did not confirm the change (${message}): keys rebuild, then keys list, tell what holds`,

@@ -35,7 +35,7 @@ let redis: RedisDatabase;
 let view: RedisKeyStore;
 let project: string;
 const projects = createMemorySources(PROJECTS);
-/** What a rebuild says behind the keys. */
+/** What a rebuild prints after the keys. */
 const VIEWS = RECORD_KINDS.map(({ name }) => ({ kind: name }));
 const shown: { kind: KeyKind; key: string }[] = [];
 
@@ -69,7 +69,7 @@ const contextOf = (between: Partial<KeysContext> = {}): KeysContext => ({
   ...between,
 });
 
-/** Runs a key command on the real stores; `between` says what happens to the view after the log has the change. */
+/** Runs a key command on the real stores; `between` replaces parts of them, for faults after the log has the change. */
 async function run(words: string[], between: Partial<KeysContext> = {}) {
   const results: string[] = [];
   const progress: string[] = [];
@@ -88,7 +88,7 @@ async function run(words: string[], between: Partial<KeysContext> = {}) {
 
 const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
 
-/** A view that dies before it is written. */
+/** A view that fails before it is written. */
 const dying: Partial<KeysContext> = {
   openView: async () => {
     const opened = await openRedisKeyStore({ url: redis.url });
@@ -96,7 +96,7 @@ const dying: Partial<KeysContext> = {
   },
 };
 
-/** What a service with an empty cache says of every key shown so far. */
+/** The answer of a service with an empty cache for every key shown so far. */
 async function verdicts(): Promise<string[]> {
   const verifiers = {
     publishable: createKeyVerifier({ store: view, prefix: KEY_PREFIX, kind: 'publishable' }),
@@ -113,7 +113,7 @@ async function verdicts(): Promise<string[]> {
 }
 
 describe('key commands on Kafka and Redis', () => {
-  it('put every change on the log under its key id, hashes only', async () => {
+  it('write every change to the log under its key id, with hashes only', async () => {
     const [{ keyId, key }] = (await run(change('create', 'secret'))).made;
     await run(change('revoke', 'secret'));
     const records = await stores().readTopic(topic);
@@ -124,7 +124,7 @@ describe('key commands on Kafka and Redis', () => {
     expect(bytes).not.toContain(key.slice(key.indexOf('-') + 1));
   });
 
-  it('say whose pages may use a publishable key, on the log too, and show it', async () => {
+  it('set and show the allowed origins of a publishable key, also in the log', async () => {
     const [{ keyId }] = (await run(change('create', 'publishable'))).made;
     const place = ['origins', '--environment', 'production'];
     const list = ['https://game.example', 'http://localhost:5173'];
@@ -141,7 +141,7 @@ describe('key commands on Kafka and Redis', () => {
     expect(await run([...place, '--kind', 'secret'])).toMatchObject({ code: 2, made: [] });
   });
 
-  it('judge every key alike after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
+  it('give the same answer for every key after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
     await run(change('create', 'publishable'));
     await run(change('create', 'secret'));
     await run(change('refresh', 'secret'));
@@ -154,7 +154,7 @@ describe('key commands on Kafka and Redis', () => {
     expect(await verdicts()).toEqual(before);
   });
 
-  it('rebuild by themselves when Redis was emptied, before they decide', async () => {
+  it('rebuild an emptied Redis on their own before they decide', async () => {
     const [first] = (await run(change('create', 'secret'))).made;
     const before = await verdicts();
     await redis.client.flushdb();
@@ -163,7 +163,7 @@ describe('key commands on Kafka and Redis', () => {
     expect(await verdicts()).toEqual(before);
   });
 
-  it('mend a refresh that died between Kafka and Redis', async () => {
+  it('complete a refresh that died between Kafka and Redis', async () => {
     const [first] = (await run(change('create', 'secret'))).made;
     const killed = await run(change('refresh', 'secret'), dying);
     expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('keys rebuild') });
@@ -174,7 +174,7 @@ describe('key commands on Kafka and Redis', () => {
     expect((await verdicts()).at(-1)).toBe(successor.keyId);
   });
 
-  it('mend a revocation and a creation that died between Kafka and Redis', async () => {
+  it('complete a revocation and a creation that died between Kafka and Redis', async () => {
     await run(change('create', 'secret'));
     expect((await run(change('revoke', 'secret'), dying)).code).toBe(3);
     expect((await run(change('create', 'publishable'), dying)).code).toBe(3);
@@ -183,7 +183,7 @@ describe('key commands on Kafka and Redis', () => {
     expect((await run(['list'])).made).toMatchObject([{ state: 'ended' }, { state: 'live' }]);
   });
 
-  it('take their turns: of refreshes at one moment each ends the one before, and log and Redis agree', async () => {
+  it('run one after the other: of several refreshes at once each ends the key before', async () => {
     await run(change('create', 'secret'));
     const results = await Promise.all(Array.from({ length: 4 }, () => run(change('refresh', 'secret'))));
     expect(results.some(({ code }) => code === 0)).toBe(true);
@@ -193,7 +193,7 @@ describe('key commands on Kafka and Redis', () => {
     expect((await run(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
   });
 
-  it('name the environment itself in what they say, and end its key also when its project is archived', async () => {
+  it('print the environment id, and end its key even when its project is archived', async () => {
     const store = createRecordStore(PROJECTS, projects, projects.author);
     await addEnvironment({ store }, { project, name: 'staging', kind: 'production' });
     const words = ['--environment', 'staging', '--kind', 'secret'];
@@ -207,7 +207,7 @@ describe('key commands on Kafka and Redis', () => {
     expect((await run(['revoke', ...words])).code).toBe(0);
   });
 
-  it('list how a key is used, as lines for people too, and say of one that nobody has used that it was not seen', async () => {
+  it('list how a key is used, also for people, and say when a key was never used', async () => {
     const [used] = (await run(change('create', 'secret'))).made;
     await run(change('create', 'publishable'));
     const usage = await openRedisKeyUsage({ url: redis.url });
@@ -228,7 +228,7 @@ describe('key commands on Kafka and Redis', () => {
     expect(lines[1]).toContain('not seen in use');
   });
 
-  it('take a key out of Redis that the log does not know', async () => {
+  it('remove a key from Redis that is not in the log', async () => {
     const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
     const { key } = await createKey({ store: view, prefix: KEY_PREFIX }, wanted);
     shown.push({ kind: 'secret', key });

@@ -13,12 +13,12 @@ import { type EnvironmentName, type ProjectSources, requireEnvironment } from '.
 import type { ChangedKey } from './demo-keys.ts';
 import { changeKeys, type KeySources, readKeys, readUse, toUseWords, type UsageSource } from './key-access.ts';
 
-/** What the words about keys of environments are done with. */
+/** What the actions on keys of environments work with. */
 export interface EnvironmentKeysContext extends KeySources, ProjectSources, UsageSource {
   openLog: KeySources['openLog'];
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
-  /** Told of every change of an environment's key, so that the records of a local stack follow. */
+  /** Called for every change of an environment's key, so that the files of a local stack follow. */
   publish(changed: ChangedKey): Promise<void>;
 }
 
@@ -41,12 +41,12 @@ export function toEnvironmentId(project: string, environment: string): string {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** The environment that the words name. @throws UsageError */
+/** The environment that the options name. @throws UsageError */
 export function environmentOf(values: Values): EnvironmentName {
   return { project: projectOf(values), environment: environmentNameOf(values) };
 }
 
-/** @throws UsageError for words that cannot be, Error where there is no such environment */
+/** @throws UsageError for invalid options, Error when the environment does not exist */
 async function wantedOf(context: EnvironmentKeysContext, values: Values): Promise<NewKey> {
   const name = environmentOf(values);
   const kind = choiceOf(values, 'kind', KINDS);
@@ -62,7 +62,7 @@ function environmentNameOf(values: Values): string {
   return name;
 }
 
-/** Tells the records of a local stack, which show the keys of two environments. */
+/** Updates the files of a local stack, which show the keys of two environments. */
 async function publish(
   context: EnvironmentKeysContext,
   { projectId, environmentId, environment, kind }: NewKey,
@@ -85,7 +85,7 @@ export async function make(context: EnvironmentKeysContext, values: Values, term
     });
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
-  // Printed before anything else can fail: the text cannot be had a second time.
+  // Printed before anything else can fail: the text cannot be shown a second time.
   terminal.result(
     values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
   );
@@ -95,7 +95,7 @@ export async function make(context: EnvironmentKeysContext, values: Values, term
 const isConflict = (fault: unknown): fault is PublicError =>
   fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
 
-/** What ends a live key and makes its successor: `create` alone never ends one. */
+/** The command that ends a live key and creates its successor; `create` alone never ends one. */
 function toReplacement({ projectId, environmentId, kind }: NewKey): string {
   return `npm run keys -- refresh --project ${projectId} --environment ${environmentId} --kind ${kind} ends it and prints its successor.`;
 }
@@ -107,7 +107,7 @@ export async function revoke(context: EnvironmentKeysContext, values: Values, te
   await publish(context, wanted, '');
 }
 
-/** Shows the origins of the publishable key, or sets them: `any` takes the list away. */
+/** Shows or sets the origins of the publishable key; `any` removes the list. */
 export async function origins(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
   const kind = textOf(values, 'kind') ?? 'publishable';
   if (kind !== 'publishable') throw new UsageError('--kind: only a publishable key has origins');
@@ -124,8 +124,8 @@ export async function origins(context: EnvironmentKeysContext, values: Values, t
 }
 
 /**
- * The live key of an environment, asked of keys alone: one that has leaked can be ended whatever became of its project.
- * @returns null where none is found by the ids that were given: they may be names
+ * Finds the live key of an environment from the keys alone: a leaked key can be ended even without its project.
+ * @returns null when the given ids match none; they may be names
  */
 async function findLiveKey(context: EnvironmentKeysContext, values: Values): Promise<NewKey | null> {
   const [project, environment] = [projectOf(values), environmentNameOf(values)];
@@ -152,12 +152,12 @@ export async function list(context: EnvironmentKeysContext, values: Values, term
   }
 }
 
-/** Whether a key is of an environment that is meant by its name, its id, or its kind. */
+/** Whether a key belongs to the environment with this name, id or kind. */
 function isOf({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
   return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
-/** A record without the hash of its key: what is printed may be kept by anybody. */
+/** A record without the hash of its key, because printed output may be kept by anyone. */
 function toPublicRecord({ hash: _, ...record }: KeyRecord) {
   return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }

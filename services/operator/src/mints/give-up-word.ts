@@ -13,14 +13,14 @@ export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'
   readonly find: (collection: MintCollection, referenceId: string) => Promise<MintState>;
 }
 
-/** What is to be given up, by the words of the command. */
+/** What to give up, from the options of the command. */
 export type GiveUpTarget =
   | { readonly kind: 'asset'; readonly collection: MintCollection; readonly referenceId: string }
   | { readonly kind: 'signer'; readonly chain: string; readonly signer: string };
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** It is told to whoever asked for the asset, in a sentence. */
+/** The reason is shown, as a sentence, to whoever requested the asset. */
 const REASON_MAX = 300;
 const ADDRESS = /^0x[0-9a-f]{40}$/;
 
@@ -40,7 +40,7 @@ export function signerOf(values: Values): { readonly chain: string; readonly sig
   return { chain, signer };
 }
 
-/** Gives up one asset or all of a signer, once whoever is there has said that it is meant, and says what was done. */
+/** Gives up one asset or all of a signer after confirmation, and reports the result. */
 export async function giveUp(
   context: GiveUpContext,
   { target, values }: { readonly target: GiveUpTarget; readonly values: Values },

@@ -68,7 +68,7 @@ async function readAudit() {
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
-/** What the interface knows, as the activity writer brings it in. */
+/** Stores states as the activity writer does, so that the interface shows them. */
 async function show(...states: readonly MintStateRecord[]) {
   const mints = await openRedisMints({ url: redis.url });
   await mints.view.restore(states.map(toMintState));
@@ -80,7 +80,7 @@ const giveUp = (...words: string[]) =>
 const BECAUSE = ['--reason', 'the key is lost'];
 
 describe('mints give-up', () => {
-  it('ends a pending asset as failed with the reason, ends the minter before, and puts it into the audit', async () => {
+  it('fails a pending asset with the reason, fences the minter, and writes an audit entry', async () => {
     const [sword, axe] = [stateOf('sword'), stateOf('axe')];
     const write = await openMinter();
     await write([sword, axe]);
@@ -95,7 +95,7 @@ describe('mints give-up', () => {
       error: 'Given up by the operator: the key is lost',
     });
     expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
-    // Whatever the minter had still in mind is void: it reads what stands before it goes on.
+    // The minter's earlier decisions are void: it must read the log before it continues.
     await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
     expect((await readAudit()).at(-1)).toMatchObject({
       ...{ action: 'mint.give-up', projectId: 'demo', environmentId: 'demo-development' },
@@ -104,7 +104,7 @@ describe('mints give-up', () => {
     });
   });
 
-  it('is refused while a signed transaction of the asset may still get in, and for what is not pending', async () => {
+  it('is refused while a signed transaction of the asset may still be mined, and when nothing is pending', async () => {
     const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
     await (await openMinter())([bow, done]);
     await show(bow, done);
@@ -118,7 +118,7 @@ describe('mints give-up', () => {
     expect((await giveUp('--contract', CONTRACT, '--reference', 'bow', '--yes')).code).toBe(2);
   });
 
-  it('ends all assets of a signer that no signed transaction carries, says which, and does nothing twice', async () => {
+  it('fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
     await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
     const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
     const lines = out.trim().split('\n');

@@ -3,37 +3,37 @@ import type { MintStateRecord } from '@playline/contracts';
 import { type SignerLogSources, type SignerName, withSignerLog } from './signer-log.ts';
 
 export interface GiveUpParts extends SignerLogSources {
-  /** Resolves when the entry stands. */
+  /** Resolves when the entry is in the audit log. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly author: Author;
   readonly wallClockMs: () => number;
 }
 
-/** Which assets of a signer are given up. */
+/** Which assets of a signer to give up. */
 export interface GiveUpOrder extends SignerName {
-  /** One of them, as the interface names it; null: all that are pending. */
+  /** A single asset, as the interface names it; null: all pending ones. */
   readonly only: { readonly contractAddress: string; readonly referenceId: string } | null;
-  /** For people, also those who asked for the assets. */
+  /** Shown to people, also to those who requested the assets. */
   readonly reason: string;
 }
 
-/** What became of the assets that were pending. */
+/** What was done with the pending assets. */
 export interface GivenUp {
-  /** Have failed now. */
+  /** These have failed now. */
   readonly ended: readonly MintStateRecord[];
-  /** A signed transaction carries them, which may get into a block at any time. */
+  /** These have a signed transaction, which may get into a block at any time. */
   readonly carried: readonly MintStateRecord[];
 }
 
 const toHex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 
 /**
- * Ends assets that are pending as failed, so that their reference ids are free again. One that a signed transaction carries
- * is left alone: the bytes are good until the nonce is spent behind the horizon, whatever became of the key, and the reference
- * id would have two tokens. Of all others the log says that nothing signed can still mint them: the minter writes a nonce into
- * the state in one step with the signed bytes, and takes it out only when the nonce is spent for good.
- * The audit has its entry first.
- * @throws Error when nothing fits, or the minter took over meanwhile; UnreachableError
+ * Fails pending assets, so that their reference ids are free again. An asset with a signed transaction is left alone:
+ * the bytes stay valid until a final transaction has spent the nonce, whatever became of the key, and the reference id
+ * could get two tokens. For all others the log proves that nothing signed can mint them: the minter writes the nonce
+ * into the state together with the signed bytes, and removes it only when the nonce is finally spent.
+ * The audit entry is written first.
+ * @throws Error when no asset matches, or the minter took over meanwhile; UnreachableError
  */
 export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GivenUp> {
   return withSignerLog(parts, order, async ({ states, write }) => {
@@ -56,7 +56,7 @@ export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<Giv
 const isMeantBy = ({ only }: GiveUpOrder, { contractAddress, referenceId }: MintStateRecord) =>
   only === null || (only.referenceId === referenceId && only.contractAddress === toHex(contractAddress));
 
-/** One for each environment that had asked for any. */
+/** One entry for each environment that had requested any of the assets. */
 function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {
   const environments = new Map<string, MintStateRecord[]>();
   for (const state of ended)

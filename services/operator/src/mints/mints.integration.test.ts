@@ -24,7 +24,7 @@ beforeAll(async () => {
   const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
   const writer = openMintWriter({ url, user, password, database: own.database });
   const { signal } = new AbortController();
-  // An earlier revision stands as well, until a merge.
+  // The row of an earlier revision exists too, until a merge.
   const rows: MintRow[] = [
     { ...row, ...logged, revision: 1, status: 'pending', error: null },
     { ...row, ...logged },
@@ -40,7 +40,7 @@ afterAll(async () => {
 const mints = (...words: string[]) => runMain({ ...own.environment, REDIS_URL: redis.url }, ['mints', ...words]);
 const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', contractAddress];
 
-it('mints list and show say what became of an asset, and rebuild brings it into an emptied Redis', async () => {
+it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
   const { out } = await mints('list', ...OF_COLLECTION, '--json');
   expect(
     out

@@ -62,7 +62,7 @@ function openRetry() {
 }
 
 describe('a retry', () => {
-  it('accepts what has failed as it was asked for, as another attempt, under the key that signs now', async () => {
+  it('accepts a failed asset as it was requested, as another attempt, with the current signing key', async () => {
     const { claims, view, published, retry } = openRetry();
     await view.restore([failed]);
     await retry(failed);
@@ -75,7 +75,7 @@ describe('a retry', () => {
     expect(state!.requestedAt).toBeGreaterThan(failed.requestedAt);
   });
 
-  it('is made once: the second is told that the reference id is taken', async () => {
+  it('is made once: the second fails because the reference id is taken', async () => {
     const { view, published, retry } = openRetry();
     await view.restore([failed]);
     await retry(failed);
@@ -83,7 +83,7 @@ describe('a retry', () => {
     expect(published).toHaveLength(1);
   });
 
-  it('is refused for what is pending or minted, for a collection that nobody has linked, and without a key that signs', async () => {
+  it('is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
     const { published, retry } = openRetry();
     await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('it is pending: only what has failed');
     await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
@@ -117,7 +117,7 @@ const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
 });
 
 describe('a rebuild of mints', () => {
-  it('brings back into an emptied store what the tables have and the log has lost, and what the log has and the tables lack', async () => {
+  it('restores in an emptied store what only the tables have, and what only the log has', async () => {
     const mints = createMemoryMints();
     mints.restart({ isEmptied: true });
     const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
@@ -141,7 +141,7 @@ describe('a rebuild of mints', () => {
   });
 });
 
-describe('what is told of signers', () => {
+describe('the list of signers', () => {
   const waiting = (over: Partial<MintState>): MintState => ({
     ...{ ...failed, status: 'pending', stage: 'waiting', error: null, reason: 'The signer lacks MINTER_ROLE.' },
     ...over,
@@ -150,7 +150,7 @@ describe('what is told of signers', () => {
     yield* pieces;
   };
 
-  it('counts what is pending, why it waits and which nonces are open, those that wait first', async () => {
+  it('shows pending assets, why they wait, and open nonces, with waiting signers first', async () => {
     const states = [
       [
         failed,

@@ -3,17 +3,16 @@ import { catchUpMints, type MintLog, type MintState, type MintView } from '@play
 export interface MintRebuildParts {
   readonly view: MintView;
   readonly logs: { readonly states: MintLog; readonly requests: MintLog };
-  /** What the tables have, in pieces. */
+  /** Contents of the tables, in pieces. */
   readonly stored: () => AsyncIterable<readonly MintState[]>;
 }
 
-/** Rows of one step of Redis. */
+/** Rows per call of Redis. */
 export const PIECE = 200;
 
 /**
- * Brings everything that is known of mint requests into Redis: what the tables have, then the logs from their beginnings.
- * Nothing is taken out, and until it is done nothing is accepted. Whatever it is killed at, it is run again, or activity
- * writers finish it.
+ * Copies everything known of mint requests into Redis: the tables first, then the whole logs. Nothing is deleted, and
+ * no request is accepted until it is done. After a kill, run it again, or activity writers finish it.
  */
 export async function rebuildMints({
   view,

@@ -17,7 +17,7 @@ export interface RetryParts {
   readonly traceId: string;
 }
 
-/** What an operator does over counts against nobody. */
+/** A retry by an operator counts against no quota. */
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
@@ -29,9 +29,9 @@ const toOwnerWords = (state: MintState, linked: CollectionRecord) =>
   `${linked.environmentId} of the project ${linked.projectId} now: nothing was accepted`;
 
 /**
- * Accepts an asset that has failed once more, as the interface does, under the key that signs now.
- * @throws Error when it has not failed, its collection is not linked any more, or linked by another environment than the one
- *   that asked for it, or has no key that signs; PublicError CONFLICT_ERROR when somebody else was faster
+ * Accepts a failed asset again, as the interface does, with the current signing key.
+ * @throws Error when it has not failed, its collection is not linked, or linked by another environment than the one
+ * that requested it, or there is no signing key; PublicError CONFLICT_ERROR when another request was faster
  */
 export async function retryMint(parts: RetryParts, state: MintState): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
@@ -40,7 +40,7 @@ export async function retryMint(parts: RetryParts, state: MintState): Promise<vo
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
-  // Else the present environment would pay for, and sign, what it never asked for and is not shown.
+  // Otherwise the current environment would pay for and sign what it did not request and cannot see.
   if (!isOwnedBy(state, linked)) throw new Error(toOwnerWords(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
@@ -48,7 +48,7 @@ export async function retryMint(parts: RetryParts, state: MintState): Promise<vo
   const { projectId, environmentId } = linked;
   const accept = createAcceptMints({
     ...{ claims, quotas: UNLIMITED, policy: POLICY, publish },
-    // Whose fate is not known is not decided here: whoever asked for it asks again.
+    // An attempt with an unknown result is not decided here: its requester asks again.
     isLogKnown: async () => false,
   });
   const requireSigner = async () => signer.address;

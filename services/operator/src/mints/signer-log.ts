@@ -15,41 +15,41 @@ import { UnreachableError } from '../command.ts';
 
 export interface SignerLogSources {
   readonly openLog: () => LogReader;
-  /** Whoever opens a name ends the one before. */
+  /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly schemas: Schemas;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
 }
 
-/** An address that signs on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
+/** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
 export interface SignerName {
   readonly chain: string;
   readonly signer: string;
 }
 
-/** The log of a signer, in the place of its minter. */
+/** The log of a signer, opened in the place of its minter. */
 export interface SignerLog {
-  /** The last state of each attempt, as they stood when the minter was ended. */
+  /** The last state of each attempt, read after the minter was fenced. */
   readonly states: readonly MintStateRecord[];
-  /** Resolves when all of them stand. @throws Error when a minter has taken over: nothing of them stands */
+  /** Resolves when all of them are in the log. @throws Error when a minter has taken over: none of them is */
   write(states: readonly MintStateRecord[]): Promise<void>;
 }
 
 /** Transactions last ten seconds at most, and brokers look for older ones every ten. */
 const DECIDED_MAX_MS = 40_000;
 const DECIDED_WAIT_MS = 50;
-/** Records of one transaction of the log: far from its ten seconds. */
+/** Records of one transaction, which then stays far below ten seconds. */
 const PIECE = 500;
-/** As brokers say that another one of the name was opened; which of them depends on what was asked. */
+/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
 const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
 
 /**
- * Works on the states of a signer in the place of its minter: opens the name that the minter writes under, which ends it, and
- * reads what stands only then. So nothing that the minter decides can come between the look and the change; it takes the
- * signer over again by itself afterwards, and reads what was changed here.
- * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer stand in several
- *   partitions, so that nobody can tell their order
+ * Works on the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
+ * reads the log only then. So no decision of the minter can come between the read and the change; afterwards the minter
+ * takes over again on its own, and reads what was changed here.
+ * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer are in several
+ * partitions, so that their order is unknown
  */
 export async function withSignerLog<T>(
   sources: SignerLogSources,
@@ -64,7 +64,7 @@ export async function withSignerLog<T>(
     await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
     const schemaId = await awaitSchemaId(schemas, topic, mintStateCodec.schema);
     const reading = new StateReading({ log, topic, schemas, name });
-    // Most of it before the minter is ended: a long read would leave it the time to take over again.
+    // Read most before fencing the minter: after a long read it would have taken over again.
     await reading.readOn();
     publisher = await sources.openPublisher(`${topicPrefix}minter.${name.chain}.${name.signer}`);
     await reading.readOn();
@@ -127,7 +127,7 @@ class StateReading {
     return [...this.#states.values()];
   }
 
-  /** The partition that records of the signer stand in. @throws Error when there are several, or none */
+  /** The partition of the signer's records. @throws Error when there are several, or none */
   get home(): number {
     const [home, ...others] = this.#partitions;
     if (home !== undefined && others.length === 0) return home;
@@ -135,7 +135,7 @@ class StateReading {
     throw new Error(`records of the signer stand ${where} of ${this.#parts.topic}: nothing is written for it`);
   }
 
-  /** To the end of all that stands now, behind everything that is still open. */
+  /** Reads to the current end, after all open transactions have ended. */
   async readOn(): Promise<void> {
     const { log, topic, name } = this.#parts;
     const signer = `${name.chain}:${name.signer}`;

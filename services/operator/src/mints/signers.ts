@@ -1,18 +1,18 @@
 import type { SignableKeyRecord } from '@playline/access-keys';
 import type { MintState } from '@playline/mints';
 
-/** One signer on one chain: what its minter works on, one transaction after the other. */
+/** One signer on one chain: its minter handles one transaction after the other. */
 export interface SignerLaneState {
-  /** Null for a key that nothing was ever asked of. */
+  /** Null for a key that was never used. */
   readonly chain: string | null;
   readonly signer: string;
-  /** Of the key; null when the records have none of this address. */
+  /** Name of the key; null when there is no record of this address. */
   readonly keyName: string | null;
   readonly keyState: string | null;
   readonly pending: number;
-  /** Of these: those that wait for something that somebody must mend, by why. */
+  /** Of these, the assets that wait for something that a person must fix, by reason. */
   readonly waiting: readonly { readonly reason: string; readonly count: number }[];
-  /** Nonces that carry something and are not spent for good, rising. */
+  /** Nonces with assets that are not finally spent, ascending. */
   readonly openNonces: readonly number[];
   /** Epoch milliseconds of the oldest request that is not settled. */
   readonly oldestPendingAt: number | null;
@@ -40,9 +40,9 @@ function count(lane: Counted, { status, stage, nonce, reason, requestedAt }: Min
 }
 
 /**
- * Tells of every signer how far it is, and what it waits for. Memory: a few hundred bytes a signer.
+ * Summarises the progress of every signer, and what it waits for. Memory: a few hundred bytes per signer.
  * @param states of all requests, in pieces and in any order
- * @returns those that wait first, then by chain and signer
+ * @returns waiting signers first, then by chain and signer
  */
 export async function readSigners(
   states: AsyncIterable<readonly MintState[]>,
@@ -87,7 +87,7 @@ function compareLanes(one: SignerLaneState, other: SignerLaneState): number {
 
 const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-/** A line, and one more for each thing that it waits for. */
+/** One line, and another for each reason to wait. */
 export function toSignerLines(lane: SignerLaneState): readonly string[] {
   const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
   const key = keyName === null ? 'no key of this address is known' : `key "${keyName}", ${keyState}`;

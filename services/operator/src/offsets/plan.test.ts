@@ -10,7 +10,7 @@ const shortened: GroupPartition = {
 };
 
 describe('a decision about a log that was replaced', () => {
-  it('goes on where the two logs part, and reads nothing twice and passes nothing over', () => {
+  it('continues where the two logs diverge, and reads nothing twice and skips nothing', () => {
     const { decision, says, passesOver } = planDecision(shortened, 'earliest-unread', 1_000);
     expect(decision).toEqual({
       ...{ from: 50, answers: { committed: 80, mark }, decidedAtMs: 1_000 },
@@ -21,19 +21,19 @@ describe('a decision about a log that was replaced', () => {
     expect(says.join(' ')).toContain('Rows at offsets 50 to 94');
   });
 
-  it('goes on at the first record where nobody knows where they part, and says what that means', () => {
+  it('continues at the first record when the point of divergence is unknown, and says what that means', () => {
     const { decision, says } = planDecision({ ...shortened, partsAt: null }, 'earliest-unread', 1_000);
     expect(decision.from).toBe(10);
     expect(says.join(' ')).toContain('may be read that were before');
   });
 
-  it('says which records nobody will read', () => {
+  it('says which records will never be read', () => {
     const { says, passesOver } = planDecision(shortened, 'end', 1_000);
     expect(passesOver).toBe(10);
     expect(says.join(' ')).toContain('Offsets 50 to 59 hold records that nobody has read');
   });
 
-  it('keeps what was replaced before, and is the answer to this commit and no other', () => {
+  it('keeps earlier decisions, and applies to this commit and no other', () => {
     const before = planDecision(shortened, 'earliest-unread', 1_000).decision;
     const { decision } = planDecision({ ...shortened, decision: before, readTo: 80 }, 'earliest-unread', 2_000);
     expect(decision.replaced).toEqual([
@@ -45,7 +45,7 @@ describe('a decision about a log that was replaced', () => {
     expect(isAnswer(decision, { ...shortened, mark: { ...mark, crc: 8 } })).toBe(false);
   });
 
-  it('names the records that retention took, which nobody can read any more', () => {
+  it('names the records that retention removed, which can no longer be read', () => {
     const expired = { ...shortened, committed: 5, readTo: 5, start: 10, end: 60, partsAt: null };
     const { decision, says, passesOver } = planDecision(
       { ...expired, finding: { kind: 'expired', start: 10 } },
@@ -56,7 +56,7 @@ describe('a decision about a log that was replaced', () => {
     expect(says.join(' ')).toContain('Offsets 5 to 9 are gone');
   });
 
-  it('tells of every offset whether it is read, read again or passed over, and takes none outside of the log', () => {
+  it('says for every offset whether it is read, read again or skipped, and accepts none outside the log', () => {
     const property = fc.property(fc.nat(120), (from) => {
       if (from < 10 || from > 60) {
         expect(() => planDecision(shortened, from, 1)).toThrow(RangeError);

@@ -1,25 +1,25 @@
 import type { GroupPartition, OffsetDecision, ReplacedRange } from '@playline/stream';
 
-/** Where reading goes on, in words of the command line. */
+/** Where reading continues, as the value of an option. */
 export type From = 'earliest-unread' | 'end' | number;
 
-/** What a decision will do, told before it is made. */
+/** The effects of a decision, shown before it is made. */
 export interface Plan {
   readonly decision: OffsetDecision;
-  /** Sentences, in the order in which they matter. */
+  /** Sentences, the most important first. */
   readonly says: readonly string[];
-  /** Records in the log that nobody has read, and that nobody will. */
+  /** Number of records in the log that were not read and never will be. */
   readonly passesOver: number;
 }
 
-/** True when the group's consumers do not read this partition until somebody decides. */
+/** True when the group's consumers do not read this partition until an operator decides. */
 export const isReplaced = ({ finding }: GroupPartition): boolean =>
   finding.kind === 'shortened' || finding.kind === 'exchanged';
 
 export const needsDecision = (at: GroupPartition): boolean =>
   isReplaced(at) || at.finding.kind === 'expired' || at.finding.kind === 'foreign';
 
-/** The first record that certainly was not read, as far as the log tells; else the log's first record. */
+/** The first record that was certainly not read, if the log shows it; otherwise the log's first record. */
 function firstUnread(at: GroupPartition): number {
   if (!needsDecision(at)) return Math.max(at.start, at.committed);
   return at.finding.kind === 'expired' ? at.start : (at.partsAt ?? at.start);
@@ -30,14 +30,14 @@ function toOffset(at: GroupPartition, from: From): number {
   return from === 'earliest-unread' ? firstUnread(at) : from;
 }
 
-/** Offsets that may have rows of the log that is gone: where the two logs part, to what was read of the old one. */
+/** Offsets that may have rows of the lost log: from where the two logs diverge to what was read of the old one. */
 function replacedBy(at: GroupPartition): ReplacedRange[] {
   const start = firstUnread(at);
   return isReplaced(at) && at.readTo > start ? [{ start, end: at.readTo }] : [];
 }
 
 /**
- * Works out a decision and everything that it does.
+ * Plans a decision and all its effects.
  * @throws RangeError for an offset that the log does not have
  */
 export function planDecision(at: GroupPartition, from: From, nowMs: number): Plan {

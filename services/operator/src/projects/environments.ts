@@ -9,19 +9,19 @@ import {
 } from '@playline/access-keys';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-/** Where projects are, and the keys that tell of those that nobody has created. */
+/** The records of projects, and the keys, which show projects that were never created as records. */
 export interface ProjectSources {
   readonly projects: RecordSources<ProjectRecord>;
   openLog(): Promise<KeyLogReader & { close(): Promise<void> }>;
 }
 
-/** How an environment is named: project and environment by id or by name. */
+/** Names an environment: project and environment by id or by name. */
 export interface EnvironmentName {
   readonly project: string;
   readonly environment: string;
 }
 
-/** Reads or changes projects, of which those that keys tell of are some from the first time on. */
+/** Reads or changes projects. On first use, the projects that only keys show are adopted. */
 export function withProjects<T>(
   sources: ProjectSources,
   work: (store: RecordStore<ProjectRecord>) => Promise<T>,
@@ -32,7 +32,7 @@ export function withProjects<T>(
   });
 }
 
-/** @param wanted id or name. @throws Error with what to do when there is no such project */
+/** @param wanted id or name. @throws Error with advice when there is no such project */
 export async function requireProjectId(sources: ProjectSources, wanted: string): Promise<string> {
   const found = findProject(await withProjects(sources, (store) => store.readAll()), wanted);
   if (found !== null) return found.id;
@@ -40,8 +40,8 @@ export async function requireProjectId(sources: ProjectSources, wanted: string):
 }
 
 /**
- * Finds an environment. One that keys alone tell of, because a release without projects made them, is adopted first.
- * @throws Error with what to do where there is none, or where its project is archived
+ * Finds an environment. One that only keys show, made by a release without projects, is adopted first.
+ * @throws Error with advice when it does not exist, or its project is archived
  */
 export function requireEnvironment(sources: ProjectSources, name: EnvironmentName): Promise<OwnedEnvironment> {
   return withProjects(sources, async (store) => {
@@ -54,7 +54,7 @@ export function requireEnvironment(sources: ProjectSources, name: EnvironmentNam
   });
 }
 
-/** The environment, or what to do for there to be one. */
+/** The environment, or advice when it does not exist. */
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
   if (project === null)

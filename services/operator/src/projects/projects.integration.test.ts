@@ -33,7 +33,7 @@ function createContext(changedBy: string): ProjectsContext {
   return { openView: stores().openKeyView, openLog, projects: sourcesOf(PROJECTS) };
 }
 
-/** Runs a command as a process of somebody does. */
+/** Runs a command as a process of the given user. */
 async function run(changedBy: string, ...words: string[]) {
   const results: string[] = [];
   const terminal = { result: (line: string) => void results.push(line), progress: () => {}, isInteractive: false };
@@ -47,7 +47,7 @@ async function logged() {
   return records.map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
-/** Makes a key as a release without projects does. */
+/** Creates a key as a release without projects does. */
 async function createOldKey(projectId: string): Promise<KeyRecord> {
   const [view, keyLog] = [await stores().openKeyView(), await openLog()];
   const owner = {
@@ -62,7 +62,7 @@ async function createOldKey(projectId: string): Promise<KeyRecord> {
 }
 
 describe('commands about projects on Kafka and Redis', () => {
-  it('adopt what the log of keys tells, with both environments that keys could be made in, once, however many ask at the same moment', async () => {
+  it('adopt what the log of keys shows once, with both environments, even in simultaneous commands', async () => {
     await createOldKey('outlands');
     await Promise.all(['ada', 'bob', 'eve'].map((name) => run(name, 'list')));
     expect(await logged()).toMatchObject([
@@ -70,7 +70,7 @@ describe('commands about projects on Kafka and Redis', () => {
     ]);
   });
 
-  it('put every change on the log as the whole project, with who made it and with what', async () => {
+  it('write every change to the log as the whole project, with its author and request id', async () => {
     await run('ada', 'add-environment', '--project', 'outlands', '--name', 'staging', '--kind', 'development');
     await run('bob', 'limit', '--project', 'outlands', '--environment', 'staging', '--cap', '5/10', '--limit', '4/8');
     const changes = (await logged()).filter(({ id }) => id === 'outlands').slice(-2);
@@ -85,7 +85,7 @@ describe('commands about projects on Kafka and Redis', () => {
     expect(changes[0]!.requestId).not.toBe(changes[1]!.requestId);
   });
 
-  it('lose none of changes at the same moment', async () => {
+  it('lose none of several simultaneous changes', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const add = (name: string) =>
       run('ada', 'add-environment', '--project', 'outlands', '--name', name, '--kind', 'development');

@@ -35,7 +35,7 @@ function createSources() {
   return createRecordSources(stores(), { topicPrefix, author })(RATE_LIMIT_KEYS);
 }
 
-/** Runs a command as a process does; `between` says what happens to its stores. */
+/** Runs a command as a process; `between` replaces parts of its stores. */
 async function run(words: string[], between: Partial<KeysContext['rateLimitKeys']> = {}) {
   const results: string[] = [];
   const progress: string[] = [];
@@ -63,7 +63,7 @@ async function run(words: string[], between: Partial<KeysContext['rateLimitKeys'
 const create = (partner: string, ...words: string[]) =>
   run(['create', '--partner', partner, '--calls', '6000', ...words]);
 
-/** Opens a view that dies before it is written. */
+/** Opens a view that fails before it is written. */
 const dying: Partial<KeysContext['rateLimitKeys']> = {
   openView: async () => {
     const opened = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
@@ -71,7 +71,7 @@ const dying: Partial<KeysContext['rateLimitKeys']> = {
   },
 };
 
-/** What a service without a memory says of a key. */
+/** The answer of a service with an empty cache for a key. */
 async function verdictOf(key: string): Promise<string> {
   const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
   const copy = openRecordCopy({ view, lookEveryMs: 0 });
@@ -87,7 +87,7 @@ async function verdictOf(key: string): Promise<string> {
 }
 
 describe('commands about rate limit keys on Kafka and Redis', () => {
-  it('put every change on the log under its key id, hashes only, with who made it', async () => {
+  it('write every change to the log under its key id, with hashes only and with its author', async () => {
     const [made] = (await create('Acme', '--expires', '2999-01-31')).made;
     expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
     await run(['revoke', '--id', made.keyId]);
@@ -102,7 +102,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(made.key.slice(-36));
   });
 
-  it('end a key with its successor under the same id, and change its plan only where they are told to', async () => {
+  it('replace a key by its successor under the same id, and change its plan only on request', async () => {
     const [first] = (await create('Beta', '--window-s', '60')).made;
     const [second] = (await run(['refresh', '--id', first.keyId, '--calls', '9'])).made;
     expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
@@ -113,7 +113,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     expect(again).toMatchObject({ code: 1, made: [], progress: expect.stringContaining('revoked') });
   });
 
-  it('list keys of a partner without their text and their hash, expired ones as expired', async () => {
+  it('list keys of a partner without text and hash, expired ones as expired', async () => {
     const [made] = (await create('Gamma', '--expires', '2020-01-31T12:00Z')).made;
     const listed = await run(['list', '--partner', 'Gamma']);
     expect(listed.made).toMatchObject([{ keyId: made.keyId, state: 'expired', last4: made.key.slice(-4) }]);
@@ -121,7 +121,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     expect(await verdictOf(made.key)).toBe('refused');
   });
 
-  it('judge every key alike after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
+  it('give the same answer for every key after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
     const [live, ended] = [(await create('Delta')).made[0], (await create('Delta')).made[0]];
     await run(['revoke', '--id', ended.keyId]);
     await redis.client.flushdb();
@@ -130,7 +130,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual([live.keyId, 'refused']);
   });
 
-  it('see a change that died between Kafka and Redis, and bring it in with the next command', async () => {
+  it('find a change that died between Kafka and Redis, and complete it with the next command', async () => {
     const [made] = (await create('Epsilon')).made;
     const killed = await run(['revoke', '--id', made.keyId], dying);
     expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('brings it in') });

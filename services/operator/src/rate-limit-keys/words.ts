@@ -13,7 +13,7 @@ import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What the words are done with. */
+/** What the actions work with. */
 export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
   /** ACCESS_KEY_PREFIX */
@@ -22,7 +22,7 @@ export interface RateLimitKeyWork extends UsageSource {
   readonly terminal: Terminal;
 }
 
-/** Options that only rate limit keys have. */
+/** Options of rate limit keys only. */
 export const RATE_LIMIT_KEY_OPTIONS = {
   partner: { type: 'string' },
   calls: { type: 'string' },
@@ -31,13 +31,13 @@ export const RATE_LIMIT_KEY_OPTIONS = {
   id: { type: 'string' },
 } as const;
 
-/** The window of the limit that callers without a key have. */
+/** The same window as for callers without a key. */
 const WINDOW_S = 300;
-/** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
+/** Each call of a window is stored: more than this of one caller would take megabytes. */
 const CALLS_MAX = 1_000_000;
 const DAY_S = 86_400;
 const PARTNER_CHARACTERS_MAX = 200;
-/** A date, or an instant with its offset. */
+/** A date, or a time with its offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 export async function create({ sources, prefix, values, terminal }: RateLimitKeyWork): Promise<void> {
@@ -81,7 +81,7 @@ export async function list({ sources, values, terminal, openUsage }: RateLimitKe
 
 const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
 
-/** What is given of a plan. */
+/** The options of a plan that are given. */
 function planOf(values: Values): Partial<Plan> {
   const whole = (name: string, max: number) => {
     const value = numberOf(values, name, { min: 1, max, fallback: 1 });
@@ -95,7 +95,7 @@ function planOf(values: Values): Partial<Plan> {
   };
 }
 
-/** `never` is an answer too: it takes an expiry away. */
+/** `never` is a value too: it removes the expiry. */
 function instantOf(text: string): number | null {
   if (text === 'never') return null;
   const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
@@ -118,7 +118,7 @@ function show({ record, key }: { record: RateLimitKeyRecord; key: string }, valu
   terminal.result(values.json === true ? JSON.stringify(line) : text);
 }
 
-/** A record without the hash of its key: what is printed may be kept by anybody. */
+/** A record without the hash of its key, because printed output may be kept by anyone. */
 function toLine(record: RateLimitKeyRecord, values: Values): string {
   const { hash: _, ...shown } = record;
   const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';

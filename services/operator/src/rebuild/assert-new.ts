@@ -4,15 +4,15 @@ import { awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
-/** What an empty Redis would contradict. The end of a topic never goes back, whatever retention takes. */
+/** Records that an empty Redis would contradict. The end of a topic never moves back, whatever retention removes. */
 const TELLING_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
 const TELLING_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
 /**
- * Makes sure that a deployment is new, as far as its addresses are told: that nobody was ever linked, chose a consent
- * or was erased. An epoch over an empty graph would part everybody, and say that nobody has refused.
+ * Makes sure that the configured deployment is new: that there was never a link, a consent or an erasure. An epoch for
+ * an empty graph would separate all persons, and forget all refusals.
  * @throws Error when it is not new, UnreachableError when a store does not answer
  */
 export async function assertNew(context: Context): Promise<void> {
@@ -41,7 +41,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
 async function findRows({ clickhouse }: Context): Promise<string[]> {
   const account = toldOrNull(clickhouse);
   if (account === null) return [];
-  // From the database that every account has: the deployment's own may not be there yet.
+  // Uses a database that every account has, since the deployment's own may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
   const names = TELLING_TABLES.map((name) => `'${name}'`).join();

@@ -2,7 +2,7 @@ import { createRecordReader, type RecordCodec, type Topic } from '@playline/cont
 import type { LogBounds, StreamRecord } from '@playline/stream';
 import type { RebuildSources } from './stores.ts';
 
-/** Part of a topic, and where it ended when it was looked at. */
+/** Part of a topic, and its end when it was looked at. */
 export interface LogTail<R> {
   readonly topic: string;
   readonly codec: RecordCodec<R>;
@@ -14,13 +14,13 @@ export interface ReadRecord<R> {
   readonly value: R;
 }
 
-/** What a tail is found by; the group is that of the tables' writer. */
+/** What a tail depends on; the group is that of the tables' writer. */
 type TailSources = Pick<RebuildSources, 'log' | 'topicPrefix' | 'writerGroup' | 'onProgress'>;
 type Named<R> = readonly [topic: Topic, codec: RecordCodec<R>];
 
 /**
- * The part of a topic that the tables may lack: from what their writer has committed to the end. Its commits are
- * asked for before the end, and tables are to be read after both: then nothing is in neither.
+ * The part of a topic that the tables may lack: from the writer's commits to the end. Commits are read before the end,
+ * and tables must be read after both: so nothing is missed.
  * @throws Error when the topic does not exist
  */
 export async function findTail<R>(sources: TailSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
@@ -43,7 +43,7 @@ export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: N
   return { topic, codec, bounds: await boundsOf(sources, topic) };
 }
 
-/** What has been added behind the end of a part since. */
+/** What was added after the end of a part. */
 export async function findGrowth<R>(sources: RebuildSources, tail: LogTail<R>): Promise<LogTail<R>> {
   const ends = new Map(tail.bounds.map(({ partition, end }) => [partition, end]));
   const bounds = await boundsOf(sources, tail.topic);
@@ -54,7 +54,7 @@ export function countOffsets({ bounds }: Pick<LogTail<unknown>, 'bounds'>): numb
   return bounds.reduce((sum, { start, end }) => sum + Math.max(0, end - start), 0);
 }
 
-/** @throws Error when the topic does not exist: with a wrong prefix a rebuild would find nothing and call it whole */
+/** @throws Error when the topic does not exist: with a wrong prefix a rebuild would find nothing and succeed */
 export async function boundsOf({ log }: Pick<RebuildSources, 'log'>, topic: string): Promise<LogBounds[]> {
   const bounds = await log.bounds(topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
@@ -62,8 +62,8 @@ export async function boundsOf({ log }: Pick<RebuildSources, 'log'>, topic: stri
 }
 
 /**
- * Its records in the order of each partition. One that cannot be read is told and passed over: for the event writer it
- * is a dead letter.
+ * Records of the part, in the order of each partition. An unreadable one is reported and skipped, as the event writer
+ * makes it a dead letter.
  * @throws Error of the log or of the registry
  */
 export async function* readTail<R>(sources: RebuildSources, tail: LogTail<R>): AsyncGenerator<ReadRecord<R>> {

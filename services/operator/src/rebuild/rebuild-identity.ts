@@ -4,7 +4,7 @@ import { type LinkerProgress, type RestoredGraph, restoreGraph } from './restore
 import { restoreHolds } from './restore-holds.ts';
 import type { RebuildSources } from './stores.ts';
 
-/** What a rebuild has put back. */
+/** What a rebuild has restored. */
 export interface RebuiltIdentity {
   readonly graph: RestoredGraph;
   readonly consents: RebuiltConsents;
@@ -13,9 +13,9 @@ export interface RebuiltIdentity {
 }
 
 /**
- * Restores a Redis that was emptied: fences, graph, consents, holds, and the epoch when all of them are there, because
- * it is the word for it that linkers and gateways wait for. A run that was cut short has minted none, and is repeated.
- * @throws Error when there is an epoch, when the consents logged meanwhile are not back behind it, or of a store
+ * Restores an emptied Redis: fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait.
+ * An interrupted run has set none, and can be repeated.
+ * @throws Error when there is an epoch, when later consents could not be restored after it, or of a store
  */
 export async function rebuildIdentity(
   sources: RebuildSources,
@@ -27,10 +27,10 @@ export async function rebuildIdentity(
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
   const restoredConsents = await restoreConsents(sources, people);
-  // Late, since requests may be made while the graph is read.
+  // Late, since erasures may be requested while the graph is read.
   const holds = await restoreHolds(sources, people);
   const epoch = await people.rebuild.mintEpoch();
-  // Behind the epoch: before it a gateway logs changes that it cannot store, up to the last moment.
+  // After the epoch: until then a gateway may log changes that it cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
     throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });
   });
@@ -41,8 +41,8 @@ export async function rebuildIdentity(
 const CONSENTS_LEFT = 'the consents logged meanwhile: run npm run consent -- rebuild';
 
 /**
- * An epoch says that everything is there, and linkers work with it: loading over it would undo what they do. Whoever
- * knows better empties Redis, which stops them; nothing in it is kept nowhere else.
+ * With an epoch the data is complete and linkers use it: loading old data would undo their work. If the epoch is wrong,
+ * empty Redis, which stops them; all its contents are stored elsewhere too.
  */
 const IN_USE =
   'the identity graph has an epoch: it is whole and in use, and was left alone. If it was initialised by mistake or ' +

@@ -13,7 +13,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ENVIRONMENTS, type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 
-// Linkers are started and waited for; a machine with much else to do takes its time.
+// Linkers start as processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 let fixture: RebuildFixture;
@@ -42,7 +42,7 @@ const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
 const expectModel = async () =>
   expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
-/** Links go on in a linker of its own, which is stopped when it has them all. */
+/** Publishes links, and stops its linker once it has decided them all. */
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
@@ -56,10 +56,7 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
   return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
 }
 
-/**
- * Twelve identities that change their consent, as the gateway stores it. The tables do not know the later half of the
- * changes.
- */
+/** Twelve identities change their consent, stored as by the gateway. The tables lack the later half of the changes. */
 async function publishConsents(): Promise<void> {
   const { publish, read, people } = fixture;
   const keys = Array.from({ length: 12 }, () => randomBytes(16));
@@ -99,7 +96,7 @@ beforeAll(async () => {
   await publishConsents();
   await link100(1);
   for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
-  // From here on the tables lack what the log has.
+  // From here on the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
   await requestErasure();
@@ -113,7 +110,7 @@ afterEach(async () => {
 afterAll(() => fixture.close());
 
 describe('a Redis that was emptied', () => {
-  it('is refused by linkers, restored byte for byte by one command, and goes on where it was', async () => {
+  it('is refused by linkers, restored byte for byte by one command, and then continues as before', async () => {
     const before = await fixture.dump();
     const linker = await startLinker();
     await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
@@ -133,7 +130,7 @@ describe('a Redis that was emptied', () => {
     await expectModel();
   });
 
-  it('takes facts that were posted while it was away', async () => {
+  it('receives facts that were published while it was empty', async () => {
     await fixture.wipe();
     await startLinker();
     await fixture.publishLinks(randomLinks(60, 4));
@@ -142,12 +139,12 @@ describe('a Redis that was emptied', () => {
     await expectModel();
   });
 
-  it('loses no link whose decision was not published when a later one of its partition was', async () => {
+  it('loses no link whose decision was not published although a later one of its partition was', async () => {
     const { publish, toRecord } = fixture;
     const known = (await fixture.model()).decisions.length;
     await fixture.publishLinks(randomLinks(90, 5));
     const decisions = (await fixture.model()).decisions.slice(known);
-    // Two of three environments share one of two partitions: a linker died when only one of them was published.
+    // Two of three environments share a partition: a linker died when only one of them was published.
     const partitions = ENVIRONMENTS.map((id) => decisions.find(({ environmentId }) => environmentId === id)!.partition);
     const shared = partitions.find((partition, at) => partitions.indexOf(partition) !== at)!;
     const [, published] = ENVIRONMENTS.filter((_, at) => partitions[at] === shared);
@@ -157,7 +154,7 @@ describe('a Redis that was emptied', () => {
         ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, one),
         key: Buffer.from(one.environmentId),
       }));
-    // The next linker had begun to publish them again, and died as well: earlier ones stand behind later ones.
+    // The next linker died too while it published them again: so earlier decisions follow later ones.
     await publish([...records, ...records.slice(0, records.length / 2)]);
     await fixture.wipe();
     let isLate = false;
@@ -174,16 +171,16 @@ describe('a Redis that was emptied', () => {
     await expectModel();
   });
 
-  it('comes back the same when the command is killed before its first call of any kind and run again', async () => {
+  it('is restored the same when the command is killed before its first call of any kind and run again', async () => {
     await link100(7);
     const before = await fixture.dump();
     const calls = new Set<string>();
     fixture.fate.beforeCall = (name) => void calls.add(name);
     await fixture.wipe();
     expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-    // Nothing is done before the epoch has been asked for, and the wait for Redis would ask again until its deadline.
+    // Nothing happens before the epoch is read, and waiting for Redis would repeat the call.
     calls.delete('readEpoch');
-    // Behind the epoch, with everything back: gateways bring the end of the log in themselves when it does not come to it.
+    // After the epoch everything is restored; without this call gateways read the end of the log themselves.
     expect(calls.delete('consents.markCurrent')).toBe(true);
     expect([...calls]).toEqual(
       expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.place', 'rebuild.mintEpoch']),
@@ -203,7 +200,7 @@ describe('a Redis that was emptied', () => {
     }
   });
 
-  it('is answered with consents that were logged before the epoch was there', async () => {
+  it('is restored with consents that were logged before the epoch was set', async () => {
     await fixture.wipe();
     const identityKey = randomBytes(16);
     fixture.fate.beforeCall = async (name) => {
@@ -214,7 +211,7 @@ describe('a Redis that was emptied', () => {
     expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
   });
 
-  it('says that consents are missing when it fails behind the epoch, and how they come back', async () => {
+  it('reports missing consents when it fails after the epoch, and how to restore them', async () => {
     await fixture.wipe();
     const identityKey = randomBytes(16);
     let isMinted = false;
@@ -233,7 +230,7 @@ describe('a Redis that was emptied', () => {
     expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
   });
 
-  it('is not declared new, and not rebuilt for a group that is not the linkers’', async () => {
+  it('is not initialised as new, and not rebuilt with another group than that of the linkers', async () => {
     await fixture.wipe();
     const init = await fixture.restore('identity', 'init');
     expect(init).toMatchObject({ code: 1, progress: expect.stringContaining('npm run rebuild') });
@@ -249,25 +246,25 @@ describe('a Redis that was emptied', () => {
     await expectModel();
   });
 
-  it('gets its consents back alone too, beside everything that is there', async () => {
+  it('can get its consents back alone, beside everything that exists', async () => {
     const before = await fixture.dump();
     await fixture.database.client.del(...Object.keys(before).filter((name) => name.startsWith('c:')));
     expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
     expect(await fixture.dump()).toEqual(before);
   });
 
-  it('holds no erasure that has its receipt', async () => {
+  it('gets no hold of an erasure with a receipt', async () => {
     const id = (await requestErasure()).toString('hex');
     const uuid = id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
     await fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('test-one', '${uuid}')`);
     await fixture.wipe();
     const { results } = await fixture.restore('rebuild');
-    // That of the erasure which the log had from the beginning is there still.
+    // The hold of the unfinished erasure is still there.
     expect(results.join('\n')).toMatch(/holds +1 /);
   });
 });
 
-it('a Redis that has an epoch is left alone, and the command says why', async () => {
+it('a Redis with an epoch is left alone, and the command says why', async () => {
   const before = await fixture.dump();
   const epoch = await fixture.people.readEpoch();
   const { code, progress } = await fixture.restore('rebuild');

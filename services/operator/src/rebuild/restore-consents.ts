@@ -6,15 +6,15 @@ import { readConsents } from './tables.ts';
 
 export interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;
-  /** The run of Redis in which it was begun. */
+  /** The run of Redis in which it was started. */
   readonly run: string;
   /** The part of the log that was read. */
   readonly tail: LogTail<ConsentRecord>;
 }
 
 /**
- * Puts every consent back: those of the table, and those of the log that the table may lack. Only places count, so it
- * may run beside gateways that write, and again. Fences must stand.
+ * Restores every consent from the table and from the part of the log that the table may lack. The latest place wins, so
+ * it can run beside gateways, and repeatedly. Fences must be restored before.
  */
 export async function restoreConsents(
   sources: RebuildSources,
@@ -28,9 +28,9 @@ export async function restoreConsents(
 }
 
 /**
- * Puts back what came behind the end of `tail` since. For the moment after the epoch was minted: a gateway that had
- * logged a change before it found no store to put it into. The store then has all of the log; were Redis started anew
- * meanwhile, it would not be told so, and gateways would bring in the end of the log themselves.
+ * Restores what was logged after the end of `tail`. Called after the epoch was set: before it, gateways could log
+ * changes but not store them. The store then has the whole log. If Redis restarted meanwhile it is not marked as
+ * current, and gateways read the end of the log themselves.
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,

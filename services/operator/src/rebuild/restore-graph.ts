@@ -17,31 +17,31 @@ import type { RebuildSources } from './stores.ts';
 import { type ComesAgain, readDecidedPlaces, readOverrides, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
-  /** Consumer group of the linkers: the decisions of every fact that it has committed are in the log. */
+  /** Consumer group of the linkers: the decisions on all facts that it has committed are in the log. */
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Go on although the group has committed nothing: all facts of the log come again. */
+  /** Continue although the group has committed nothing: all facts of the log are decided again. */
   readonly decideAgain: boolean;
 }
 
 export interface RestoredGraph extends RebuiltGraph {
   readonly fences: number;
-  /** Decisions of the log that were read, whether or not the tables had them too. */
+  /** Decisions read from the log, including those that the tables have too. */
   readonly decisions: number;
   readonly partitions: number;
 }
 
 /**
- * Linkers refuse while there is no epoch, so decisions come only from batches that were under way when Redis was lost:
- * one a linker. More would be a linker that works on another Redis.
+ * Linkers refuse to work without an epoch, so new decisions come only from batches that were under way when Redis was
+ * lost: one for each linker. More would come from a linker that uses another Redis.
  */
 const ROUNDS_MAX = 5;
 
 /**
- * Loads the graph from tables and log. What was published while the tables were read may stand in half of what was
- * read, so then everything is read again.
- * @throws EpochPresentFault, or a fault of a store; then it may be run again
+ * Loads the graph from tables and log. If decisions were published while the tables were read, everything is read
+ * again, since only half of them may have been seen.
+ * @throws EpochPresentFault, or a fault of a store; then it can be repeated
  */
 export async function restoreGraph(
   sources: RebuildSources,
@@ -49,7 +49,7 @@ export async function restoreGraph(
   progress: LinkerProgress,
 ): Promise<RestoredGraph> {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    // The linkers' commits before the end of the decisions: what they have committed is published, and so is read.
+    // Commits are read before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
@@ -70,8 +70,8 @@ export async function restoreGraph(
 }
 
 /**
- * Facts before a group's commit are decided and published. Those from it on come again, and the graph is told which of them
- * are decided: those come to nothing. Decided anew, a fact could join what an unlink has parted since.
+ * Facts before a group's commit are decided and published. Later ones are read again; the graph gets those of them that
+ * are decided, so that they have no effect. Decided again, a fact could join what an unlink has separated since.
  */
 async function readApplied(
   sources: RebuildSources,
@@ -80,14 +80,14 @@ async function readApplied(
   const topic = sources.topicPrefix + TOPICS.identityLinks.name;
   const committed = await sources.log.committed(linkerGroup, topic);
   const bounds = await boundsOf(sources, topic);
-  // A commit behind the end is one of a topic that stood there before.
+  // A commit after the end belongs to an earlier topic of that name.
   return bounds.map(({ partition, start, end }) => {
     const next = Math.min(committed.get(partition) ?? 0, end);
     return { generation, partition, offset: next - 1, from: Math.max(next, start) };
   });
 }
 
-/** @throws Error when somebody has decided facts, and it was not this group */
+/** @throws Error when facts were decided, but not by this group */
 function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
   if (tail.bounds.every(({ end }) => end === 0)) return;
   throw new Error(

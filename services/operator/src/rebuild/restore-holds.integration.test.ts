@@ -64,7 +64,7 @@ const publish = (...requests: ErasureRequestRecord[]) =>
 
 const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** As the eraser's intake stores it. */
+/** Stores a request as the eraser's intake does. */
 async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoffAt }: ErasureRequestRecord) {
   const [subjects, members] = [subjectKeys, memberKeys].map(
     (keys) => `[${keys.map((key) => `unhex('${key.toString('hex')}')`).join()}]`,
@@ -76,13 +76,13 @@ async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoff
 const finish = ({ erasureId }: ErasureRequestRecord) =>
   fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('x', '${toUuid(erasureId)}')`);
 
-/** Until when links of each key may pass; null where it is not held. */
+/** Time up to which links of each key may pass; null without a hold. */
 const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
   people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
 
-it('everybody is held again whose erasure has no receipt, whether the topic has its request, a table, or both', async () => {
+it('every erasure without a receipt gets its hold back from the topic, a table or both', async () => {
   const [onTopic, inTable, done, doneInTable] = [createRequest(), createRequest(), createRequest(), createRequest()];
-  // The table knows a member more: an earlier erasure of the same person has found it.
+  // The table has one more member, found by an earlier erasure of the same person.
   const inBoth = createRequest({ memberKeys: [] });
   const known = { ...inBoth, memberKeys: [randomBytes(16)] };
   await publish(onTopic, inBoth, done);
@@ -96,7 +96,7 @@ it('everybody is held again whose erasure has no receipt, whether the topic has 
   for (const request of [onTopic, inTable, inBoth]) await finish(request);
 });
 
-it('what the eraser takes for no request holds nobody, is told, and keeps nobody from being held', async () => {
+it('what the eraser rejects as a request gets no hold, is reported, and prevents no other hold', async () => {
   const sound = createRequest();
   const broken = [
     createRequest({ cutoffAt: 2 ** 50 }),

@@ -5,17 +5,17 @@ import { findWhole, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
 
 /**
- * Puts back the holds of all erasures that have no receipt yet, so that no link newer than their cut-off draws a stranger
- * in. The topic has requests that nobody has stored yet, the tables those that the topic has forgotten.
+ * Restores the holds of all erasures without a receipt, so that no link after their cut-off joins another person. The
+ * topic has requests that are not stored yet, the tables those that the topic no longer has.
  * @returns number of holds
  */
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // Of one that stands in both the table may know more members; and behind the topic, whence it gets its requests.
+  // For a request in both, the table may know more members. Read it after the topic, which fills it.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.place(hold);
-  // A receipt comes before its release: what got one meanwhile may have been released before it was placed here.
+  // A receipt is written before its release: a hold placed here may be of an erasure that was released meanwhile.
   const done = await sources.records.readFinished();
   const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
   for (const hold of over) await guards.release(hold);

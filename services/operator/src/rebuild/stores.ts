@@ -8,12 +8,12 @@ export interface RebuildSources {
   readonly log: LogReader;
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
-  /** The text of a schema. @throws UnknownSchemaFault */
+  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
-  /** Consumer group of the event writer: what it has committed stands in the tables. */
+  /** Consumer group of the event writer: everything that it has committed is in the tables. */
   readonly writerGroup: string;
-  /** Told what is found on the way, for a person. */
+  /** Called with findings, for people. */
   readonly onProgress: (line: string) => void;
 }

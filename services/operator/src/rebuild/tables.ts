@@ -9,7 +9,7 @@ import type {
 } from '@playline/people';
 import type { QueryRows } from '@playline/runtime';
 
-/** Some 10 MB an answer: no question runs for long, however slowly its rows are loaded. */
+/** Some 10 MB per answer, so that no query runs long, however slowly its rows are loaded. */
 const ROWS_A_PAGE_MAX = 100_000;
 
 type Row = readonly unknown[];
@@ -19,9 +19,9 @@ interface Pages {
   readonly table: string;
   readonly key: string;
   readonly columns: string;
-  /** Which rows; all without. */
+  /** Condition; all rows without it. */
   readonly where?: string;
-  /** The place of a row in the table as a SQL tuple. */
+  /** The sorting key of a row as a SQL tuple. */
   toPlace(row: Row): string;
 }
 
@@ -47,7 +47,7 @@ async function* readPages(
 
 const CHOSEN_STATUSES: readonly ChosenStatus[] = ['none', 'anonymous', 'full'];
 
-/** Environment ids hold nothing that a SQL text would have to escape. */
+/** Environment ids contain no characters that SQL text must escape. */
 const IDENTITY = 'environment_id, lower(hex(identity_key))';
 const toKeyText = ([environmentId, key]: Row) => `'${environmentId}', toFixedString(unhex('${key}'), 16)`;
 const toIdentity = ([environmentId, key]: Row) => ({
@@ -77,7 +77,7 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
 
 const SIDES: readonly UnlinkSide['side'][] = ['split', 'stayed', 'none'];
 
-/** Who stood on which side of every unlink. */
+/** The members of both sides of every unlink. */
 export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkSide> {
   const rows = readPages(query, {
     table: 'identity_unlinks',
@@ -94,12 +94,12 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
   }
 }
 
-/** A partition of the link topic, and the first of its facts that come again. */
+/** A partition of the link topic, and the first of its facts that is read again. */
 export type ComesAgain = LinkSourcePartition & { readonly from: number };
 
 /**
- * Places of the decided facts that come again. Of a later generation than the linkers are said to have all: nothing of it
- * would count as applied, if they have it after all.
+ * Places of decided facts that will be read again. A later generation than the configured one gives all of its facts:
+ * none of them would count as applied if the linkers do use that generation.
  */
 export async function* readDecidedPlaces(
   query: QueryRows,
@@ -145,7 +145,7 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedCons
   }
 }
 
-/** @throws Error when the table holds a word that this version does not know: it is newer, or not ours */
+/** @throws Error when the table has a value that this version does not know: the table is newer, or not ours */
 function wordOf<T extends string>(words: readonly T[], text: unknown): T {
   const word = words.find((one) => one === text);
   if (word === undefined) throw new Error(`the tables hold a word that is not known: ${String(text).slice(0, 40)}`);

@@ -6,7 +6,7 @@ import type { LogReader } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
 import type { RebuildSources } from './stores.ts';
 
-/** How the stores of a deployment are opened; each throws UnreachableError when nobody has told its address. */
+/** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface StoresContext {
   readonly openPeople: () => Promise<People>;
   readonly openLog: () => LogReader;
@@ -17,7 +17,7 @@ export interface StoresContext {
   readonly topicPrefix: string;
 }
 
-/** Any answer will do: readiness would ask for the epoch, which is what is missing. */
+/** Any answer counts: a readiness check would require the epoch, which is still missing. */
 export const answers = async (people: Pick<People, 'readEpoch'>): Promise<boolean> =>
   (await people.readEpoch()) !== undefined;
 
@@ -35,7 +35,7 @@ export async function withPeople<T>(
   }
 }
 
-/** Opens everything, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
+/** Opens all stores, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws */
 export async function withStores<T>(
   context: StoresContext,
   options: Pick<RebuildSources, 'writerGroup' | 'onProgress'>,

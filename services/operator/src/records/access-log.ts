@@ -4,11 +4,11 @@ import { awaitSchemaId } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
 import type { RecordOpeners } from '../store-openers.ts';
 
-/** A topic of access as bytes, and the audit. */
+/** A topic of access records as bytes, and the audit. */
 export interface OpenAccessLog {
   readonly log: AccessLogBytes;
   readonly audit: AuditLog;
-  /** Id under which the schema is registered that was asked for. */
+  /** Id of the registered schema. */
   readonly schemaId: number;
   readonly schemaOf: SchemaSource;
   close(): Promise<void>;
@@ -18,9 +18,8 @@ export interface OpenAccessLog {
 export type OpensAccessLog = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
 /**
- * Builds what opens a topic of access.
- * What it builds throws UnreachableError when brokers or registry do not answer, or a schema is not registered: before
- * anything has been changed.
+ * Creates the function that opens a topic of access records. The function throws UnreachableError when brokers or
+ * registry do not answer, or a schema is not registered: before any change.
  */
 export function createOpensAccessLog(
   { createSchemas, openProducer, openLog }: Omit<RecordOpeners, 'openRecordView'>,

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import type { Author } from '@playline/access-keys';
 
-/** Who runs this process, by the account of the operating system, and an id for all that it changes. */
+/** The operating-system account of this process, and one request id for all its changes. */
 export function createAuthor(): Author {
   return { changedBy: accountName(), requestId: randomUUID() };
 }
 
-/** A container may run under a number that no account has. */
+/** In a container the user id may have no account. */
 function accountName(): string {
   try {
     return userInfo().username;

@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** The commands on the real stores, as a process each. @param answer of whoever sits at the terminal; absent: nobody does */
+/** Runs a command on the real stores, as one process each. @param answer typed at the terminal; absent: no terminal */
 async function run(words: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
@@ -61,7 +61,7 @@ async function run(words: readonly string[], answer?: string) {
   return { code, results, asked, progress: progress.join('\n') };
 }
 
-/** Puts something on a topic that is no record. @returns the words that name its place */
+/** Writes an invalid record to a topic. @returns the arguments that name its place */
 async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
@@ -84,7 +84,7 @@ const namesOf = async () => {
 };
 
 describe('a record of access that cannot be read', () => {
-  it('keeps records of its kind from changes, is named with its place, and is passed over by the command that says so', async () => {
+  it('blocks changes of its kind, is reported with its place, and is skipped by the command for that', async () => {
     await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
     const place = await spoil(PROJECTS.topic, 'game');
     const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
@@ -121,7 +121,7 @@ describe('a record of access that cannot be read', () => {
     expect((await run(['keys', 'rebuild'])).code).toBe(0);
   });
 
-  it('is passed over alone: of two, the other is named next, and a record that can be read is left alone', async () => {
+  it('is skipped alone: of two, the other is reported next, and a readable record is left alone', async () => {
     await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
     const [first, second] = [
       await spoil(PROJECTS.topic, 'game'),
@@ -143,7 +143,7 @@ describe('a record of access that cannot be read', () => {
     expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
   });
 
-  it('is asked about first: nothing is done without a yes, and nobody at the terminal is none', async () => {
+  it('is skipped only after confirmation, which needs a terminal', async () => {
     const place = await spoil(PROJECTS.topic, 'nobody');
     const refused = await run(['keys', 'pass-over', ...place], 'no');
     expect([refused.code, refused.asked[0]]).toEqual([1, expect.stringContaining('nothing is known of "nobody"')]);
@@ -154,7 +154,7 @@ describe('a record of access that cannot be read', () => {
     expect((await run(['keys', 'rebuild'])).code).toBe(0);
   });
 
-  it('ends no key and brings none back: what stood before it stands again', async () => {
+  it('neither ends nor restores a key: the state before it applies again', async () => {
     await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
     const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
     const made = JSON.parse((await run(['keys', 'create', ...ofGame, '--json'])).results[0]!);
@@ -206,7 +206,7 @@ describe('a record of access that cannot be read', () => {
     expect(states).toEqual({ [ended]: false, [compacted.keyId]: true });
   });
 
-  it('needs its whole place said', async () => {
+  it('must be named by its complete place', async () => {
     const place = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
     for (const words of [
       place.slice(2),

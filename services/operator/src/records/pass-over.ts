@@ -41,7 +41,7 @@ export interface PassOverContext extends RebuiltSources {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** Passes over one record of access that cannot be read, once whoever is there has said that it is meant. */
+/** Skips one unreadable access record, after confirmation. */
 export async function passOver(context: PassOverContext, values: Values, terminal: Terminal): Promise<ExitCode> {
   const place = placeOf(context, values);
   const found = await withParts<FoundUnreadable<unknown> | null>(context, place, async (parts) => {
@@ -75,7 +75,7 @@ function placeOf({ kinds }: PassOverContext, values: Values): UnreadablePlace {
 const toWhat = ({ topic, partition, offset }: UnreadablePlace, found: FoundUnreadable<unknown>) =>
   `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${toKept(found)}`;
 
-/** Ids are ours, but what cannot be read may have any. */
+/** Our ids are printable, but an unreadable record may have any bytes. */
 function toKept({ key, standing }: FoundUnreadable<unknown>): string {
   const id = JSON.stringify(key.toString());
   return standing === null
@@ -83,7 +83,7 @@ function toKept({ key, standing }: FoundUnreadable<unknown>): string {
     : `what stood before of ${id} stands again; if the record ended something, end it again.`;
 }
 
-/** Opens what a topic is settled by, and closes it behind the work. */
+/** Opens what is needed to settle a record of a topic, and closes it afterwards. */
 function withParts<T>(
   { keys, kinds, author, openAccessLog }: PassOverContext,
   { topic }: UnreadablePlace,
@@ -114,7 +114,7 @@ async function withView<V extends OpenView, T>(open: () => Promise<V>, work: (vi
   }
 }
 
-/** Makes Redis follow at once; running processes do so by themselves within seconds. */
+/** Updates Redis at once; running processes follow within seconds. */
 async function bringIn(
   { keys, kinds }: PassOverContext,
   { topic }: UnreadablePlace,

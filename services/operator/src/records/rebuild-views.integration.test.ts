@@ -26,7 +26,7 @@ afterAll(async () => {
   await dropTopics(target);
 });
 
-/** The commands on the real stores, as a process each. */
+/** Runs a command on the real stores, as one process each. */
 async function run(...words: string[]) {
   const stores = createTestStores({ redis: redis.url, kafka: brokers, registry });
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
@@ -53,7 +53,7 @@ async function run(...words: string[]) {
   return { code, made: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
 }
 
-/** Puts something on a topic that is no record. */
+/** Writes an invalid record to a topic. */
 async function spoil(topic: string): Promise<void> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
@@ -67,7 +67,7 @@ const listed = async () => [
 ];
 
 describe('collections and signable keys on Kafka and Redis', () => {
-  it('are put back into a Redis that was emptied, as they were, with every other kind of records', async () => {
+  it('are restored unchanged in an emptied Redis, with every other kind of records', async () => {
     const contract = ['--chain', 'demo-chain', '--contract', `0x${'ab'.repeat(20)}`];
     await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Swords');
     await run('keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter');
@@ -80,7 +80,7 @@ describe('collections and signable keys on Kafka and Redis', () => {
     expect(await listed()).toEqual(before);
   });
 
-  it('are left alone by a rebuild that cannot read their log, which says so, and puts back the others', async () => {
+  it('are left alone by a rebuild that cannot read their log, which says so and restores the others', async () => {
     const before = await redis.client.hgetall('access:collections');
     await redis.client.del('access:signable-keys');
     await spoil(`${topicPrefix}${COLLECTIONS.topic}`);

@@ -4,23 +4,23 @@ import { EXIT, type ExitCode, type Terminal, UnreachableError } from '../command
 import { type KeySources, rebuildView } from '../keys/key-access.ts';
 import { type RecordSources, withPair } from './record-access.ts';
 
-/** Everything of access that a rebuild puts back. */
+/** All access records that a rebuild restores. */
 export interface RebuiltSources {
   readonly keys: KeySources;
-  /** Of every kind of records. */
+  /** All kinds of records. */
   readonly kinds: readonly RecordSources<Change>[];
 }
 
-/** What is said of one view. */
+/** The result for one view. */
 interface Done {
   readonly line: object;
   readonly text: string;
 }
 
 /**
- * Makes every view of access equal to its log. One that fails keeps none of the others from it.
+ * Makes every view of access records equal to its log. A failure does not affect the other views.
  * @returns 1 when one has failed
- * @throws UnreachableError when nothing that was needed answered
+ * @throws UnreachableError when no required store answered
  */
 export async function rebuildViews(
   { keys, kinds }: RebuiltSources,
@@ -32,7 +32,7 @@ export async function rebuildViews(
   ];
   const ended = await Promise.allSettled(parts.map(({ rebuild }) => rebuild()));
   const faults = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // A sentence is enough when a store is away: it is away for all of them.
+  // One message is enough when a store is away, since that affects all views.
   if (faults.length === parts.length && faults.every((fault) => fault instanceof UnreachableError)) throw faults[0];
   for (const [at, end] of ended.entries()) {
     if (end.status === 'fulfilled') terminal.result(json ? JSON.stringify(end.value.line) : end.value.text);

@@ -21,9 +21,9 @@ export interface RecordSources<R extends Change> {
 }
 
 /**
- * Reads or changes records: changes are in the log first, then in the view. What a command that died half-way has left
- * is brought in before anything is decided.
- * @throws UnreachableError when a store does not answer, also half-way; its message says how to go on
+ * Reads or changes records: in the log first, then in the view. Unfinished changes of a command that died are completed
+ * before anything is decided.
+ * @throws UnreachableError when a store does not answer, also half-way; its message says how to continue
  */
 export function withRecords<R extends Change, T>(
   sources: RecordSources<R>,

@@ -12,7 +12,7 @@ export interface RecordSourcesContext {
   readonly author: Author;
 }
 
-/** Builds what opens the view and the log of any kind of records. */
+/** Creates the openers of the view and the log of any kind of records. */
 export function createRecordSources(
   { openRecordView, openProducer, openLog, createSchemas }: RecordOpeners,
   { topicPrefix, author }: RecordSourcesContext,
@@ -34,7 +34,7 @@ export function createRecordSources(
 export interface RecordLogSource {
   readonly producer: Producer;
   readonly reader: LogReader;
-  /** As it is called on the broker. */
+  /** Full name on the broker. */
   readonly topic: string;
   readonly schemas: Schemas;
 }
@@ -45,8 +45,7 @@ export interface OpenRecordLog<R> extends RecordLog<R> {
 
 /**
  * The log of a kind over a producer and a reader, which it closes.
- * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before anything has
- *   been changed
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before any change
  */
 export async function openRecordLog<R extends Change>(
   kind: RecordKind<R>,

@@ -4,7 +4,7 @@ import { awaitStore } from '../await-store.ts';
 import type { Activity } from './history.ts';
 import type { ReplicaTarget } from './replicate.ts';
 
-/** A page is some hundred rows; longer is a server that hangs. */
+/** A page has some hundred rows; an insert that takes longer hangs. */
 const INSERT_MAX_MS = 60_000;
 
 const toTableSql = (table: string) => `CREATE TABLE IF NOT EXISTS ${table}
@@ -23,12 +23,12 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the greatest updated_at'`;
 
 /**
- * Opens a table of a copy, and makes it where it is not there yet. It folds by chain and id: a page that comes twice
- * changes nothing that FINAL shows. Its mark is the time of the last version that was written, in epoch microseconds: a
- * table that was dropped, emptied or brought back from before does not have it.
+ * Opens the table of a copy, and creates it if necessary. It is a folding table with the key chain and id, so a
+ * repeated page changes nothing that FINAL shows. Its mark is the time of the last written version, in epoch
+ * microseconds: a table that was dropped, emptied or restored from a backup lacks it.
  * @param table name within the account's database: letters, digits and `_`
- * @throws UnreachableError when the server does not answer; Error with what it answered, and for a table that holds less
- *   than was noted
+ * @throws UnreachableError when the server does not answer; Error with its answer, and for a table that has less than
+ * was noted
  */
 export async function openClickHouseTarget(
   account: ClickHouseAccount,
@@ -66,7 +66,7 @@ async function execute(account: ClickHouseAccount, statement: string, data: stri
     query: statement,
     async_insert: '0',
     date_time_input_format: 'best_effort',
-    // A fault behind the first bytes of an answer would look like success.
+    // Without it, an error after the first bytes of an answer would look like success.
     wait_end_of_query: '1',
   };
   const answer = await askClickHouse(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });

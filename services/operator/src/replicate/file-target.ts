@@ -2,11 +2,11 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { ReplicaTarget } from './replicate.ts';
 
 /**
- * Opens a file that gets a line of JSON for each version, in the order of the history. Its mark is its length: what was
- * written behind the last note, a whole page or half of one, is taken back first, so a kill leaves no line twice. Of
- * several lines about one activity the one with the latest `updated_at` holds.
- * @throws Error when the file holds less than was noted, something else where the note ends, or anything without a note:
- *   it is not ours to cut
+ * Opens a file that gets one line of JSON per version, in the order of the history. Its mark is its length: what was
+ * written after the last note is cut off first, so no line is written twice after a kill. Of several lines about one
+ * activity, the one with the latest `updated_at` counts.
+ * @throws Error when the file is shorter than was noted, has other contents where the note ends, or has contents
+ * without a note: then it is not ours to cut
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
   const file = await open(path, 'a+');

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 
-/** What a copy needs to know of a page; everything else of an activity is copied as it came. */
+/** The members of a page that a copy needs; everything else of an activity is copied unchanged. */
 const pageSchema = z.object({
   result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
   page: z.object({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
 });
 
-/** An activity as the interface shows it. */
+/** An activity as the interface returns it. */
 export type Activity = z.infer<typeof pageSchema>['result'][number];
 
 export interface HistoryPage {
   readonly activities: readonly Activity[];
   readonly nextCursor: string;
-  /** A replica needs none; who goes back follows it. */
+  /** Not used by a replica; for reading backwards. */
   readonly previousCursor: string;
 }
 
@@ -24,27 +24,27 @@ export interface HistoryOptions {
   readonly chain: string;
   /** 1 to 200. */
   readonly pageSize: number;
-  /** Query parameters beside cursor and page size, by name; a cursor is good for the same ones alone. */
+  /** Query parameters other than cursor and page size; a cursor is valid only with the same ones. */
   readonly filters?: Readonly<Record<string, string>>;
   /** Rejects when `stop` is aborted. */
   readonly pause: (ms: number, stop: AbortSignal) => Promise<void>;
-  /** How long is waited, in all, for one page that does not come. */
+  /** Total time to wait for one missing page. */
   readonly patienceMs: number;
-  /** Told before each wait. */
+  /** Called before each wait. */
   readonly onWait: (why: string, ms: number) => void;
 }
 
-/** Reads the page behind a cursor, or the first one, however often it must be asked for. */
+/** Reads the page after a cursor, or the first one, with as many requests as necessary. */
 export type ReadHistory = (cursor: string | null, stop: AbortSignal) => Promise<HistoryPage>;
 
-/** Longer than any page takes; an answer that hangs gives its connection back. */
+/** Longer than any page takes; a hanging answer frees its connection. */
 const ANSWER_MAX_MS = 30_000;
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 30_000;
-/** Longer than any window of a limit that makes sense. */
+/** Longer than any reasonable window of a rate limit. */
 const RETRY_AFTER_MAX_S = 3_600;
 
-/** Why there is no page, and after how long to ask again; null: as long as all waits with such a fault say. */
+/** Why there is no page, and when to ask again; null: after the usual growing wait. */
 class NoPage extends Error {
   override readonly name = 'NoPage';
   readonly retryAfterMs: number | null;
@@ -56,9 +56,9 @@ class NoPage extends Error {
 }
 
 /**
- * Creates the reader of a chain's history. 429 waits as long as the answer says; 5xx, connections that break and answers
- * that are no page wait twice as long each time, up to 30 s, with a random part so that many readers do not come at once.
- * The reader throws UnreachableError when its patience is over, and Error for any other answer: asking again helps not.
+ * Creates the reader of a chain's history. After 429 it waits as long as the answer says; after 5xx, broken connections
+ * and invalid pages twice as long each time, up to 30 s, with a random part so that readers do not return together. It
+ * throws UnreachableError after `patienceMs`, and Error for any other answer, where asking again does not help.
  */
 export function createReadHistory(options: HistoryOptions): ReadHistory {
   const { pause, patienceMs, onWait } = options;
@@ -74,7 +74,7 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
           throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run it again to go on from there`);
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
-        // Who is told when to come again is served: that is no reason to give up.
+        // A reader that is told when to return is being served, so that time does not count.
         if (fault.retryAfterMs === null) waitedMs += longestMs;
         onWait(fault.message, ms);
         await pause(ms, stop);
@@ -112,7 +112,7 @@ async function read(url: URL, signal: AbortSignal) {
   }
 }
 
-/** Seconds, as the interface says them; null for anything else. */
+/** Whole seconds, as the interface sends them; null for anything else. */
 function toRetryAfterMs(text: string | null): number | null {
   return text !== null && /^\d{1,9}$/.test(text) ? Math.min(Number(text), RETRY_AFTER_MAX_S) * 1_000 : null;
 }

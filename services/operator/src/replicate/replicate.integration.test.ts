@@ -35,7 +35,7 @@ const wordsOf = (to: string, ...more: string[]) => [
 ];
 const toState = () => ['--state', join(folder, 'state.json')];
 
-/** Starts the program and kills it when it asks for the page of this number. */
+/** Starts the program and kills it when it requests the page with this number. */
 async function killAt(page: number, words: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
   const child = spawn(process.execPath, [MAIN, ...words], { env, cwd: folder, stdio: 'ignore' });
@@ -48,7 +48,7 @@ async function killAt(page: number, words: readonly string[]): Promise<void> {
 }
 
 describe('the program that copies', () => {
-  it('into a file: killed twice and run again, every activity is there once, and the result is told', async () => {
+  it('into a file: killed twice and run again, every activity is there once, and the result is reported', async () => {
     const words = wordsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
     await killAt(3, words);
     await killAt(5, words);
@@ -64,7 +64,7 @@ describe('the program that copies', () => {
     await killAt(4, words);
     expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
     history.put(1, 2, 3, 99);
-    // A state from long ago: everything comes again, old versions behind later ones.
+    // With an old state everything is written again, old versions after later ones.
     rmSync(join(folder, 'state.json'));
     expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
     const rows = await stores.query(
@@ -85,7 +85,7 @@ describe('the program that copies', () => {
     );
   });
 
-  it('into ClickHouse: a table that was dropped, emptied or is another one is no copy that a state goes on with', async () => {
+  it('into ClickHouse: refuses to continue with a table that was dropped, emptied or replaced', async () => {
     const words = (table: string) => wordsOf('clickhouse', '--table', table, ...toState());
     const run = (table: string) => runMain(stores.environment, words(table));
     expect((await run('first')).code).toBe(EXIT.ok);
@@ -99,7 +99,7 @@ describe('the program that copies', () => {
     expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('holds less than') });
   });
 
-  it('to standard output: nothing but the copy, and the words about it elsewhere', async () => {
+  it('to standard output: only the copy, with messages elsewhere', async () => {
     const { code, out, err } = await runMain({}, wordsOf('stdout'));
     expect(code).toBe(EXIT.ok);
     expect(
@@ -111,7 +111,7 @@ describe('the program that copies', () => {
     expect(err).toContain('40 activities in 14 pages');
   });
 
-  it('to a reader that ends early: a sentence and exit code 1, without a stack', async () => {
+  it('to a reader that ends early: a sentence and exit code 1, without a stack trace', async () => {
     const child = spawn(process.execPath, [MAIN, ...wordsOf('stdout')], { env: bareEnvironment(), cwd: folder });
     const told: Buffer[] = [];
     child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
@@ -121,7 +121,7 @@ describe('the program that copies', () => {
     expect(String(Buffer.concat(told))).not.toContain('node:');
   });
 
-  it('says with exit code 3 that nothing answers, and with 1 that a chain is not there', async () => {
+  it('ends with exit code 3 when nothing answers, and with 1 when the chain does not exist', async () => {
     const none = await runMain({}, [
       ...['replicate', '--chain', CHAIN, '--to', 'stdout', '--url', 'http://127.0.0.1:1', '--patience-seconds', '0'],
     ]);
@@ -131,7 +131,7 @@ describe('the program that copies', () => {
     expect(other.err).toContain('404');
   });
 
-  it('takes a state of another chain for a mistake', async () => {
+  it('refuses the state of another chain', async () => {
     writeFileSync(
       join(folder, 'state.json'),
       JSON.stringify({ url: history.url, chain: 'x', target: 'standard output', cursor: 'c', mark: 0 }),

@@ -10,7 +10,7 @@ import { type Copied, type ReplicateOptions, replicate } from './replicate.ts';
 import { openStateFile } from './state.ts';
 import { CHAIN, type Fate, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
 
-/** Where a job is killed: half of a page written, all of it and nothing noted, or right behind the note. */
+/** Where a job is killed: after half a page, after a whole page without a note, or right after the note. */
 type Kill = 'half' | 'written' | 'noted';
 
 let folder: string;
@@ -40,7 +40,7 @@ interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOpt
   readonly url?: string;
   /** As the state names it. */
   readonly target?: string;
-  /** Of the pages to come, in order. */
+  /** For the pages to come, in order. */
   readonly kills?: (Kill | null)[];
 }
 
@@ -98,7 +98,7 @@ async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> 
 }
 
 describe('a copy of a history', () => {
-  it('equals it, whatever pages, updates, kills and faults there are on the way', async () => {
+  it('equals it, despite any pages, updates, kills and faults on the way', async () => {
     const numbers = fc.array(fc.nat(12), { maxLength: 25 });
     const fates = fc.array(fc.constantFrom<Fate>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
     const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
@@ -115,7 +115,7 @@ describe('a copy of a history', () => {
           history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
           await runThrough({ kills: [...kills], pageSize });
           expect(fold(copy())).toEqual(fold(history.versions));
-          // Only a page that the interface itself gives twice stands twice.
+          // Only a page that the interface itself returns twice may be there twice.
           const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
           if (!fates.includes('twice')) expect(new Set(names).size).toBe(names.length);
         },
@@ -125,7 +125,7 @@ describe('a copy of a history', () => {
   });
 
   it.each<Kill>(['half', 'written', 'noted'])(
-    'killed at any page (%s) goes on there, and has no line twice',
+    'killed at any page (%s) continues there, and has no line twice',
     async (kill) => {
       history.put(...Array.from({ length: 10 }, (_, number) => number));
       for (let at = 0; at < 4; at++) {
@@ -133,14 +133,14 @@ describe('a copy of a history', () => {
         const asked = history.asked.length;
         await runThrough({ kills: [...Array.from({ length: at }, () => null), kill] });
         expect(copy()).toEqual(history.versions);
-        // It asks again for no page but the one that was not noted.
+        // Only a page without a note is requested again.
         const again = kill === 'noted' ? 0 : 1;
         expect(history.asked.length - asked).toBe(5 + again);
       }
     },
   );
 
-  it('goes on with what came since, and asks for nothing that it has', async () => {
+  it('continues with what came since, and requests nothing that it has', async () => {
     history.put(1, 2, 3, 4);
     await run();
     history.put(2, 5);
@@ -150,7 +150,7 @@ describe('a copy of a history', () => {
     expect(fold(copy())).toEqual(fold(history.versions));
   });
 
-  it('follows: waits at the end, takes what comes, and ends when it is told to', async () => {
+  it('follows: waits at the end, copies what comes, and ends when interrupted', async () => {
     history.put(1);
     const stop = new AbortController();
     let ends = 0;
@@ -165,7 +165,7 @@ describe('a copy of a history', () => {
 });
 
 describe('a page that does not come', () => {
-  it('is asked for again: 429 as late as it says, others each time later', async () => {
+  it('is requested again: after 429 as late as it says, otherwise later each time', async () => {
     history.put(1, 2);
     history.fate('500', 'broken', 'nonsense', '429', '500');
     await run();
@@ -178,7 +178,7 @@ describe('a page that does not come', () => {
     }
   });
 
-  it('is given up when patience is over, and what was copied stands', async () => {
+  it('is given up after the time limit, and what was copied stays', async () => {
     history.put(1, 2, 3, 4);
     history.fate('page', ...Array.from({ length: 20 }, () => '500' as const));
     const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
@@ -187,13 +187,13 @@ describe('a page that does not come', () => {
     expect(copy()).toHaveLength(3);
   });
 
-  it('for a reason that stays is not asked for again', async () => {
+  it('is not requested again after a permanent fault', async () => {
     const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
     expect(String(fault)).toContain('the interface answered 404: no such chain');
     expect(history.asked).toHaveLength(1);
   });
 
-  it('ends at once when the person asks for the end', async () => {
+  it('is not waited for after an interruption', async () => {
     history.put(1);
     history.fate('500');
     const stop = new AbortController();
@@ -205,21 +205,21 @@ describe('a page that does not come', () => {
   });
 });
 
-describe('a file that does not fit its state', () => {
+describe('a file that does not match its state', () => {
   it('is not cut when no state says that it is ours', async () => {
     writeFileSync(out(), 'a letter to my aunt');
     await expect(run()).rejects.toThrow('remove it, or name another by --out');
     expect(readFileSync(out(), 'utf8')).toBe('a letter to my aunt');
   });
 
-  it('is refused when it holds less than was noted', async () => {
+  it('is refused when it has less than was noted', async () => {
     history.put(1, 2);
     await run();
     writeFileSync(out(), '');
     await expect(run()).rejects.toThrow('remove both');
   });
 
-  it('is not cut where it holds something else than lines of the copy', async () => {
+  it('is not cut where it has contents other than lines of the copy', async () => {
     history.put(1, 2);
     await run();
     writeFileSync(out(), 'x'.repeat(10_000));
@@ -227,31 +227,31 @@ describe('a file that does not fit its state', () => {
     expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
   });
 
-  it('is left alone when somebody else writes to it', async () => {
+  it('is left alone when another program writes to it', async () => {
     history.put(1, 2, 3, 4);
     const onPage = () => appendFileSync(out(), 'theirs');
     await expect(run({ onPage })).rejects.toThrow('somebody else writes to');
     expect(readFileSync(out(), 'utf8')).toMatch(/theirs$/);
   });
 
-  it('is written by one job at a time; a lock that a killed one has left keeps nobody away', async () => {
+  it('is written by one job at a time; the lock of a killed one blocks nobody', async () => {
     history.put(1, 2, 3, 4);
     let second: Promise<unknown> | null = null;
-    // With the first page alone: one that began with the last might find the lock free, and copy beside the next.
+    // At the first page only: after the last one the lock might be free, and the second job would copy too.
     const onPage = async () => {
       second ??= run().catch((fault: unknown) => fault);
     };
     await run({ onPage });
     expect(String(await second)).toContain(`another job copies here, process ${process.pid}`);
     expect(copy()).toEqual(history.versions);
-    // Ids of processes are below four million.
+    // Process ids are below four million.
     writeFileSync(join(folder, 'state.json.lock'), '5000000');
     history.put(5);
     expect(await run()).toMatchObject({ activities: 1 });
     expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
   });
 
-  it('or whose state is of another history, or none, is refused', async () => {
+  it('or whose state is of another history, or invalid, is refused', async () => {
     history.put(1);
     await run();
     await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');

@@ -1,19 +1,19 @@
 import type { Activity, ReadHistory } from './history.ts';
 import type { StateFile } from './state.ts';
 
-/** Where a copy of a history goes. */
+/** Target of a copy of a history. */
 export interface ReplicaTarget {
   /**
-   * Writes the activities of a page. When it resolves they survive a crash. A page may come twice, after a kill between
-   * its writing and the note of its cursor: of two versions of an activity, by its `id`, the one with the later
-   * `updated_at` holds.
-   * @returns a mark of what stands now; the job that goes on gives it back when it opens the target
+   * Writes the activities of a page, durably when it resolves. After a kill between writing a page and noting its
+   * cursor the page comes again: of two versions of an activity, by its `id`, the one with the later `updated_at`
+   * counts.
+   * @returns a mark of the current contents; the next job passes it when it opens the target
    */
   write(activities: readonly Activity[]): Promise<number>;
   close(): Promise<void>;
 }
 
-/** What a job has copied; not what jobs before it have. */
+/** What a job has copied; earlier jobs do not count. */
 export interface Copied {
   readonly pages: number;
   readonly activities: number;
@@ -23,27 +23,27 @@ export interface Copied {
 
 export interface ReplicateOptions {
   readonly readHistory: ReadHistory;
-  /** @param mark what the last page that was noted left; null when no job was here before */
+  /** @param mark as noted with the last page; null when there was no job before */
   readonly openTarget: (mark: number | null) => Promise<ReplicaTarget>;
   readonly openState: () => Promise<StateFile>;
-  /** At the end of the history it waits, and asks again; null: it ends there. */
+  /** Waits at the end of the history, before asking again; null: the job ends there. */
   readonly waitAtEnd: ((stop: AbortSignal) => Promise<void>) | null;
   readonly onPage: (copied: Copied) => void;
-  /** Aborted when the job shall end: the page under way is written and noted, or not at all. */
+  /** Aborted to end the job: the page under way is written and noted, or not at all. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Copies the history of a chain, page by page, and goes on where the last job was noted. These are all the rules that a
- * copy needs to miss nothing:
+ * Copies the history of a chain, page by page, from where the last job ended. These are all the rules that a copy needs
+ * to miss nothing:
  *
  * 1. Follow `next_cursor`, and nothing else: no times, no counting.
- * 2. Write a page before its cursor is noted. Killed in between, the page comes again, and folds by `id` and `updated_at`.
- * 3. A short page is not the end. The end is a page without activities whose cursor is the one that was asked with; who
- *    asks again with it later gets what has come since.
- * 4. An update moves an activity to a later place: it comes again, and its `updated_at` says that it is the later one.
+ * 2. Write a page before noting its cursor. After a kill in between it comes again, and folds by `id` and `updated_at`.
+ * 3. A short page is not the end. The end is a page without activities whose cursor is the requested one; asking again
+ * with it later returns what has come since.
+ * 4. An update moves an activity to a later place: it comes again, with a later `updated_at`.
  *
- * @throws what the history, the target and the state throw; what is noted until then stands
+ * @throws what the history, the target and the state throw; what was noted before stays
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
   const state = await options.openState();
@@ -66,7 +66,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
   let mark = reached?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
   try {
-    // From here on what the target holds is ours.
+    // From here on the contents of the target are ours.
     if (reached === null) await state.note({ cursor, mark });
     while (!stop.aborted) {
       const { activities, nextCursor } = await readHistory(cursor, stop);
@@ -87,7 +87,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
       onPage(copied);
     }
   } catch (fault) {
-    // The end that was asked for, in the midst of a wait.
+    // An interruption during a wait is a normal end.
     if (!stop.aborted) throw fault;
   }
   return copied;

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
-/** What is copied, and where to: a cursor is good for one chain of one interface, and a mark for one target. */
+/** Source and target of a copy: a cursor is valid for one chain of one interface, and a mark for one target. */
 export interface CopyName {
   readonly url: string;
   readonly chain: string;
-  /** Tells the target from every other: a path, or server, database and table. */
+  /** Identifies the target: a path, or server, database and table. */
   readonly target: string;
 }
 
@@ -18,26 +18,26 @@ const stateSchema = z.object({
   mark: z.int().min(0),
 });
 
-/** How far a copy has come. */
+/** Progress of a copy. */
 export interface Reached {
-  /** Everything before it stands in the copy; null: nothing does. */
+  /** Everything before it is in the copy; null: nothing is. */
   readonly cursor: string | null;
-  /** What the target needs to take back what was written behind it: see `ReplicaTarget`. */
+  /** Lets the target undo what was written after it: see `ReplicaTarget`. */
   readonly mark: number;
 }
 
-/** Where a job notes how far it has come, so that it goes on there after it was killed. */
+/** Stores the progress of a job, so that it continues there after a kill. */
 export interface StateFile {
-  /** When it was opened; null before the first job. */
+  /** Progress when it was opened; null before the first job. */
   readonly reached: Reached | null;
-  /** A killed machine has the state of before, or this one: never half of one. */
+  /** Atomic: after a crash of the machine the file has the earlier progress or this one. */
   note(reached: Reached): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Opens a state, and keeps other jobs of this machine away from it until it is closed.
- * @throws Error while another job has it; for a file that is no state, or the state of another history or target
+ * Opens a state, and locks it against other jobs of this machine until it is closed.
+ * @throws Error while another job has it; for an invalid file, or the state of another history or target
  */
 export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {
   const { url, chain, target } = name;
@@ -64,7 +64,7 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
   };
 }
 
-/** A state that is kept nowhere: every job begins at the beginning. */
+/** A state that is stored nowhere: every job starts at the beginning. */
 export async function openNoState(): Promise<StateFile> {
   return { reached: null, note: async () => {}, close: async () => {} };
 }
@@ -85,7 +85,7 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
 }
 
 /**
- * Makes a lock with our process id, all at once. One that a killed job has left is taken over.
+ * Creates a lock with our process id, atomically. The lock of a killed job is taken over.
  * @throws Error while its process lives
  */
 async function takeLock(path: string): Promise<void> {
@@ -117,7 +117,7 @@ function isAlive(pid: number): boolean {
   try {
     return pid > 0 && process.kill(pid, 0);
   } catch (fault) {
-    // A process of somebody else lives too.
+    // EPERM means that the process exists, but belongs to another user.
     return (fault as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -38,7 +38,7 @@ function createOperator(between: Partial<KeysContext> = {}) {
 const minter = ['--environment', 'production', '--name', 'Minter'];
 
 describe('operator keys --kind signable', () => {
-  it('creates, lists, disables and enables a key, and shows its address and never what was sealed', async () => {
+  it('creates, lists, disables and enables a key, and shows its address but never the sealed key', async () => {
     const { run, keys, log } = createOperator();
     const [made] = await keys('create', ...minter);
     const own = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
@@ -54,7 +54,7 @@ describe('operator keys --kind signable', () => {
     expect(JSON.stringify([made, listed, await keys('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
   });
 
-  it('disables the key of an archived project, and enables it no more', async () => {
+  it('disables the key of an archived project, and does not enable it', async () => {
     const { run, keys } = createOperator();
     await keys('create', ...minter);
     expect((await run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.ok);
@@ -74,7 +74,7 @@ describe('operator keys --kind signable', () => {
     }
   });
 
-  it('makes nothing without the key of the signer, and opens nothing before', async () => {
+  it('creates nothing without the key of the signer, and opens nothing before', async () => {
     const signerKey = () => {
       throw new UsageError('SIGNER_PUBLIC_KEY is not set');
     };
@@ -98,7 +98,7 @@ describe('operator keys --kind signable', () => {
 });
 
 describe('operator keys rebuild', () => {
-  it('goes on with the other views when one of them cannot be rebuilt, names it, and ends with 1', async () => {
+  it('continues with the other views when one cannot be rebuilt, names it, and ends with 1', async () => {
     const access = createMemoryAccess();
     const [first, second, ...others] = access.kinds;
     const broken = { ...second!, openLog: () => Promise.reject(new Error('its log is gone')) };
@@ -110,7 +110,7 @@ describe('operator keys rebuild', () => {
     expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: its log is gone`);
   });
 
-  it('puts back the view of every kind of records', async () => {
+  it('restores the view of every kind of records', async () => {
     const access = createMemoryAccess();
     const { run } = createOperator({ kinds: access.kinds });
     const { code, results } = await run('keys', 'rebuild', '--json');

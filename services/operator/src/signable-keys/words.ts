@@ -13,13 +13,13 @@ import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
-/** What the words are done with. */
+/** What the actions work with. */
 export interface SignableKeyWork {
   readonly sources: RecordSources<SignableKeyRecord>;
   readonly projects: ProjectSources;
-  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when nobody has told it */
+  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when it is not configured */
   readonly signerKey: () => SignerPublicKey;
-  /** Which environment is meant. @throws UsageError */
+  /** The environment that the options name. @throws UsageError */
   readonly environment: (values: Values) => EnvironmentName;
   readonly values: Values;
   readonly terminal: Terminal;
@@ -45,7 +45,7 @@ export async function list({ sources, environment, values, terminal }: SignableK
       terminal.result(toLine(record, values));
 }
 
-/** Of an archived project too: a key that must not sign any more is ended whatever became of its project. */
+/** Works for archived projects too: a key that must not sign any more can always be disabled. */
 export async function disable(work: SignableKeyWork): Promise<void> {
   const { sources, values, terminal } = work;
   const [wanted, key] = [work.environment(values), nameOf(values)];

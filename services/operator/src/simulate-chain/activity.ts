@@ -31,7 +31,7 @@ export interface Metadata {
   log_index: string | null;
 }
 
-/** An activity as the model has it, member by member as a line of the import; addresses in lower case. */
+/** An activity of the model, with the members of an import line; addresses in lower case. */
 export interface MadeActivity {
   id: string;
   chain: string;
@@ -41,7 +41,7 @@ export interface MadeActivity {
   details: Details;
 }
 
-/** The contract that readers find it by. */
+/** The contract under which readers find it. */
 export function contractAddressOf({ details: { asset } }: Pick<MadeActivity, 'details'>): string {
   return (Array.isArray(asset) ? asset[0]! : asset).contract_address;
 }

@@ -1,16 +1,16 @@
 import type { Random } from '../simulate/random.ts';
 import type { Metadata } from './activity.ts';
 
-/** Places in blocks, one behind the other. */
+/** Generates places in blocks, in ascending order. */
 export interface Blocks {
   next(): Metadata;
 }
 
-/** Of the activities: what opens a new transaction, and what a new block. */
+/** Shares of the activities that start a new transaction, and a new block. */
 const TRANSACTION_SHARE = 0.5;
 const BLOCK_SHARE = 0.12;
 
-/** Blocks whose numbers grow, with several transactions each, with several logs each. */
+/** Ascending blocks with several transactions each, with several logs each. */
 export function createBlocks(random: Random): Blocks {
   let block = random.integer(15_000_000, 20_000_000);
   let [transaction, log, hash] = [0, -1, random.hex(64)];
@@ -23,7 +23,7 @@ export function createBlocks(random: Random): Blocks {
         transaction++;
         hash = random.hex(64);
       }
-      // Logs between that are of no activity.
+      // Leaves room for logs of other kinds.
       log += random.integer(1, 3);
       return {
         transaction_hash: `0x${hash}`,

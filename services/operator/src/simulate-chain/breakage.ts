@@ -1,7 +1,7 @@
 import { createDeck, type Random } from '../simulate/random.ts';
 import type { MadeActivity } from './activity.ts';
 
-/** A line that must be refused, and how what is told of it begins: one text for each thing that is wrong. */
+/** An invalid line, and how each text of its refusal begins: one text for each fault. */
 export interface BrokenLine {
   readonly text: string;
   readonly refusal: readonly string[];
@@ -9,13 +9,13 @@ export interface BrokenLine {
 
 type Damage = (activity: MadeActivity) => BrokenLine;
 
-/** With other members than the types allow. */
+/** With members that the types do not allow. */
 function damaged(activity: MadeActivity, change: object, ...refusal: string[]): BrokenLine {
   return { text: JSON.stringify({ ...activity, ...change }), refusal };
 }
 
 const personOf = ({ details }: MadeActivity) => (details.to === undefined ? 'from' : 'to');
-/** Of a sale with one asset: assets of two contracts would be wrong in one more way. */
+/** Changes a sale of one asset: with assets of two contracts there would be one more fault. */
 const withAsset = ({ details }: MadeActivity, change: object) => {
   const { asset } = details;
   const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
@@ -24,7 +24,7 @@ const withAsset = ({ details }: MadeActivity, change: object) => {
 const assetPath = ({ details }: MadeActivity) => (Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset');
 const PLACE = { transaction_hash: `0x${'5'.repeat(64)}`, block_number: '1', transaction_index: '0', log_index: null };
 
-/** Every rule of the import that a line of a slipshod exporter may break. */
+/** Every rule of the import that a careless exporter may break. */
 const DAMAGES: readonly Damage[] = [
   () => ({ text: '{"half":', refusal: ['is no JSON'] }),
   () => ({ text: '[]', refusal: ['message'] }),
@@ -53,7 +53,9 @@ const DAMAGES: readonly Damage[] = [
     damaged(activity, withAsset(activity, { contract_address: '0x' }), `${assetPath(activity)}.contract_address`),
 ];
 
-/** Creates the maker of broken lines: of an activity that was never made, each kind of damage before any comes again. */
+/**
+ * Creates the maker of broken lines, from activities that never happened. Each damage comes once before any repeats.
+ */
 export function createBreak(random: Random): (activity: MadeActivity) => BrokenLine {
   const draw = createDeck(random, DAMAGES);
   return (activity) => draw()(activity);

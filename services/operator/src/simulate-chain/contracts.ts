@@ -1,26 +1,26 @@
 import type { Random } from '../simulate/random.ts';
 
-/** A contract whose assets change hands. */
+/** A contract with assets that are traded. */
 export interface Contract {
   readonly kind: 'ERC20' | 'ERC721' | 'ERC1155';
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
 }
 
-/** The contracts of a run, the hottest first. */
+/** The contracts of a run, the most active first. */
 export interface Contracts {
   readonly all: readonly Contract[];
-  /** A contract, hot ones far more often; @param kinds of one of these kinds */
+  /** Draws a contract, active ones far more often. @param kinds only of these kinds */
   draw(kinds: readonly Contract['kind'][]): Contract;
 }
 
-/** By heat. The hottest kinds of a game's chain: one collection that everybody trades, its currency, its consumables. */
+/** By activity, as on a game's chain: first one collection that everybody trades, its currency, its consumables. */
 const KINDS: readonly Contract['kind'][] = [
   ...(['ERC721', 'ERC20', 'ERC1155', 'ERC721', 'ERC721', 'ERC1155'] as const),
   ...(['ERC20', 'ERC721', 'ERC721', 'ERC20', 'ERC1155', 'ERC721'] as const),
   ...(['ERC721', 'ERC20', 'ERC721', 'ERC1155', 'ERC20', 'ERC721'] as const),
 ];
-/** Of Zipf's law: the second contract has half of what the first has, the tenth a thirteenth. */
+/** Zipf's law: the second contract gets half of the first one's activities, the tenth a thirteenth. */
 const ZIPF_EXPONENT = 1.1;
 
 export function createContracts(random: Random, addressOf: () => string): Contracts {

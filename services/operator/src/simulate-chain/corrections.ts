@@ -13,8 +13,8 @@ export interface CorrectionsOptions {
 }
 
 /**
- * Creates what makes a later version of an activity. It differs from every earlier one: prices and amounts only rise, a
- * place in a block is filled in or moves on. Chain, type, contract and `indexed_at` stay.
+ * Creates the function that makes a later version of an activity. It differs from every earlier one: prices and amounts
+ * only rise, a place in a block is added or moves on. Chain, type, contract and `indexed_at` stay.
  */
 export function createCorrect(options: CorrectionsOptions): (activity: MadeActivity) => MadeActivity {
   const { random, blocks } = options;
@@ -32,7 +32,7 @@ export function createCorrect(options: CorrectionsOptions): (activity: MadeActiv
   };
 }
 
-/** Of a token that was minted there was more than the first version said: then its holder has more. */
+/** Raises the amount of a mint; the extra tokens go to its holder. */
 function raiseAmount(activity: MadeActivity, options: CorrectionsOptions): MadeActivity | null {
   const { type, details } = activity;
   const { asset, to, amount } = details;

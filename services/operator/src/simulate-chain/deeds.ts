@@ -12,7 +12,7 @@ export interface Deed {
 }
 
 export interface Deeds {
-  /** The next deed; what it moves has moved. */
+  /** Makes the next deed, and moves its assets between holders. */
   next(): Deed;
 }
 
@@ -26,7 +26,7 @@ export interface DeedsOptions {
 const NFTS = ['ERC721', 'ERC1155'] as const;
 const ALL = ['ERC20', ...NFTS] as const;
 
-/** As a chain of games has them: much is made and handed on, a fifth is sold, little is destroyed. */
+/** As on chains of games: many mints and transfers, a fifth are sales, few burns. */
 const SHARES: readonly (readonly [ActivityType, number])[] = [
   ['mint', 0.26],
   ['transfer', 0.3],
@@ -36,17 +36,17 @@ const SHARES: readonly (readonly [ActivityType, number])[] = [
   ['burn', 0.06],
 ];
 const HOLDERS = 400;
-/** Tokens of an ERC1155 contract: kinds of things, each in many hands. */
+/** Tokens of an ERC-1155 contract, each with many holders. */
 const STACKS = 12;
-/** Of the ERC721 tokens those with an id as long as a number of a contract can be. */
+/** Share of ERC-721 tokens with the longest id that a contract can store. */
 const LONG_ID_SHARE = 0.02;
 const BUNDLE_SHARE = 0.15;
 const BUNDLE_MAX = 3;
 
-/** Deeds of holders who give only what they have. What is withdrawn leaves the chain, and deposits bring new things. */
+/** Deeds of holders who give only what they have. Withdrawals leave the chain; deposits bring new assets. */
 export function createDeeds({ random, contracts, holdings, addressOf }: DeedsOptions): Deeds {
   const people = Array.from({ length: HOLDERS }, addressOf);
-  // Most is done by few.
+  // Few people are involved in most deeds.
   const drawPerson = () => people[Math.floor(HOLDERS * random.next() ** 2)]!;
   const paymentOf = createPayments({ random, contracts, drawPerson });
   const makeLot = createMakeLot(random, drawPerson);
@@ -92,7 +92,7 @@ export function createDeeds({ random, contracts, holdings, addressOf }: DeedsOpt
   };
 }
 
-/** Creates the maker of new things, each in somebody's hand. */
+/** Creates the maker of new assets, each with a holder. */
 function createMakeLot(random: Random, drawPerson: () => string): (contract: Contract) => Lot {
   const numbers = new Map<Contract, number>();
   return (contract) => {

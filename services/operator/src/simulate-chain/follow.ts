@@ -5,15 +5,15 @@ import type { Ledger } from './ledger.ts';
 import { type Replica, toPosition } from './served.ts';
 import { readForwards } from './walks.ts';
 
-/** Where a history ended, before anything of the run was published. */
+/** The end of the history before anything of the run was published. */
 export interface Beginning {
   readonly cursor: string;
-  /** Null when there was nothing. */
+  /** Null for an empty history. */
   readonly last: Position | null;
   readonly places: number;
 }
 
-/** Reads what is there already, to its end. */
+/** Reads the existing history to its end. */
 export async function findBeginning(
   readHistory: ReadHistory,
   stop: AbortSignal,
@@ -34,19 +34,19 @@ export interface FollowOptions {
   readonly readHistory: ReadHistory;
   readonly replica: Replica;
   readonly ledger: Ledger;
-  /** Whether more may be published. */
+  /** Whether more may still be published. */
   readonly isSending: () => boolean;
-  /** Patience with a history in which nothing comes any more. */
+  /** Maximum time without anything new in the history. */
   readonly idleMaxMs: number;
   readonly onProgress: (line: string) => void;
   readonly stop: AbortSignal;
 }
 
-/** Twice a second: 600 calls of the 1,500 that a client address has in five minutes. */
+/** Twice a second: 600 of the 1,500 calls that a client address may make in five minutes. */
 const POLL_MS = 500;
 
 /**
- * Follows the history until all that was acknowledged is served, and nothing more comes; or until nothing came for
+ * Follows the history until everything acknowledged is served and nothing more comes, or until nothing came for
  * `idleMaxMs`. @returns `previous_cursor` of the end
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {
@@ -61,7 +61,7 @@ export async function follow(from: string, options: FollowOptions): Promise<stri
     const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
     if (!isEnd || !isLast) changedAt = now;
     quietEnds = isEnd && isLast && ledger.pending === 0 ? quietEnds + 1 : 0;
-    // A second look: what is doubled comes behind.
+    // Looks a second time, since duplicates would come later.
     if (quietEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
     cursor = page.nextCursor;
     if (!isEnd) continue;

@@ -1,34 +1,34 @@
 import type { Random } from '../simulate/random.ts';
 import type { Contract } from './contracts.ts';
 
-/** What one holder has of one asset. */
+/** The amount that one holder has of one asset. */
 export interface Lot {
   readonly contract: Contract;
-  /** Null of an ERC20. */
+  /** Null for an ERC-20. */
   readonly tokenId: string | null;
   readonly holder: string;
   /** Above zero. */
   readonly amount: bigint;
 }
 
-/** Who has what, so that nobody gives what he does not have. */
+/** Who has what, so that nobody gives what they do not have. */
 export interface Holdings {
-  /** Adds to what the holder has of this asset already. */
+  /** Adds to what the holder already has of this asset. */
   add(lot: Lot): void;
   /** @throws RangeError when the holder does not have that much */
   take(lot: Lot): void;
-  /** Any lot of the contract; null when nobody has any. */
+  /** Any lot of the contract; null when there is none. */
   draw(contract: Contract): Lot | null;
-  /** All lots of one holder among those of a contract, at most `max`, in no order. */
+  /** Lots of one holder among those of a contract, at most `max`, in no order. */
   ofHolder(contract: Contract, holder: string, max: number): Lot[];
 }
 
-/** Lots that are looked at for those of one holder: a run may have thousands. */
+/** Maximum number of lots to search for those of one holder: a run may have thousands. */
 const LOOKED_AT_MAX = 200;
 
 export function createHoldings(random: Random): Holdings {
   const listOf = new Map<Contract, Lot[]>();
-  /** Where a lot stands in its list, by contract, asset and holder. */
+  /** Index of a lot in its list, by contract, asset and holder. */
   const places = new Map<string, number>();
   const keyOf = ({ contract, tokenId, holder }: Lot) => `${contract.address} ${tokenId ?? ''} ${holder}`;
   const lotsOf = (contract: Contract) => {

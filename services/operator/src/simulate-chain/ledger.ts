@@ -3,36 +3,36 @@ import type { MadeActivity } from './activity.ts';
 
 /** What is known of one activity of the run. */
 export interface Entry {
-  /** Versions that were published, or may have been, the earliest first, as JSON of what is served but the chain's id. */
+  /** Versions that were published, or may have been, oldest first, as JSON of what is served without the chain's id. */
   readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
   readonly activity: MadeActivity;
-  /** It was published again, since nobody knew whether it had been: it may be served again without a new version. */
+  /** Published again because the first result was unknown: it may be served again without a new version. */
   mayRepeat: boolean;
-  /** Index of the version that was served last; -1 before any. */
+  /** Index of the last served version; -1 before any. */
   served: number;
-  /** Where it was served last. */
+  /** Where it was last served. */
   position: Position | null;
 }
 
-/** The simulator's own model of a history: by the number of an activity what must be served of it. */
+/** The simulator's own model of a history: by activity number, what must be served. */
 export interface Ledger {
   /** Notes a version before it is published. @returns its index */
   publish(sequence: number, activity: MadeActivity): number;
   /** Notes that the version may be in the log twice. */
   repeat(sequence: number): void;
   acknowledge(sequence: number, version: number, atMs: number): void;
-  /** Notes that a version was served. @returns when it was acknowledged; null: not yet, or served before */
+  /** Notes that a version was served. @returns when it was acknowledged; null when not yet, or when served before */
   serve(sequence: number, version: number, position: Position): number | null;
   find(sequence: number): Entry | null;
   entries(): IterableIterator<readonly [number, Entry]>;
-  /** Activities whose last acknowledged version, or a later one, was not served yet. */
+  /** Number of activities whose last acknowledged version, or a later one, was not served yet. */
   readonly pending: number;
-  /** Versions that were acknowledged, and those of which nobody knows. */
+  /** Number of acknowledged versions, and of those with an unknown result. */
   readonly acknowledged: number;
   readonly unknown: number;
 }
 
-/** Index of the last version that was acknowledged; -1 for none. */
+/** Index of the last acknowledged version; -1 for none. */
 export const lastAcknowledged = ({ versions }: Entry): number =>
   versions.findLastIndex(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
 
@@ -41,7 +41,7 @@ const isPending = (entry: Entry) => entry.served < lastAcknowledged(entry);
 export function createLedger(): Ledger {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
-  /** Changes an entry, and keeps the count of those that are waited for. */
+  /** Changes an entry, and updates the number of pending ones. */
   const change = (sequence: number, apply: (entry: Entry) => unknown) => {
     const entry = entries.get(sequence);
     if (entry === undefined) throw new RangeError('no such activity was made');

@@ -8,35 +8,35 @@ import { createCorrect } from './corrections.ts';
 import { createDeeds } from './deeds.ts';
 import { createHoldings } from './holdings.ts';
 
-/** An activity and its number in the run, which its id holds. */
+/** An activity and its number in the run, which is part of its id. */
 export interface Made {
   readonly sequence: number;
   readonly activity: MadeActivity;
 }
 
-/** Makes what happens on a chain, in the order of its blocks. */
+/** Makes the activities of a chain, in the order of its blocks. */
 export interface Maker {
-  /** By heat, the hottest first. */
+  /** The most active first. */
   readonly contracts: readonly Contract[];
   readonly random: Random;
   /** The next activity, not indexed yet. */
   make(): Made;
-  /** As indexed now: microseconds near to the clock, each time later than the one before. */
+  /** The activity as indexed now: in microseconds close to the clock, each later than the one before. */
   index(made: Made, nowMs: number): Made;
-  /** A later version. */
+  /** A later version of it. */
   correct(made: Made): Made;
-  /** Another number and id, for an activity that never happened. */
+  /** The same with another number and id, for an activity that never happened. */
   toStranger(made: Made): Made;
 }
 
-/** Of the deposits and withdrawals: those of an exchange, which have no place in a block. */
+/** Share of deposits and withdrawals by an exchange, which have no place in a block. */
 const OFF_CHAIN_SHARE = 0.3;
 const ADDRESS_DIGITS = 40;
 
-/** It depends on the seed; tag and clock change ids, addresses and times alone. @param chain its name */
+/** Depends only on the seed, except for ids, addresses and times. @param chain its name */
 export function createMaker(run: Run, chain: string): Maker {
   const random = createRandom(run.seed);
-  // With the run's tag, so that runs with one seed share no contract.
+  // Contains the run's tag, so that runs with the same seed share no contract.
   const addressOf = () => `0x${run.tag}${random.hex(ADDRESS_DIGITS - run.tag.length)}`;
   const [contracts, holdings] = [createContracts(random, addressOf), createHoldings(random)];
   const blocks = createBlocks(random);

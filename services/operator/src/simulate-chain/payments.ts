@@ -12,9 +12,7 @@ const NATIVE_SHARE = 0.6;
 /** Royalties of a sale, in percent of the price. */
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
-/**
- * Prices with their royalties, in the chain's own coin or in a token. Whether the buyer has the money is not modelled.
- */
+/** Prices with royalties, in the chain's coin or in a token. The buyer's balance is not modelled. */
 export function createPayments({ random, contracts, drawPerson }: PaymentsOptions): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;
@@ -31,7 +29,7 @@ export function createPayments({ random, contracts, drawPerson }: PaymentsOption
   };
 }
 
-/** The same payment with a higher price: as after an indexer has read the logs again. */
+/** The same payment with a higher price, as after an indexer has read the logs again. */
 export function correctPayment(payment: Payment, more: bigint): Payment {
   const add = (text: string) => String(BigInt(text) + more);
   return {

@@ -8,16 +8,16 @@ import type { Ledger } from './ledger.ts';
 import { toLines } from './lines.ts';
 import type { TrafficLine } from './traffic.ts';
 
-/** What went out so far. */
+/** What was sent so far. */
 export interface Sent {
   portions: number;
   activities: number;
   laterVersions: number;
-  /** Lines that a later one of the same import replaced. */
+  /** Lines that a later line of the same import replaced. */
   replaced: number;
   refused: number;
   bytes: number;
-  /** Imports that had to be tried again. */
+  /** Imports that had to be repeated. */
   retries: number;
 }
 
@@ -26,16 +26,16 @@ export interface PublishOptions {
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
   readonly sent: Sent;
-  /** How long an import is tried again that the brokers do not confirm. */
+  /** How long to repeat an import that the brokers do not confirm. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
 }
 
 const RETRY_MS = 1_000;
-/** Nothing is on its way about ids that nobody else uses, and a later version always differs. */
+/** Empty: nobody else uses these ids, and a later version always differs. */
 export const NO_TAIL: ReadonlyMap<string, never[]> = new Map();
 
-/** Creates what imports lines and notes what became of them. @returns whether the brokers have confirmed them */
+/** Creates the function that imports lines and notes the results. @returns whether the brokers have confirmed them */
 export function createPublish(options: PublishOptions): (lines: readonly TrafficLine[]) => Promise<boolean> {
   const { ledger, sent } = options;
   return async (lines) => {
@@ -86,14 +86,14 @@ async function importPatiently(
         ...{ chain: null, tail: NO_TAIL, onProgress: () => {} },
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
-        // Lines that are out are judged, so an import is never left half-way.
+        // Never aborted: sent lines are judged, so an import is always completed.
         stop: new AbortController().signal,
       });
       return { result, refusals, bytes };
     } catch (fault) {
       onRetry();
       const isOver = performance.now() >= endAt;
-      // What was confirmed before is reconciled all the same.
+      // What was confirmed before is still reconciled.
       if (isOver && ledger.acknowledged > 0) return null;
       if (isOver) throw fault;
       sent.retries++;

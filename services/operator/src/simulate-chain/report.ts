@@ -27,7 +27,7 @@ export function toJson(result: ChainSimulationResult): Record<string, unknown> {
   };
 }
 
-/** The result for people, one fact a line. */
+/** The result for people, one fact per line. */
 export function toLines(result: ChainSimulationResult): string[] {
   const { run, chain, sent, calls, latency } = result;
   const seconds = result.sentMs / 1000;

@@ -23,7 +23,7 @@ const shownOf = (sequence: number, amount: number, place: number) => ({
   ...{ ...madeOf(sequence, amount), chain: CHAIN, updated_at: toTimestamp(1_000_000 + place) },
 });
 
-/** Two activities, the second in two versions, both acknowledged. */
+/** Two activities, the second in two versions, all acknowledged. */
 function openReplica() {
   const [ledger, differences] = [createLedger(), createDifferences<ChainDifferenceKind>()];
   const served: number[] = [];
@@ -38,7 +38,7 @@ function openReplica() {
 }
 
 describe('a replica of a simulated chain', () => {
-  it('is content with every version, or with the last one alone, in the order of their places', () => {
+  it('accepts every version, or only the last one, in the order of their places', () => {
     for (const shown of [
       [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
       [shownOf(1, 2, 3), shownOf(0, 1, 4)],
@@ -52,7 +52,7 @@ describe('a replica of a simulated chain', () => {
     }
   });
 
-  it('waits for the last version that was acknowledged', () => {
+  it('waits for the last acknowledged version', () => {
     const { replica, ledger } = openReplica();
     replica.apply(shownOf(0, 1, 1), 15);
     replica.apply(shownOf(1, 1, 2), 15);
@@ -75,7 +75,7 @@ describe('a replica of a simulated chain', () => {
     expect(found()[0]!.first[0]).toContain(text);
   });
 
-  it('takes a version twice that may be in the log twice, since nobody knew whether it was', () => {
+  it('accepts a version twice that may be in the log twice because its result was unknown', () => {
     const { replica, ledger, found } = openReplica();
     ledger.repeat(0);
     replica.apply(shownOf(0, 1, 1), 15);
@@ -83,7 +83,7 @@ describe('a replica of a simulated chain', () => {
     expect(found()).toEqual([]);
   });
 
-  it('counts activities of others and leaves them out', () => {
+  it('counts activities of others and ignores them', () => {
     const { replica, found } = openReplica();
     replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
     expect(replica.strangers).toBe(1);
@@ -100,7 +100,7 @@ describe('what differs between two values', () => {
     );
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
-        // Minus zero is no text of its own.
+        // JSON cannot represent minus zero.
         const [first, second] = [JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other))];
         const isSame = JSON.stringify(sorted(first)) === JSON.stringify(sorted(second));
         expect(describeDifferences(first, second).length === 0).toBe(isSame);
@@ -108,7 +108,7 @@ describe('what differs between two values', () => {
     );
   });
 
-  it('is told with the path of the member, also where one is missing or one too many', () => {
+  it('is reported with the path of the member, even when it is missing or not expected', () => {
     expect(describeDifferences({ a: { b: [1, 2] }, c: null }, { a: { b: [1, 3] }, d: 1 })).toEqual([
       'a.b.1: 3 instead of 2',
       'c: nothing instead of null',

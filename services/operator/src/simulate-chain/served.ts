@@ -13,20 +13,20 @@ export function toPosition({ id, updated_at }: Activity): Position {
 
 const SEQUENCE_DIGITS = 8;
 
-/** The number of an activity of this run; null for one of somebody else. */
+/** The number of an activity of this run; null for one of another source. */
 export function sequenceOf(run: Run, id: string): number | null {
   if (!isUuidText(id) || !id.startsWith(messageIdPrefix(run))) return null;
   const sequence = Number.parseInt(id.slice(-SEQUENCE_DIGITS), 16);
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-/** A place of the history and what is served there, both said to be wrong where they are. */
+/** Checks that places of a history are served in order, and reports those that are not. */
 export interface OrderJudge {
-  /** @returns whether it stands where it may: behind the place before, in the direction of reading */
+  /** @returns whether it comes after the place before, in the direction of reading */
   see(position: Position): boolean;
 }
 
-/** Judges the places of one reading, in the order in which they come. @param name of the reading */
+/** Checks the places of one reading, in the order in which they come. @param name of the reading */
 export function createOrderJudge(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -39,7 +39,7 @@ export function createOrderJudge(
       if (order === 0) differences.add('doubled', `${name}: ${sayOf(position)} comes twice`);
       if (Number.isNaN(order) || order < 0)
         differences.add('order', `${name}: ${sayOf(position)} comes after ${sayOf(before!)}`);
-      // What comes too early does not make all that follows come too late.
+      // A place that comes too early must not make all later ones look too late.
       if (order > 0) before = position;
       return order > 0;
     },
@@ -51,14 +51,14 @@ export interface ReplicaOptions {
   readonly chain: { readonly name: string; readonly id: string | null };
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
-  /** Told of each version that is served for the first time behind its acknowledgement, in milliseconds. */
+  /** Called when a version is first served, with the milliseconds since its acknowledgement. */
   readonly onServed: (ms: number) => void;
 }
 
-/** Who follows the history, and holds each activity against the model. */
+/** Follows the history, and compares each activity with the model. */
 export interface Replica {
   apply(activity: Activity, atMs: number): void;
-  /** Activities of others. */
+  /** Number of activities of other sources. */
   readonly strangers: number;
 }
 
@@ -77,11 +77,11 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
       differences.add('order', `${id}: version ${version + 1} is served behind version ${served + 1}`);
     else if (version === served && !entry.mayRepeat)
       differences.add('doubled', `${id}: version ${version + 1} is served again, at ${activity.updated_at}`);
-    // What is served, and is wrong, is not missing too.
+    // An activity that is served with wrong contents is not also reported as missing.
     return version === -1 ? versions.length - 1 : Math.max(version, served);
   };
   const toShown = ({ versions }: Entry, index: number, { updated_at, chain: shown }: Activity): object => {
-    // Where nobody tells the chain's id, it is whatever is shown.
+    // If the chain's id is not known, any shown id is accepted.
     const id = chain.id ?? (shown as { id?: unknown } | null)?.id;
     return { ...(JSON.parse(versions[index]!.text) as object), updated_at, chain: { id, name: chain.name } };
   };

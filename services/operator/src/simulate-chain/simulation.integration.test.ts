@@ -6,10 +6,10 @@ import { runMain } from '../test/run-main.ts';
 
 const mainOf = (service: string) => new URL(`../../../${service}/src/main.ts`, import.meta.url).pathname;
 const PARTITIONS = 2;
-/** Three processes start on a machine with much else to do; a run itself takes some ten seconds. */
+/** Three processes start, which takes long on a busy machine; the run itself takes some ten seconds. */
 const PROCESSES_MS = 120_000;
 
-/** Stores, a writer and a chain interface of their own. */
+/** Stores, a writer and a chain interface of a test's own. */
 async function openChain() {
   const stores = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
@@ -36,7 +36,7 @@ async function openChain() {
 
 describe('the program that simulates a chain', () => {
   it(
-    'finds what it has published through log, writer, stores and interface as its model has it, twice in one chain',
+    'finds its history unchanged behind log, writer, stores and interface, in two runs on one chain',
     async () => {
       const { environment, url } = await openChain();
       const words = ['simulate', '--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
@@ -49,7 +49,7 @@ describe('the program that simulates a chain', () => {
       expect(result.sent.refused).toBeGreaterThan(20);
       expect(result.calls.made).toBeLessThan(200);
       expect(first.code).toBe(EXIT.ok);
-      // The same traffic beside what is there: other ids, other contracts, and nothing is taken for the other run's.
+      // The same traffic in the same history: with other ids and contracts the runs do not affect each other.
       const second = await runMain(environment, [...words, '--activities', '100', '--seed', '1']);
       expect(JSON.parse(second.out)).toMatchObject({
         ok: true,

@@ -18,7 +18,7 @@ async function run(falsehoods: Falsehoods, { before = 0 } = {}): Promise<ChainSi
   }
 }
 
-/** Calls `apply` once, with the first value that `is` what is looked for. */
+/** Calls `apply` once, with the first value that matches. */
 function once<T, R>(is: (value: T) => boolean, apply: (value: T) => R, otherwise: (value: T) => R) {
   let isDone = false;
   return (value: T): R => {
@@ -27,7 +27,7 @@ function once<T, R>(is: (value: T) => boolean, apply: (value: T) => R, otherwise
     return apply(value);
   };
 }
-/** The same activity each time it is seen: the first that is looked for. */
+/** Matches the same activity each time: the first one that fits. */
 function createVictim<T extends { id: string }>(is: (value: T) => boolean) {
   let id: string | null = null;
   return {
@@ -49,7 +49,7 @@ const expectOnly = ({ differences }: ChainSimulationResult, kind: string, ...tex
 };
 
 describe('a simulation of a chain', () => {
-  it('finds nothing to complain of in an interface that is right, and tells what it did', async () => {
+  it('finds no differences in a correct interface, and reports what it did', async () => {
     const result = await run({});
     expect(result.differences).toEqual([]);
     expect(isClean(result)).toBe(true);
@@ -60,27 +60,27 @@ describe('a simulation of a chain', () => {
     expect(toLines(result).at(-1)).toMatch(/^All acknowledged activities are served once/);
   });
 
-  it('leaves out what was there before, and waits where it is told to', async () => {
+  it('ignores what was there before, and waits between lines at a given rate', async () => {
     const result = await run({ refuses: (request) => (request % 9 === 4 ? 429 : null) }, { before: 300 });
     expect(result.differences).toEqual([]);
     expect(result).toMatchObject({ served: 900, before: 300, strangers: 0 });
     expect(result.calls.waited).toBeGreaterThan(2);
   });
 
-  it('names an activity of which one member is not as it was published', async () => {
+  it('reports an activity of which one member differs from what was published', async () => {
     const victim = createVictim<Shown>(({ type }) => type === 'sale');
     const spoil = (shown: Shown): Shown => ({ ...shown, details: { ...shown.details, order_id: 'another' } });
     const page = (shown: Shown[]) => shown.map((each) => (victim.is(each) ? spoil(each) : each));
     expectOnly(await run({ page }), 'member', victim.id, 'details.order_id: "another" instead of');
   });
 
-  it('names an activity that is never served', async () => {
+  it('reports an activity that is never served', async () => {
     const victim = createVictim<Row>(({ type }) => type === 'burn');
     const result = await run({ write: (row) => (victim.is(row) ? [] : [row]) });
     expectOnly(result, 'missing', victim.id, 'is not served');
   });
 
-  it('names an activity whose later version is never served', async () => {
+  it('reports an activity whose later version is never served', async () => {
     const seen = new Set<string>();
     const victim = createVictim<Row>(({ id }) => seen.has(id));
     const write = (row: Row) => {
@@ -91,7 +91,7 @@ describe('a simulation of a chain', () => {
     expectOnly(await run({ write }), 'missing', victim.id, 'is served in version 1 of 2');
   });
 
-  it('names places that are out of order', async () => {
+  it('reports places that are out of order', async () => {
     let id: string | null = null;
     const page = once<Shown[], Shown[]>(
       ({ length }) => length > 3,
@@ -111,7 +111,7 @@ describe('a simulation of a chain', () => {
     ['a filter by contract', 'filter', ({ filters }) => filters.has('contract_address')],
     ['a filter by time', 'filter', ({ filters }) => filters.has('to_indexed_at')],
     ['a reading backwards', 'backwards', ({ isBackwards }) => isBackwards],
-  ])('names what is missing of %s', async (_name, kind, is) => {
+  ])('reports what is missing of %s', async (_name, kind, is) => {
     const victim = createVictim<Shown>(() => true);
     const result = await run({
       page: (shown, asked) => (is(asked) ? shown.filter((each) => !victim.is(each)) : shown),
@@ -119,7 +119,7 @@ describe('a simulation of a chain', () => {
     expectOnly(result, kind, victim.id, 'is missing');
   });
 
-  it('names what does not belong under a filter', async () => {
+  it('reports activities that do not match a filter', async () => {
     let sale: Shown | undefined;
     const withSale = once<Shown[], Shown[]>(
       () => sale !== undefined,
@@ -138,11 +138,11 @@ describe('a simulation of a chain', () => {
   it.each<[string, Falsehoods, string]>([
     ['is not as it was published', { token: (token) => ({ ...token, decimals: 3 }) }, 'result.decimals: 3 instead of'],
     ['has an ETag that does not hold', { ignoresEtags: true }, 'with its ETag is answered 200 and not 304'],
-  ])('names a token that %s', async (_name, falsehoods, text) => {
+  ])('reports a token that %s', async (_name, falsehoods, text) => {
     expectOnly(await run(falsehoods), 'token', text);
   });
 
-  it('names an import that took other lines than it should', async () => {
+  it('reports an import that accepted other lines than it should', async () => {
     const { differences } = await run({ published: (count) => count - 1 });
     expect(differences.map(({ kind }) => kind)).toEqual(['import']);
   });

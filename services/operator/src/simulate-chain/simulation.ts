@@ -18,19 +18,19 @@ import { createTraffic, type Traffic, type TrafficLine } from './traffic.ts';
 import { planWalks, walkBackwards, walkFiltered } from './walks.ts';
 
 export interface ChainSimulationOptions {
-  /** Of the chain interface, without `/v1`. */
+  /** Address of the chain interface, without `/v1`. */
   readonly url: string;
   readonly chain: { readonly name: string /** Null: whatever is shown. */; readonly id: string | null };
   readonly activities: Pick<ImportWay<ActivityRecord, ActivityRow>, 'import'>;
   readonly tokens: Pick<ImportWay<TokenRecord, TokenRow>, 'import'>;
   readonly seed: number;
   readonly activitiesMax: number;
-  /** Lines per second; 0 as fast as the log takes them. */
+  /** Lines per second; 0: as fast as the log accepts them. */
   readonly rate: number;
   readonly brokenShare: number;
-  /** Patience with a history in which nothing comes any more, and with stores that do not answer. */
+  /** Maximum time without anything new in the history, or without an answer of the stores. */
   readonly settleIdleMaxMs: number;
-  /** Ends the sending early; what was sent is reconciled all the same. */
+  /** Ends the sending early; what was sent is still reconciled. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }
@@ -43,28 +43,28 @@ export interface ChainSimulationResult {
   readonly sentMs: number;
   readonly settledMs: number;
   readonly judgedMs: number;
-  /** Versions that were never acknowledged. */
+  /** Number of versions that were never acknowledged. */
   readonly unknown: number;
-  /** Activities of the run that were served. */
+  /** Number of activities of the run that were served. */
   readonly served: number;
-  /** Places of the history before the run, and activities of others since. */
+  /** Number of places in the history before the run, and of activities of others since. */
   readonly before: number;
   readonly strangers: number;
   readonly latency: Latency;
-  /** Every reading but the one that follows, with the activities that the model has of it. */
+  /** Every reading except the one that follows, with the number of activities in the model. */
   readonly readings: readonly { readonly name: string; readonly activities: number }[];
   readonly tokens: number;
   readonly calls: { readonly made: number; readonly waited: number };
   readonly differences: readonly KindOfDifference<ChainDifferenceKind>[];
 }
 
-/** Lines of one import: as many as it looks at together, fewer where few are to go out in a second. */
+/** Lines of one import: as many as it compares in one query, fewer at a low rate. */
 const PORTION_LINES_MAX = 500;
 const PORTION_LINES_MIN = 20;
 const PAGE_SIZE = 200;
 const NEVER = new AbortController().signal;
 
-/** What a run is made of. */
+/** The parts of a run. */
 interface Stage {
   readonly options: ChainSimulationOptions;
   readonly run: Run;
@@ -76,7 +76,7 @@ interface Stage {
   readonly traffic: Traffic;
 }
 
-/** Publishes a history while it follows it as a replica does, waits until all of it is served, and holds it against the model. */
+/** Publishes a history, follows it as a replica until all of it is served, and compares it with the model. */
 export async function simulateChain(options: ChainSimulationOptions): Promise<ChainSimulationResult> {
   const stage = createStage(options);
   const { run, ledger, differences, latency, calls, sent, traffic } = stage;
@@ -135,7 +135,7 @@ function createReader({ options, calls }: Stage, filters: Readonly<Record<string
   };
 }
 
-/** Publishes all of it and follows meanwhile, until all of it is served. */
+/** Publishes everything and follows the history until all of it is served. */
 async function play(stage: Stage, before: Beginning) {
   const { options, run, ledger, differences, latency, sent, traffic } = stage;
   const { chain, settleIdleMaxMs, onProgress } = options;
@@ -200,7 +200,7 @@ function sendingLine({ sent, ledger }: Stage, startedAt: number): string {
   );
 }
 
-/** Goes back once, and reads every filter. */
+/** Reads backwards once, and reads with every filter. */
 async function judgeReadings(stage: Stage, before: Beginning, end: string) {
   const { options, ledger, traffic } = stage;
   options.onProgress('reading backwards');

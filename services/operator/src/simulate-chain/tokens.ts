@@ -20,7 +20,7 @@ export interface MadeToken {
   readonly verification_status: string;
 }
 
-/** Tokens of the contracts that are tokens: some with name and links, some with little more than an address. */
+/** Tokens of the token contracts: some with name and links, some with little more than an address. */
 export function makeTokens(random: Random, chain: string, contracts: readonly Contract[]): MadeToken[] {
   return contracts.flatMap(({ kind, address }, rank) => {
     if (kind !== 'ERC20') return [];
@@ -43,15 +43,15 @@ export function makeTokens(random: Random, chain: string, contracts: readonly Co
   });
 }
 
-/** Later versions of every second one: it has been looked at since. */
+/** Later versions of every second token, now verified. */
 export function correctTokens(tokens: readonly MadeToken[]): MadeToken[] {
   return tokens.filter((_, index) => index % 2 === 0).map((token) => ({ ...token, verification_status: 'verified' }));
 }
 
-/** Of a line that must be refused, and may never be served. */
+/** Contract of a line that must be refused, and never served. */
 const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
 
-/** Imports tokens that are new, or changed, beside a line that must be refused. */
+/** Imports new or changed tokens, together with a line that must be refused. */
 export async function publishTokens(
   way: Pick<ImportWay<TokenRecord, TokenRow>, 'import'>,
   tokens: readonly MadeToken[],
@@ -71,13 +71,13 @@ export async function publishTokens(
 }
 
 export interface TokenReaderOptions {
-  /** Of the chain interface, without `/v1`. */
+  /** Address of the chain interface, without `/v1`. */
   readonly url: string;
   readonly chain: { readonly name: string; readonly id: string | null };
   readonly differences: ChainDifferences;
-  /** How long tokens are waited for, all of them together. */
+  /** Total time to wait for all tokens. */
   readonly patienceMs: number;
-  /** Told of each call. */
+  /** Called for each call of the interface. */
   readonly onCall: () => void;
 }
 
@@ -85,7 +85,7 @@ type Get = (address: string, etag?: string) => Promise<HttpAnswer>;
 
 const POLL_MS = 500;
 
-/** Asks for each token until it is as the model has it, and for what must not be there. */
+/** Requests each token until it equals the model, and those that must not exist. */
 export async function judgeTokens(tokens: readonly MadeToken[], options: TokenReaderOptions): Promise<void> {
   const { url, chain, differences, patienceMs, onCall } = options;
   const client = openHttpClient(url);
@@ -112,7 +112,7 @@ export async function judgeTokens(tokens: readonly MadeToken[], options: TokenRe
   }
 }
 
-/** @returns what is still wrong with it when the patience is over */
+/** @returns the remaining difference when the time is over */
 async function awaitToken(
   token: MadeToken,
   get: Get,

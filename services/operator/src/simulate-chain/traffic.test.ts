@@ -10,13 +10,13 @@ const parse = createParseActivity({ chain: CHAIN.name, traceId: 'ab'.repeat(16) 
 const seeds = fc.integer({ min: 0, max: 2 ** 31 - 1 });
 const rightOf = (lines: readonly TrafficLine[]) =>
   lines.flatMap(({ activity }) => (activity === null ? [] : [activity]));
-/** The last version of each, in the order of blocks: numbers of activities are given in it. */
+/** The last version of each activity in the order of blocks, which is the order of their numbers. */
 const finalOf = (lines: readonly TrafficLine[]) =>
   [...new Map(lines.flatMap((line) => (line.activity === null ? [] : [[line.sequence, line.activity] as const])))]
     .toSorted(([one], [other]) => one - other)
     .map(([, activity]) => activity);
 
-/** What moves in an activity: asset, giver or null, taker or null, amount. */
+/** What an activity moves: asset, giver or null, taker or null, amount. */
 function movesOf({ type, details }: MadeActivity) {
   const giver = type === 'mint' || type === 'deposit' ? null : details.from!;
   const taker = type === 'burn' || type === 'withdrawal' ? null : details.to!;
@@ -30,7 +30,7 @@ function movesOf({ type, details }: MadeActivity) {
 }
 
 describe('the history of a simulated chain', () => {
-  it('is one that could have been: nobody gives what he does not have, and a unique thing is in one hand', () => {
+  it('is possible: nobody gives what they do not have, and a unique asset has one holder', () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         const held = new Map<string, bigint>();
@@ -50,11 +50,11 @@ describe('the history of a simulated chain', () => {
     );
   });
 
-  it('has lines that the import takes as they are meant, and broken ones that it refuses for what is broken', () => {
+  it('has lines that the import accepts as intended, and broken ones that it refuses for the intended fault', () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         for (const { text, activity, refusal } of makeGroups(seed).flat()) {
-          // Of two lines about one thing: the import tells it, not the parser.
+          // This fault is between two lines: the import reports it, not the parser.
           if (refusal[0]?.endsWith('would be changed')) continue;
           const parsed = parse(safeParse(text));
           const told = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
@@ -69,7 +69,7 @@ describe('the history of a simulated chain', () => {
     );
   });
 
-  it('has later versions that differ from all before, and never in what may not change', () => {
+  it('has later versions that differ from all earlier ones, but never in constant members', () => {
     const versionsOf = Map.groupBy(rightOf(makeGroups(7, { activities: 3_000 }).flat()), ({ id }) => id);
     const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
     expect(severalTimes.length).toBeGreaterThan(100);
@@ -80,7 +80,7 @@ describe('the history of a simulated chain', () => {
     }
   });
 
-  it('has all types in fitting shares, hot and cold contracts, sales in coin and token, and what has no block', () => {
+  it('has all types in realistic shares, contracts of any activity, sales in coin and token, and off-chain moves', () => {
     const activities = finalOf(makeGroups(11, { activities: 5_000 }).flat());
     const shareOf = (holds: (activity: MadeActivity) => boolean) => activities.filter(holds).length / activities.length;
     expect(activities).toHaveLength(5_000);
@@ -101,7 +101,7 @@ describe('the history of a simulated chain', () => {
     expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
   });
 
-  it('has prices that add up, and numbers that a contract can hold', () => {
+  it('has prices that add up, and numbers that a contract can store', () => {
     for (const { payment, amount } of detailsOf(makeGroups(3, { activities: 2_000 }).flat())) {
       if (amount !== undefined) expect(isUint256Text(amount)).toBe(true);
       if (payment === undefined) continue;
@@ -110,7 +110,7 @@ describe('the history of a simulated chain', () => {
     }
   });
 
-  it('is indexed in the order of its blocks, but for some that are late, with several logs a transaction', () => {
+  it('is indexed in the order of its blocks, except for some late ones, with several logs a transaction', () => {
     const lines = makeGroups(5, { activities: 3_000, broken: 0 }).flat();
     const seen = new Set<number>();
     const first = lines.filter(({ sequence }) => !seen.has(sequence) && seen.add(sequence));
@@ -127,7 +127,7 @@ describe('the history of a simulated chain', () => {
     expect(blocks.size).toBeGreaterThan(100);
   });
 
-  it('is the same for the same seed, but for ids, addresses and times, and another one for another seed', () => {
+  it('is the same for the same seed except for ids, addresses and times, and differs for another seed', () => {
     const told = (seed: number) =>
       makeGroups(seed).map((group) =>
         group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),

@@ -4,21 +4,21 @@ import { createBreak } from './breakage.ts';
 import type { Contract } from './contracts.ts';
 import { createMaker, type Made, type Maker } from './maker.ts';
 
-/** A line of the import, and what must become of it. */
+/** A line of the import, and its expected result. */
 export interface TrafficLine {
   readonly text: string;
-  /** Number of the activity in the run; ids hold it. A broken line has one of its own, which may never appear. */
+  /** Number of the activity in the run, part of its id. A broken line has its own, which must never be served. */
   readonly sequence: number;
   /** What is served of it; null: it must be refused. */
   readonly activity: MadeActivity | null;
-  /** How each text of the refusal begins; empty when the line is right. */
+  /** How each text of the refusal begins; empty when the line is valid. */
   readonly refusal: readonly string[];
 }
 
 export interface Traffic {
-  /** By heat, the hottest first. */
+  /** The most active first. */
   readonly contracts: readonly Contract[];
-  /** Lines that must go into one import, in order, sometimes none; null when all activities are out. */
+  /** Lines for one import, in order, sometimes none; null when all activities were returned. */
   next(nowMs: number): TrafficLine[] | null;
 }
 
@@ -26,23 +26,23 @@ export interface TrafficOptions {
   readonly run: Run;
   /** Name of the chain. */
   readonly chain: string;
-  /** Activities; later versions and broken lines come beside them. */
+  /** Number of activities; later versions and broken lines are extra. */
   readonly activitiesMax: number;
-  /** Share of the lines that is broken. */
+  /** Share of broken lines. */
   readonly brokenShare: number;
 }
 
-/** Of the lines: later versions of earlier activities. */
+/** Share of lines that are later versions of earlier activities. */
 const CORRECTED_SHARE = 0.08;
-/** Of the activities: followed by a later version at once, so that the import publishes that alone. */
+/** Share of activities with a later version in the same import, which then publishes only that one. */
 const CORRECTED_AT_ONCE_SHARE = 0.01;
-/** Of the broken lines: those that would change what never may be. */
+/** Share of broken lines that would change a constant member. */
 const FORBIDDEN_SHARE = 0.1;
-/** Shares of the activities: indexed long after their block; sent with addresses in upper case. */
+/** Shares of activities that are indexed long after their block, and that are sent with addresses in upper case. */
 const LATE_SHARE = 0.02;
 const UPPER_CASE_SHARE = 0.2;
 const LATE_LINES_MAX = 1_500;
-/** Activities that later versions are made of, the latest ones. */
+/** Number of latest activities that may get a later version. */
 const REMEMBERED_MAX = 2_000;
 
 /**
@@ -86,7 +86,7 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   };
 }
 
-/** Activities in the order in which they are indexed: that of their blocks, but for late ones. */
+/** Activities in the order in which they are indexed: that of their blocks, except for late ones. */
 function createFlow({ make, random }: Maker, activitiesMax: number) {
   const late: { readonly dueAt: number; readonly made: Made }[] = [];
   let count = 0;
@@ -107,7 +107,7 @@ function createFlow({ make, random }: Maker, activitiesMax: number) {
   };
 }
 
-/** The latest versions of the latest activities, in places. */
+/** The latest versions of the latest activities, by index. */
 function createMemory({ correct, random }: Maker) {
   const remembered: Made[] = [];
   return {
@@ -122,7 +122,7 @@ function createMemory({ correct, random }: Maker) {
     },
     drawPlace: () => random.integer(0, remembered.length - 1),
     at: (place: number): Made => remembered[place]!,
-    /** Its next version, which is remembered. */
+    /** Makes and remembers the next version. */
     correct: (place: number): Made => {
       const made = correct(remembered[place]!);
       remembered[place] = made;

@@ -8,7 +8,7 @@ import type { ChainDifferenceKind, ChainDifferences } from './kinds.ts';
 import type { Ledger } from './ledger.ts';
 import { createOrderJudge, sequenceOf, toPosition } from './served.ts';
 
-/** A history as somebody asks for it who wants only some of it. */
+/** A reading of the history with filters. */
 export interface FilteredWalk {
   readonly name: string;
   /** Query parameters. */
@@ -16,19 +16,19 @@ export interface FilteredWalk {
   readonly passes: (activity: MadeActivity) => boolean;
 }
 
-/** What a reading is held against. */
+/** What a reading is compared with. */
 export interface WalkModel {
   readonly run: Run;
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
 }
 
-/** Hot and cold: the two that most is about, one of the middle, the coldest. */
+/** Ranks of contracts to filter by: the two most active, a middle one, and the least active. */
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
 /**
- * Filters that are tried: each type, hot and cold contracts and one of which nothing is known, and the middle of the
- * times. All have a lower bound at the run's first activity, so that a long history before it costs no calls.
+ * Filters to try: each type, contracts of any activity, an unknown contract, and the middle of the times. All start at
+ * the run's first activity, so that a long history before it costs no calls.
  */
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
@@ -74,7 +74,7 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
   }
 }
 
-/** Holds what one reading shows of the run against what the replica has seen last. */
+/** Compares what one reading shows of the run with what the replica has seen last. */
 export function createWalkJudge(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
@@ -97,7 +97,7 @@ export function createWalkJudge(
         );
       seen.add(sequence);
     },
-    /** Behind the last page. @returns how many activities the model has of it */
+    /** Call after the last page. @returns how many activities the model has of it */
     end: (passes: FilteredWalk['passes']): number => {
       let expected = 0;
       for (const [sequence, { activity, position }] of ledger.entries()) {
@@ -112,7 +112,7 @@ export function createWalkJudge(
 
 const sayOf = (position: Position | null) => (position === null ? 'nowhere' : toTimestamp(position.updatedAt));
 
-/** Reads one filtered history to its end, and judges it. @returns how many activities the model has of it */
+/** Reads one filtered history to its end, and checks it. @returns how many activities the model has of it */
 export async function walkFiltered(
   { name, passes }: FilteredWalk,
   { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
@@ -124,7 +124,7 @@ export async function walkFiltered(
   return judge.end(passes);
 }
 
-/** Where a reading backwards begins and ends. */
+/** Where a backward reading starts and ends. */
 export interface WayBack {
   readonly readHistory: ReadHistory;
   /** `previous_cursor` of the last page. */
@@ -134,7 +134,7 @@ export interface WayBack {
   readonly stop: AbortSignal;
 }
 
-/** Reads from the end back to the last place before the run, and judges it. @returns how many activities the model has */
+/** Reads back from the end to the place before the run, and checks it. @returns how many activities the model has */
 export async function walkBackwards({ readHistory, from, until, stop }: WayBack, model: WalkModel): Promise<number> {
   const judge = createWalkJudge('backwards', 'backwards', model);
   const isOfAll = () => true;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openMintApi } from './api.ts';
 
-/** An interface that answers with these, one after the other; 0 breaks the connection. */
+/** An interface that returns these statuses one after the other; 0 breaks the connection. */
 async function openApi(...statuses: number[]) {
   const seen: (string | undefined)[] = [];
   const server = createServer((request, response) => {
@@ -26,7 +26,7 @@ async function openApi(...statuses: number[]) {
 }
 
 describe('a call of the interface', () => {
-  it('waits as long as a 429 says, counts it, and does not take it for a try that may have been taken', async () => {
+  it('waits as long as a 429 says and counts it, but not as a try that may have been accepted', async () => {
     const { api, said } = await openApi(429, 202);
     const answer = await api.call({ method: 'POST', path: '/', body: {} });
     expect(answer).toMatchObject({ status: 202, isDoubtful: false, json: { said: true } });
@@ -35,13 +35,13 @@ describe('a call of the interface', () => {
     expect(said).toEqual([expect.stringContaining('429')]);
   });
 
-  it.each([0, 500])('that meets %s is made again, and may have been taken before', async (status) => {
+  it.each([0, 500])('that gets %s is repeated, and may have been accepted before', async (status) => {
     const { api } = await openApi(status, 202);
     expect(await api.call({ path: '/' })).toMatchObject({ status: 202, isDoubtful: true });
     expect(api.tally).toMatchObject({ calls: 2, refused: 0 });
   });
 
-  it('is made once where the answer is final, with its own headers in the place of those of all', async () => {
+  it('is made once when the answer is final, with its own headers instead of the common ones', async () => {
     const { api, seen } = await openApi(409, 401, 401);
     expect(await api.call({ path: '/' })).toMatchObject({ status: 409, isDoubtful: false });
     await api.call({ path: '/', headers: { 'x-key': 'hello' } });

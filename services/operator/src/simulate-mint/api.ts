@@ -5,35 +5,35 @@ import { count, createLatency, type Latency } from '../simulate/tally.ts';
 export interface ApiCall {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** JSON; a text is sent as it is. */
+  /** JSON; a string is sent unchanged. */
   readonly body?: unknown;
-  /** In the place of, or beside, those that each call has; null leaves one out. */
+  /** Headers in addition to, or instead of, those of every call; null leaves one out. */
   readonly headers?: Readonly<Record<string, string | null>>;
 }
 
 export interface ApiAnswer {
-  /** Null: it was never answered, or only by refusals, for as long as the patience was. */
+  /** Null: no final answer came in the time allowed. */
   readonly status: number | null;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Null for what is no JSON. */
+  /** Null for invalid JSON. */
   readonly json: unknown;
   readonly text: string;
   /** Whether an earlier attempt may have been accepted without an answer. A 429 does not count: it accepts nothing. */
   readonly isDoubtful: boolean;
 }
 
-/** What calls came to. */
+/** Totals of all calls. */
 export interface ApiTally {
   calls: number;
-  /** Answers 429, each of which was waited for as long as it said. */
+  /** Number of answers 429, each of which was waited for as long as it said. */
   refused: number;
   waitedMs: number;
-  /** Why calls were made again. */
+  /** Reasons for repeated calls. */
   readonly again: Map<string, number>;
   readonly latency: Latency;
 }
 
-/** The interface as a game's server calls it: again after a 5xx, a 429 or no answer, and never after any other. */
+/** The interface as a game's server uses it: a call is repeated after a 5xx, a 429 or no answer, and only then. */
 export interface MintApi {
   call(call: ApiCall): Promise<ApiAnswer>;
   readonly tally: ApiTally;
@@ -41,13 +41,13 @@ export interface MintApi {
 }
 
 export interface MintApiOptions {
-  /** Of the chain interface, without `/v1`. */
+  /** Address of the chain interface, without `/v1`. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly onWait: (why: string) => void;
 }
 
-/** The window of calls is five minutes: whoever has used it up is served again within it. */
+/** A caller who has used up the limit's window of five minutes is served again within this time. */
 const PATIENCE_MS = 330_000;
 const REFUSED = 'status 429';
 
@@ -107,11 +107,11 @@ function toJson(text: string): unknown {
 /** Enough of an unexpected answer to recognise it. */
 const SHOWN_CHARACTERS_MAX = 300;
 
-/** An answer in the words of a difference. */
+/** An answer as the text of a difference. */
 export const toWords = ({ status, text }: ApiAnswer): string =>
   status === null ? `was not answered (${text})` : `was answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
 
-/** An envelope of an error, as far as it is looked at. */
+/** An error envelope, as far as it is checked. */
 export interface ShownEnvelope {
   readonly code?: unknown;
   readonly details?: { readonly errors?: readonly { readonly field?: unknown }[]; readonly values?: unknown } | null;

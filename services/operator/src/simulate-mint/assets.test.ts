@@ -18,7 +18,7 @@ function drawMany(seed: number) {
 }
 
 describe('the assets of a run', () => {
-  it('are all well formed, good and bad ones alike, and what is read of them is what was asked for', () => {
+  it('are all well formed, good and bad ones, and are read as they were requested', () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         const { good, bad, rivals } = drawMany(seed);
@@ -33,7 +33,7 @@ describe('the assets of a run', () => {
     );
   });
 
-  it('have reference ids, owners and chosen token ids that no other run has, each id once', () => {
+  it('have reference ids, owners and chosen token ids that are unique across runs', () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         const { run, maker, good, bad } = drawMany(seed);
@@ -51,7 +51,7 @@ describe('the assets of a run', () => {
     );
   });
 
-  it('show every way to fail before one comes again', () => {
+  it('use every way to fail once before one repeats', () => {
     const words = drawMany(7).bad.map(({ expected }) => (expected.kind === 'failure' ? expected.words : ''));
     const kinds = words.map((each) => each.replace(/\d{3,}/g, '…'));
     expect(new Set(kinds.slice(0, 7))).toEqual(new Set(kinds));

@@ -5,37 +5,37 @@ import type { AskedAsset, CollectionKind, Expected } from './book.ts';
 /** Addresses of the demo contracts, in lower case. */
 export type DemoContracts = Readonly<Record<CollectionKind | 'erc20', string>>;
 
-/** Makes the assets of a run. Each has a reference id of its own but where it says otherwise. */
+/** Makes the assets of a run. Each has its own reference id unless stated otherwise. */
 export interface AssetMaker {
-  /** One that can be minted. */
+  /** An asset that can be minted. */
   good(collection?: CollectionKind): AskedAsset;
-  /** One that can never be. */
+  /** An asset that can never be minted. */
   bad(): AskedAsset;
-  /** Two of one ERC-721 token id. */
+  /** Two assets with the same ERC-721 token id. */
   rivals(): readonly [AskedAsset, AskedAsset];
-  /** One whose token id a minted one has. */
+  /** An asset with the token id of a minted one. */
   taken(minted: AskedAsset): AskedAsset;
-  /** Under the reference id of one that has failed, and good. */
+  /** A good asset with the reference id of a failed one. */
   mended(failed: AskedAsset): AskedAsset;
-  /** A reference id that nothing was asked under. */
+  /** A reference id without any request. */
   newReference(): string;
-  /** Of an owner that only assets of this run are for. */
+  /** Whether an address owns assets of this run only. */
   isOwner(address: string): boolean;
 }
 
 const OWNERS = 6;
 const NOBODY = `0x${'0'.repeat(40)}`;
-/** From there on the demo contract counts ids itself. */
+/** From this id on the demo contract assigns ids itself. */
 export const THRESHOLD: bigint = 2n ** 128n;
-/** Kinds of ERC-1155 tokens of a run. */
+/** Number of ERC-1155 tokens of a run. */
 const STACKS = 5;
 const SEQUENCE_BITS = 32n;
 const TOKEN: Expected = { kind: 'token' };
 const REFERENCE_CHARACTERS_MAX = 256;
-/** What paths and lists must carry as it is. */
+/** Characters that paths and lists must transport unchanged. */
 const ODD_ENDS = [' ä/ö', '?a=b&c#d', '%2F%', '.', '+ ⚔', `"'\\<b>`];
 
-/** Text that every reference id of a run starts with. */
+/** Prefix of every reference id of a run. */
 export const referencePrefix = ({ tag }: Run): string => `sim-${tag}-`;
 
 export const takenWords = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;
@@ -45,7 +45,7 @@ export function createAssetMaker(run: Run, random: Random, contracts: DemoContra
   const owners = Array.from({ length: OWNERS }, () => `${prefix}${random.hex(40 - run.tag.length)}`);
   let sequence = 0;
   const newReference = () => `${referencePrefix(run)}${++sequence}${random.chance(0.2) ? oddEnd(random) : ''}`;
-  // No two runs share a token id: the tag stands in front.
+  // Starts with the tag, so that no two runs share a token id.
   const newTokenId = () => String((BigInt(prefix) << SEQUENCE_BITS) + BigInt(++sequence));
   const stackIds = Array.from({ length: STACKS }, newTokenId);
   const drawOwner = () => inAnyCase(random, random.pick(owners));
@@ -89,7 +89,7 @@ interface BadParts {
   readonly stackIds: readonly string[];
 }
 
-/** Every way in which an asset is well formed and cannot be minted. */
+/** Every kind of well-formed asset that cannot be minted. */
 function listBad({ make, newTokenId, contracts, stackIds }: BadParts): readonly (() => AskedAsset)[] {
   const failing = (words: string) => ({ expected: { kind: 'failure', words } as const });
   const tokenId = stackIds[0]!;
@@ -114,7 +114,7 @@ function listBad({ make, newTokenId, contracts, stackIds }: BadParts): readonly 
     },
     () => make({ collection: 'erc1155', ...failing('A token of an ERC-1155 collection needs a token_id.') }),
     () => make({ collection: 'erc1155', owner: NOBODY, tokenId, ...failing(`ERC1155InvalidReceiver(${NOBODY})`) }),
-    // A contract that does not say that it takes tokens.
+    // The owner is a contract that does not accept tokens.
     () =>
       make({
         ...{ collection: 'erc1155', owner: contracts.erc20, tokenId },
@@ -131,7 +131,7 @@ function oddEnd(random: Random): string {
 const inAnyCase = (random: Random, address: string) =>
   random.chance(0.2) ? `0x${address.slice(2).toUpperCase()}` : address;
 
-/** Metadata of a token, with every member that there is. */
+/** Metadata of a token, with every possible member. */
 export function makeMetadata(random: Random): Record<string, unknown> {
   const number = random.integer(1, 99);
   return {
@@ -148,7 +148,7 @@ export function makeMetadata(random: Random): Record<string, unknown> {
   };
 }
 
-/** An asset as a body has it. */
+/** An asset as part of a request body. */
 export function toBody({ referenceId, owner, tokenId, amount, metadata }: AskedAsset): Record<string, unknown> {
   return {
     reference_id: referenceId,

@@ -1,18 +1,18 @@
 /** The two collections of the demo project. */
 export type CollectionKind = 'erc721' | 'erc1155';
 
-/** What must come of an asset. */
+/** The expected result of an asset. */
 export type Expected =
   | { readonly kind: 'token' }
   | { readonly kind: 'failure'; readonly words: string }
-  /** Several were asked for under one token id before any was minted: one of them gets it, the others fail with these words. */
+  /** One of several requests for one unminted token id: one gets it, the others fail with these words. */
   | { readonly kind: 'rival'; readonly words: string };
 
-/** An asset as the run asks for it. */
+/** An asset as the run requests it. */
 export interface AskedAsset {
   readonly referenceId: string;
   readonly collection: CollectionKind;
-  /** As it is sent, in any case. */
+  /** As it is sent, in any letter case. */
   readonly owner: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
@@ -22,18 +22,18 @@ export interface AskedAsset {
 
 /** What is known of one reference id of the run. */
 export interface BookEntry {
-  /** As it was asked for last. */
+  /** As last requested. */
   readonly asset: AskedAsset;
-  /** How often it was accepted: as often as answers say, and at most as often as they do not deny. */
+  /** Bounds of how often it was accepted: confirmed by answers, and not excluded by them. */
   readonly attemptsMin: number;
   readonly attemptsMax: number;
 }
 
-/** The run's own model of what it has asked for. */
+/** The run's own model of its requests. */
 export interface MintBook {
-  /** Notes that assets were accepted, again or for the first time. */
+  /** Notes that assets were accepted, for the first time or again. */
   accept(assets: readonly AskedAsset[]): void;
-  /** Notes that nobody knows whether they were accepted. */
+  /** Notes that it is unknown whether they were accepted. */
   doubt(assets: readonly AskedAsset[]): void;
   find(referenceId: string): BookEntry | null;
   entries(): readonly BookEntry[];
@@ -73,5 +73,5 @@ export function createMintBook(): MintBook {
   };
 }
 
-/** Whether an answer has said that it was accepted at all. */
+/** Whether an answer has confirmed an acceptance. */
 export const isAccepted = ({ attemptsMin }: BookEntry): boolean => attemptsMin > 0;

@@ -3,7 +3,7 @@ import type { ShownMint } from './lists.ts';
 import type { ShownMints } from './settle.ts';
 import type { MintStage } from './stage.ts';
 
-/** A token that the logs of the chain tell of. */
+/** A token minted according to the logs of the chain. */
 export interface ChainToken {
   readonly activityId: string;
   readonly contract: string;
@@ -13,25 +13,25 @@ export interface ChainToken {
   readonly amount: string;
 }
 
-/** A block of the chain, and when it was made. */
+/** A block of the chain, and its time. */
 export interface ChainPlace {
   readonly block: number;
   readonly timestampS: number;
 }
 
 const NEVER = new AbortController().signal;
-/** `ownerOf(uint256)` and `balanceOf(address,uint256)`. */
+/** Selectors of `ownerOf(uint256)` and `balanceOf(address,uint256)`. */
 const [OWNER_OF, BALANCE_OF] = ['0x6352211e', '0x00fdd58e'];
 const WORD_DIGITS = 64;
 
-/** Where the chain is now. @throws UnreachableError when no node answers */
+/** The latest block. @throws UnreachableError when no node answers */
 export async function readHead({ options }: Pick<MintStage, 'options'>): Promise<ChainPlace> {
   const head = await askNodes(options.nodes, (node) => node.block('latest'));
   if (head === null) throw new Error('the chain has no block');
   return { block: head.number, timestampS: head.timestampS };
 }
 
-/** All mints of the run that the chain has behind a block: by its owners, whoever sent them. */
+/** All mints to the run's owners after a block, by any sender. */
 export async function readChainTokens(stage: MintStage, from: ChainPlace): Promise<readonly ChainToken[]> {
   const { options, assets } = stage;
   const { chain, nodes, contracts } = options;
@@ -55,7 +55,9 @@ export async function readChainTokens(stage: MintStage, from: ChainPlace): Promi
 
 const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-/** Holds the chain against what is shown: each minted request is one log, and each log of the run's owners one request. */
+/**
+ * Compares chain and interface: each minted request has exactly one log, and each log of the run's owners one request.
+ */
 export async function judgeChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
   const { differences } = stage;
   const left = new Map(tokens.map((token) => [token.activityId, token]));
@@ -99,7 +101,7 @@ interface Holding {
   readonly expected: bigint;
 }
 
-/** Asks the contracts themselves who has what: a second look, by other ways than logs. */
+/** Asks the contracts for the owners, as a check that does not depend on logs. */
 async function judgeOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const { options, differences } = stage;
   const holdings = listHoldings(stage, shown);

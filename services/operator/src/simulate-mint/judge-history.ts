@@ -16,9 +16,9 @@ interface ShownMintDetails {
 }
 
 /**
- * Holds the activity history against the chain: each token of the run is one mint in it. The indexer and the writer are
- * some seconds behind, so it is read until all is there, or nothing has come for as long as the patience is.
- * @returns how many mints of the run it has
+ * Compares the activity history with the chain: each token of the run is one mint in it. The indexer and the writer are
+ * some seconds behind, so it is read until it is complete or has not changed for the time allowed.
+ * @returns the number of mints of the run in it
  */
 export async function judgeHistory(stage: MintStage, from: ChainPlace, tokens: readonly ChainToken[]): Promise<number> {
   const { differences } = stage;

@@ -5,7 +5,7 @@ import type { MintStage } from './stage.ts';
 
 const POLL_MS = 1_000;
 
-/** Holds stored metadata against what was given last, once the writer has it. @returns how many subjects were looked at */
+/** Compares stored metadata with what was last sent, once it is written. @returns the number of subjects checked */
 export async function judgeMetadata(stage: MintStage, { given }: Refreshes): Promise<number> {
   const { options, differences } = stage;
   const known = [...given].filter(([, metadata]) => metadata !== null);

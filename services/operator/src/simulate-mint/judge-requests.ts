@@ -5,13 +5,13 @@ import { readMint, type ShownMint, STATUSES, walkList } from './lists.ts';
 import type { FirstCursors, ShownMints } from './settle.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
-/** As many are also asked for one by one. */
+/** Maximum number of requests that are also read one by one. */
 const SINGLE_MAX = 100;
 const PAGE_SIZE = 200;
-/** Of a walk in small pages: many, and no more than calls allow. */
+/** Pages of a walk in small pages: enough to test, within the limit of calls. */
 const PAGES_MAX = 25;
 
-/** Holds what the interface shows against the book: each reference id has one token or one clear failure. */
+/** Compares the interface with the book: each reference id has one token or one clear failure. */
 export function judgeOutcomes(stage: MintStage, shown: ShownMints): void {
   const { book, differences } = stage;
   for (const entry of book.entries()) {
@@ -44,7 +44,7 @@ function describeMembers({ options }: MintStage, { asset }: BookEntry, request: 
   return wrong;
 }
 
-/** What is wrong with how it ended; null when nothing is. */
+/** What is wrong with its result; null when nothing is. */
 function describeOutcome({ asset }: BookEntry, request: ShownMint): string | null {
   const { status, error, token_id, activity_id, transaction_hash } = request;
   const { expected } = asset;
@@ -62,12 +62,12 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   return isSaid ? null : `failed as "${error?.message}" and not as "${expected.words}"`;
 }
 
-/** Of those that were asked for under one token id one has it. */
+/** Of requests for the same token id exactly one must have it. */
 function judgeRivals({ book, differences }: MintStage, shown: ShownMints): void {
   const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
   for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
     const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
-    // Those that are open or missing are told as such.
+    // Open and missing ones are reported elsewhere.
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
@@ -75,7 +75,7 @@ function judgeRivals({ book, differences }: MintStage, shown: ShownMints): void 
   }
 }
 
-/** Reads the same by status, backwards and one by one: each way must show what the list shows. */
+/** Reads by status, backwards and one by one: each must return the same as the list. */
 export async function judgeReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
   for (const collection of COLLECTIONS) {
     const own = [...shown.values()].filter(

@@ -4,7 +4,7 @@ import type { MintAttemptRow } from './mint-rows.ts';
 import type { ShownMints } from './settle.ts';
 import type { MintStage } from './stage.ts';
 
-/** Holds the rows of `mint_requests` against what is shown. @returns how many attempts there are */
+/** Compares the rows of `mint_requests` with the interface. @returns the number of attempts */
 export async function judgeRows(stage: MintStage, shown: ShownMints): Promise<number> {
   const { book, rows, differences } = stage;
   const attempts = await rows.attempts();

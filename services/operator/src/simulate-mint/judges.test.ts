@@ -9,7 +9,7 @@ import { createMadeStage, type MadeStage, toChainToken, toFailed, toMinted, toRo
 const wordsOf = ({ expected }: AskedAsset) => ('words' in expected ? expected.words : '');
 const toWord = (value: bigint) => value.toString(16).padStart(64, '0');
 
-/** Something of everything, all of it as it must be. */
+/** A correct world with every kind of request. */
 function openWorld() {
   const stage = createMadeStage(3);
   const good = Array.from({ length: 6 }, () => stage.assets.good());
@@ -52,8 +52,8 @@ async function judge(spoil: (world: World) => void = () => {}) {
 const change = ({ shown }: World, { referenceId }: AskedAsset, over: Partial<ShownMint>) =>
   void shown.set(referenceId, { ...shown.get(referenceId)!, ...over });
 
-describe('what requests, rows and chain say', () => {
-  it('is held against the book without a complaint where all of it agrees', async () => {
+describe('requests, rows and chain', () => {
+  it('cause no differences when all of them agree with the book', async () => {
     expect(await judge()).toEqual([]);
   });
 
@@ -116,7 +116,7 @@ describe('what requests, rows and chain say', () => {
       ({ stage }) => stage.holdings.set([...stage.holdings.keys()][0]!, `0x${toWord(999n)}`),
       ['chain'],
     ],
-  ])('tells of %s', async (_what, spoil, kinds) => {
+  ])('show %s', async (_what, spoil, kinds) => {
     const found = await judge(spoil);
     expect(found.map(({ kind }) => kind).sort()).toEqual([...kinds].sort());
   });

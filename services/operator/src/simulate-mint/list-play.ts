@@ -3,13 +3,13 @@ import type { CollectionKind } from './book.ts';
 import { readMint, readMintPage, STATUSES, walkList } from './lists.ts';
 import { type MintStage, mintsOf } from './stage.ts';
 
-/** Small: a walk over what a run asks for has many pages. */
+/** Small, so that the requests of a run fill many pages. */
 const PAGE_SIZES = [3, 7, 50];
 const STATUS_PAGE_SIZE = 200;
-/** Of a walk in small pages: calls are limited. */
+/** Pages of a walk in small pages, within the limit of calls. */
 const PAGES_MAX = 25;
 
-/** Where the run's first request of a collection stands: the cursor in front of it. */
+/** The cursor in front of the run's first request of a collection. */
 export async function findFirstCursor(stage: MintStage, collection: CollectionKind): Promise<string | null> {
   const first = stage.book.entries().find(({ asset }) => asset.collection === collection);
   if (first === undefined) return null;
@@ -30,7 +30,7 @@ export async function playLists(stage: MintStage, collection: CollectionKind, fr
   await walkList(stage, { collection, status, pageSize: STATUS_PAGE_SIZE, from: null });
 }
 
-/** Cursors are good for one collection and one status: elsewhere they are refused, and never lead astray. */
+/** A cursor is valid for one collection and one status; elsewhere it must be refused. */
 export async function playForeignCursors(stage: MintStage): Promise<void> {
   const page = await readMintPage(stage, 'erc721', { status: 'pending', page_size: '1' });
   if (page === null) return;

@@ -8,7 +8,7 @@ const WALK = { collection: 'erc721', pageSize: 2, from: 'first' } as const;
 
 const made = createMadeStage();
 
-/** Walks over pages of these requests; the last one is empty and leads back to itself. */
+/** Walks over pages of these requests; the last one is empty and its cursor leads to itself. */
 async function walk(pages: readonly (readonly ShownMint[])[], over: Partial<Parameters<typeof walkList>[1]> = {}) {
   const stage = { ...made, differences: createDifferences<MintDifferenceKind>() };
   stage.called.length = 0;
@@ -27,20 +27,20 @@ const first = { ...toMinted(one, 1), created_at: early };
 const second = { ...toMinted(other, 2), created_at: late };
 
 describe('a walk over a list', () => {
-  it('gives the requests of the run in their order, and leaves those of others out', async () => {
+  it('returns the requests of the run in their order, and ignores those of others', async () => {
     const theirs = { ...second, reference_id: 'theirs' };
     const { own, differences, calls } = await walk([[first, second], [theirs]]);
     expect({ own, differences, calls }).toEqual({ own: [first, second], differences: [], calls: 3 });
   });
 
-  it('tells of requests that come twice, out of order, or with another status than asked for', async () => {
+  it('reports duplicates, wrong order, and requests with another status than the requested one', async () => {
     expect((await walk([[first], [first]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
     expect((await walk([[second], [first]])).differences[0]?.first[0]).toContain('comes behind');
     expect((await walk([[first]], { status: 'failed' })).differences[0]?.first[0]).toContain('is succeeded');
     expect((await walk([[first, second]], { isBackwards: true })).differences).toEqual([]);
   });
 
-  it('takes a second attempt behind a failure for none, where something was accepted again meanwhile', async () => {
+  it('accepts a second attempt after a failure if something was accepted again meanwhile', async () => {
     const failed = { ...toFailed(one, 'no'), created_at: early };
     const again = { ...first, created_at: late };
     expect((await walk([[failed], [again]], { mayComeAgain: true })).differences).toEqual([]);
@@ -48,7 +48,7 @@ describe('a walk over a list', () => {
     expect((await walk([[first], [again]], { mayComeAgain: true })).differences).toMatchObject([{ count: 1 }]);
   });
 
-  it('tells of an answer that is no page', async () => {
+  it('reports an answer that is no page', async () => {
     const { differences } = await walk([[{ ...first, extra: 1 } as ShownMint]]);
     expect(differences).toMatchObject([{ kind: 'answer', count: 1 }]);
   });

@@ -36,19 +36,19 @@ export interface ListWalk {
   /** Null: from the beginning. */
   readonly from: string | null;
   readonly isBackwards?: boolean;
-  /** What had failed is accepted again meanwhile: on the pages behind it may come once more, as another attempt. */
+  /** Failed requests may be accepted again meanwhile, and then come once more on later pages, as another attempt. */
   readonly mayComeAgain?: boolean;
 }
 
-/** What a walk has found. */
+/** The result of a walk. */
 export interface WalkedList {
-  /** Requests of the run alone, in the order in which they came. */
+  /** Requests of the run only, in the order in which they came. */
   readonly own: readonly ShownMint[];
   /** `previous_cursor` of its last page. */
   readonly end: string;
 }
 
-/** One page. @returns null for an answer that is no page, which is counted as a difference */
+/** Reads one page. @returns null for an invalid answer, which is counted as a difference */
 export async function readMintPage(
   stage: MintStage,
   collection: CollectionKind,
@@ -63,7 +63,7 @@ export async function readMintPage(
   return null;
 }
 
-/** One request by its reference id, with cursors to both sides of it; null where that is not what is answered. */
+/** One request by its reference id, with the cursors on both sides of it; null for another answer. */
 export async function readMint(
   stage: MintStage,
   collection: CollectionKind,
@@ -76,7 +76,7 @@ export async function readMint(
   return null;
 }
 
-/** Reads pages up to the end, and looks at their order: each reference id once, by the time of acceptance. */
+/** Reads pages to the end and checks their order: each reference id once, by the time of acceptance. */
 export async function walkList(stage: MintStage, walk: ListWalk): Promise<WalkedList> {
   const { collection, status, pageSize, from, isBackwards = false } = walk;
   const prefix = referencePrefix(stage.run);
@@ -99,7 +99,7 @@ export async function walkList(stage: MintStage, walk: ListWalk): Promise<Walked
     }
     stage.deeds.listed += result.length;
     const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
-    // A page without requests may lie before others: those that later attempts have taken the place of are passed over.
+    // An empty page may come before others: earlier attempts that were replaced by later ones are skipped.
     emptyPages = result.length === 0 ? emptyPages + 1 : 0;
     if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
     cursor = next;

@@ -3,7 +3,7 @@ import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/run
 /** One attempt, in its last revision. */
 export interface MintAttemptRow {
   readonly referenceId: string;
-  /** `0x` and 40 digits in lower case, as the owner. */
+  /** `0x` and 40 lower-case digits, like the owner. */
   readonly contract: string;
   readonly status: string;
   readonly tokenId: string | null;
@@ -14,28 +14,28 @@ export interface MintAttemptRow {
   readonly error: string | null;
 }
 
-/** Metadata as it stands. */
+/** Stored metadata. */
 export interface StoredMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly contract: string;
-  /** Of a token its id, of a stack a UUID; '' of a collection. */
+  /** Id of a token, UUID of a stack, or '' for a collection. */
   readonly subject: string;
   /** JSON text. */
   readonly metadata: string;
 }
 
-/** The tables, read by questions of the run's own and not by those of the interface. */
+/** The tables, read by queries that do not share code with the interface. */
 export interface MintRows {
-  /** Of the run, those of a reference id in the order of their requests. */
+  /** Attempts of the run; those of a reference id in the order of their requests. */
   attempts(): Promise<readonly MintAttemptRow[]>;
-  /** How many of the run wait for MINTER_ROLE. */
+  /** How many assets of the run wait for MINTER_ROLE. */
   waitingForRole(): Promise<number>;
   metadata(contracts: readonly string[]): Promise<readonly StoredMetadata[]>;
 }
 
 const QUERY_MAX_MS = 60_000;
 const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
-/** By the greatest revision; a tuple, so that what is null stays so. */
+/** Values of the largest revision; a tuple, so that a NULL in it is kept. */
 const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
 
 /** @param prefix of the reference ids of the run: letters, digits and hyphens */

@@ -1,34 +1,34 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { grantCallsOf } from '@playline/access-keys';
 
-/** Asks a node anything, also to do something. */
+/** Sends any request to a node, including transactions. */
 export type AskNode = (call: { readonly method: string; readonly params: readonly unknown[] }) => Promise<unknown>;
 
-/** MINTER_ROLE of one address at some contracts, as their administrator gives and takes it. */
+/** MINTER_ROLE of one address on some contracts, granted and revoked by their administrator. */
 export interface MinterRole {
-  /** @returns contracts at which the address lacks it */
+  /** @returns contracts on which the address lacks it */
   missing(): Promise<readonly string[]>;
-  /** Resolves when it is given at all of them, in a block. @throws Error when a transaction fails, or no block takes it */
+  /** Resolves when it is granted on all of them, in a block. @throws Error when a transaction fails or is not mined */
   give(): Promise<void>;
   take(): Promise<void>;
 }
 
 export interface MinterRoleOptions {
   readonly ask: AskNode;
-  /** Lower case, as the contracts. */
+  /** Lower case, like the contracts. */
   readonly signer: string;
   readonly contracts: readonly string[];
 }
 
-/** The first four bytes of `keccak256` of `revokeRole(bytes32,address)` and `hasRole(bytes32,address)`. */
+/** Selectors of `revokeRole(bytes32,address)` and `hasRole(bytes32,address)`. */
 const REVOKE_ROLE = '0xd547741f';
 const HAS_ROLE = '0x91d14854';
 const SELECTOR_DIGITS = 10;
 const POLL_MS = 250;
-/** A block takes a second; a busy machine more. */
+/** A block takes a second, or more on a busy machine. */
 const BLOCK_MAX_MS = 60_000;
 
-/** The node of the local stack signs for the administrator of the demo contracts: its first account. */
+/** The local stack's node signs for the administrator of the demo contracts, its first account. */
 export function createMinterRole({ ask, signer, contracts }: MinterRoleOptions): MinterRole {
   const callsOf = () =>
     contracts

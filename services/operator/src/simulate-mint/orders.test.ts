@@ -14,7 +14,7 @@ function openOrder(count = 3) {
 }
 
 describe('an order', () => {
-  it('that is answered 202 is in the book, each of it once', async () => {
+  it('is noted in the book after 202, each asset once', async () => {
     const { stage, assets, ids } = openOrder();
     stage.answers.push(quotaAnswer());
     await placeOrder(stage, assets);
@@ -24,7 +24,7 @@ describe('an order', () => {
     expect(stage.differences.total).toBe(0);
   });
 
-  it('whose first try nobody heard of asks once more for those alone that 409 does not name', async () => {
+  it('repeated after a lost answer requests only the assets again that 409 does not name', async () => {
     const { stage, assets, ids } = openOrder();
     stage.answers.push(answerOf(409, conflict([ids[1]!]), { isDoubtful: true }), quotaAnswer());
     await placeOrder(stage, assets);
@@ -33,7 +33,7 @@ describe('an order', () => {
     expect(stage.differences.total).toBe(0);
   });
 
-  it('that is told as taken although every try was heard of is a difference', async () => {
+  it('refused as taken although all earlier answers arrived is a difference', async () => {
     const { stage, assets, ids } = openOrder();
     stage.answers.push(answerOf(409, conflict(ids)));
     await placeOrder(stage, assets);
@@ -41,7 +41,7 @@ describe('an order', () => {
     expect(stage.book.entries()).toEqual([]);
   });
 
-  it('that is never answered may stand or not', async () => {
+  it('without any answer may be stored or not', async () => {
     const { stage, assets } = openOrder(1);
     stage.answers.push(answerOf(0, null, { status: null, isDoubtful: true }));
     await placeOrder(stage, assets);
@@ -58,7 +58,7 @@ describe('an order', () => {
 });
 
 describe('an order of a taken reference id', () => {
-  it('must be 409 with just that one, and its fresh ones must not be known', async () => {
+  it('must be refused with 409 for just that one, and its new reference ids must stay unknown', async () => {
     const { stage, assets, ids } = openOrder(2);
     const order = { name: 'again', assets, taken: [ids[1]!], fresh: [ids[0]!] };
     stage.answers.push(answerOf(409, conflict([ids[1]!])), answerOf(404, {}));

@@ -7,8 +7,8 @@ import { type MintStage, mintsOf } from './stage.ts';
 const toOrder = (assets: readonly AskedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- * Asks for assets of one collection that must be accepted. Where a try was not heard of, 409 says which of them were taken
- * by it; the others are asked for once more, as a careful client does.
+ * Requests assets of one collection that must be accepted. After a lost answer, 409 says which of them that attempt has
+ * stored; the others are requested again, as a careful client does.
  * @param assets not empty, all of one collection
  */
 export async function placeOrder(stage: MintStage, assets: readonly AskedAsset[]): Promise<void> {
@@ -42,17 +42,17 @@ function findTaken(assets: readonly AskedAsset[], json: unknown): readonly Asked
 }
 
 export interface ConflictingOrder {
-  /** For what is said of it. */
+  /** Used in texts of differences. */
   readonly name: string;
   /** All of one collection. */
   readonly assets: readonly AskedAsset[];
-  /** Those that must be told, in their order. */
+  /** Reference ids that the answer must name, in order. */
   readonly taken: readonly string[];
-  /** Those that must not be taken by it. */
+  /** Reference ids that must stay unknown. */
   readonly fresh: readonly string[];
 }
 
-/** Asks for assets of which some are taken: none may be accepted, and every one that is in the way is told. */
+/** Requests assets of which some are taken: none may be accepted, and the answer must name all taken ones. */
 export async function placeConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
   const { api, differences, deeds } = stage;
   const { name, assets, taken, fresh } = order;
@@ -68,7 +68,7 @@ export async function placeConflict(stage: MintStage, order: ConflictingOrder): 
   for (const referenceId of fresh) await expectAbsent(stage, collection, { referenceId, name });
 }
 
-/** Looks that a reference id is not known: whatever named it was refused as a whole. */
+/** Checks that a reference id is unknown, since its whole request was refused. */
 export async function expectAbsent(
   stage: MintStage,
   collection: AskedAsset['collection'],

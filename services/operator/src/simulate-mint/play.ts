@@ -9,14 +9,14 @@ import { createRefreshes, type Refreshes } from './refreshes.ts';
 import { awaitEnd, type FirstCursors, type ShownMints } from './settle.ts';
 import { COLLECTIONS, isOver, type MintStage } from './stage.ts';
 
-/** What the game has come to. */
+/** The state of the game at its end. */
 export interface PlayedMints {
   readonly shown: ShownMints;
   readonly from: FirstCursors;
   readonly refreshes: Refreshes;
 }
 
-/** Of all assets: those asked for while the role is away, and those asked for behind the end of the first. */
+/** Shares of all assets that are requested without the role, and after the first ones have ended. */
 const SHARES = { withoutRole: 0.1, afterwards: 0.15 };
 const ROUND_ASSETS = 20;
 const ORDER_ASSETS_MAX = 12;
@@ -32,7 +32,7 @@ interface MintGame {
   readonly from: FirstCursors;
 }
 
-/** Plays all of it, and waits for the end of what was asked for. */
+/** Plays all parts, and waits for the results of all requests. */
 export async function playMints(stage: MintStage): Promise<PlayedMints> {
   const { options, book } = stage;
   const { assetsMax, say } = options;
@@ -53,7 +53,7 @@ export async function playMints(stage: MintStage): Promise<PlayedMints> {
   return { shown: await awaitEnd(stage, from, again), from, refreshes };
 }
 
-/** One asset of each collection, by itself: nothing of the run stands in front of it. */
+/** Requests one asset of each collection alone, so that it is the run's first. */
 async function begin(stage: MintStage): Promise<FirstCursors> {
   const cursors: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
   for (const collection of COLLECTIONS) {
@@ -63,7 +63,7 @@ async function begin(stage: MintStage): Promise<FirstCursors> {
   return cursors;
 }
 
-/** Rounds until so many assets are accepted. */
+/** Plays rounds until this many assets are accepted. */
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
   for (let left = acceptedMax - stage.book.accepted; left > 0 && !isOver(stage); ) {
@@ -77,7 +77,7 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   }
 }
 
-/** A burst, what must be refused beside it, and a look at what is shown meanwhile. */
+/** A burst of requests, requests that must be refused, and a look at the lists meanwhile. */
 async function playRound({ stage, probe, refreshes, from }: MintGame, count: number): Promise<void> {
   const { random, assets } = stage;
   const asked = await burst(stage, drawAssets(stage, count));
@@ -94,7 +94,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   await placeConflict(stage, { ...order, name: 'a reference id twice in an order', fresh: [referenceId] });
 }
 
-/** The reference id of a pending or minted asset again: alone as it was, with another asset, and beside a fresh one. */
+/** Repeats the reference id of a pending or minted asset: unchanged, with another asset, and beside a new one. */
 async function playConflicts(stage: MintStage, asset: AskedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
@@ -113,7 +113,7 @@ function drawAssets({ assets, random, options }: MintStage, count: number): read
   return random.shuffle(drawn);
 }
 
-/** Asks for all of them at once, in orders of several. @returns those that were asked for */
+/** Requests all assets at once, in several orders. @returns the requested assets */
 async function burst(stage: MintStage, assets: readonly AskedAsset[]): Promise<readonly AskedAsset[]> {
   const orders: AskedAsset[][] = [];
   for (const collection of COLLECTIONS) {
@@ -124,7 +124,7 @@ async function burst(stage: MintStage, assets: readonly AskedAsset[]): Promise<r
   return assets;
 }
 
-/** The signer loses MINTER_ROLE: what is asked for meanwhile waits, nothing of it fails, and it goes on by itself. */
+/** Without MINTER_ROLE all requests must wait and none may fail; afterwards they must continue on their own. */
 async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   const { stage } = game;
   const { options, deeds, differences } = stage;
@@ -157,8 +157,8 @@ async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
 }
 
 /**
- * Asks once more when the first requests have ended: for minted assets, their token ids, and failed ones. @returns the
- * reference ids
+ * Requests again after the first results: minted assets, their token ids, and failed ones.
+ * @returns the reference ids
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
   const { assets, book, random, options, deeds } = stage;

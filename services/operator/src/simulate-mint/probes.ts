@@ -12,9 +12,9 @@ export interface MintProbe {
   readonly call: ApiCall;
   readonly status: number;
   readonly code: string;
-  /** What `details.errors` must name, in order; absent where it is not about members or parameters. */
+  /** Expected names in `details.errors`, in order; absent for other errors. */
   readonly fields?: readonly string[];
-  /** A reference id of a good asset beside what is wrong: it must not be accepted. */
+  /** Reference id of a valid asset in the same call, which must not be accepted. */
   readonly fresh?: string;
 }
 
@@ -25,7 +25,7 @@ const STACKS_MAX = 10;
 const METADATA_BYTES_MAX = 16 * 1024;
 const REFERENCE_CHARACTERS_MAX = 256;
 
-/** Draws probes, each once before any comes again, and judges what they are answered. */
+/** Draws probes, each once before any repeats, and checks their answers. */
 export function createProbe(stage: MintStage): () => Promise<void> {
   const draw = createDeck(stage.random, [...listBodies(stage), ...listAccess(stage), ...listQueries(stage)]);
   return async () => {
@@ -45,13 +45,13 @@ export function createProbe(stage: MintStage): () => Promise<void> {
 
 type MakeProbe = () => MintProbe;
 
-/** Orders that are wrong in themselves. */
+/** Invalid orders. */
 function listBodies(stage: MintStage): readonly MakeProbe[] {
   const post = (body: unknown): ApiCall => ({ method: 'POST', path: mintsOf(stage, 'erc721'), body });
   const refused = (name: string, body: unknown, ...fields: string[]): MakeProbe => {
     return () => ({ ...INVALID, name, call: post(body), ...(fields.length === 0 ? {} : { fields }) });
   };
-  /** A good asset, and behind it the same with a member that is wrong. */
+  /** A valid asset, followed by the same with an invalid member. */
   const wrong = (name: string, member: Readonly<Record<string, unknown>>, field: string): MakeProbe => {
     return () => {
       const good = stage.assets.good('erc721');
@@ -95,7 +95,7 @@ function listBodies(stage: MintStage): readonly MakeProbe[] {
   ];
 }
 
-/** Calls of somebody who may not, and about what is not there. */
+/** Calls without permission, and calls about what does not exist. */
 function listAccess(stage: MintStage): readonly MakeProbe[] {
   const { options, run, random, assets } = stage;
   const { keyHeader, publishableKey, chain } = options;
@@ -133,7 +133,7 @@ function listAccess(stage: MintStage): readonly MakeProbe[] {
   ];
 }
 
-/** Questions, and refreshes of metadata, that are wrong in themselves. */
+/** Invalid queries, and invalid refreshes of metadata. */
 function listQueries(stage: MintStage): readonly MakeProbe[] {
   const get = (name: string, query: string, field: string): MakeProbe => {
     return () => ({ ...INVALID, name, call: { path: `${mintsOf(stage, 'erc1155')}?${query}` }, fields: [field] });

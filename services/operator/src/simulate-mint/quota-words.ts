@@ -1,6 +1,6 @@
 import type { ApiAnswer } from './api.ts';
 
-/** What the four values of a quota are called in answers: limit, reset, remaining, retry after. */
+/** Names of the four values of a quota in answers: limit, reset, remaining, retry after. */
 const NAMES = {
   mint: [
     'imx-mint-requests-limit',
@@ -11,7 +11,7 @@ const NAMES = {
   refresh: ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes', 'retry-after'],
 } as const;
 
-/** What is wrong with the quota that an answer tells: the headers must all be there, and the body of a 202 must say the same. */
+/** What is wrong with the quota of an answer: all headers must be there, and the body of a 202 must agree with them. */
 export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiAnswer): string | null {
   for (const name of NAMES[kind]) {
     const [header, member] = [headers[name], (json as Record<string, unknown> | null)?.[name.replaceAll('-', '_')]];
@@ -22,7 +22,7 @@ export function describeQuota(kind: keyof typeof NAMES, { status, headers, json 
   return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} are said to be left`;
 }
 
-/** How many units are left by an answer about refreshes; null when it does not say. */
+/** Remaining units of the refresh quota according to an answer; null when it does not say. */
 export function remainingRefreshesOf({ headers }: ApiAnswer): number | null {
   const text = headers[NAMES.refresh[2]];
   return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : null;

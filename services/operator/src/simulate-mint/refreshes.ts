@@ -7,17 +7,17 @@ import type { CollectionKind } from './book.ts';
 import { describeQuota, remainingRefreshesOf } from './quota-words.ts';
 import { type MintStage, pathOf } from './stage.ts';
 
-/** What was given last, and what of it nobody knows. */
+/** The metadata that was last sent, including what has an unknown result. */
 export interface Refreshes {
-  /** Gives metadata of one kind of subject. */
+  /** Sends metadata of one kind of subject. */
   play(): Promise<void>;
-  /** `contract kind subject` and its metadata; null where an answer is missing, so that it may stand or not. */
+  /** Metadata by `contract kind subject`; null when an answer is missing, so that the stored value is unknown. */
   readonly given: ReadonlyMap<string, Readonly<Record<string, unknown>> | null>;
 }
 
-/** Of the quota that is left at most this share is used: other games of the project have the same. */
+/** Maximum share of the remaining quota to use, since other games of the project share it. */
 const SHARE_MAX = 0.1;
-/** What one run gives metadata of at most. */
+/** Maximum number of metadata updates of one run. */
 const UNITS_MAX = 500;
 const TOKENS_MAX = 12;
 const STACKS_MAX = 10;

@@ -33,7 +33,7 @@ export function toJson(result: MintSimulationResult): Record<string, unknown> {
   };
 }
 
-/** The result for people, one fact a line. */
+/** The result for people, one fact per line. */
 export function toLines(result: MintSimulationResult): string[] {
   const { run, chain, deeds, calls, minted } = result;
   const again = [...calls.again].map(([why, times]) => `${times} × ${why}`).join(', ');

@@ -3,7 +3,7 @@ import { isAccepted } from './book.ts';
 import { type ShownMint, walkList } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
-/** By reference id what the interface shows of the run. */
+/** What the interface shows of the run, by reference id. */
 export type ShownMints = ReadonlyMap<string, ShownMint>;
 
 /** Cursors in front of the run's first request of each collection; null: from the beginning. */
@@ -12,21 +12,21 @@ export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string 
 const PAGE_SIZE = 200;
 const POLL_MS = 1_500;
 
-/** Reads all that the run has asked for. */
+/** Reads all requests of the run. */
 export async function readShown(stage: MintStage, from: FirstCursors): Promise<ShownMints> {
   const shown = new Map<string, ShownMint>();
   for (const collection of COLLECTIONS) {
     const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayComeAgain: true };
     const { own } = await walkList(stage, walk);
-    // Of two attempts the later one comes later.
+    // The later one of two attempts comes later.
     for (const request of own) shown.set(request.reference_id, request);
   }
   return shown;
 }
 
 /**
- * Waits until everything that was accepted has come to its end, or nothing has changed for as long as the patience is.
- * A request that failed and was accepted again counts as open until it is shown as accepted then.
+ * Waits until everything accepted has a result, or nothing has changed for the time allowed. A failed request that was
+ * accepted again counts as open until it is shown as accepted.
  */
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
@@ -36,7 +36,7 @@ export async function awaitEnd(stage: MintStage, from: FirstCursors, again: Read
     const open = book.entries().filter((entry) => {
       const request = shown.get(entry.asset.referenceId);
       if (request === undefined) return isAccepted(entry);
-      // The tables are some seconds behind: what is shown may be how it ended the last time.
+      // The tables are some seconds behind, so the result shown may be that of the earlier attempt.
       return request.status === 'pending' || (request.status === 'failed' && again.has(request.reference_id));
     });
     options.onProgress(toProgress(shown, open.length));

@@ -25,12 +25,12 @@ export interface MintSimulationResult {
   readonly doubted: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** Tokens of the run that the chain has, rows of its attempts, mints in the history, subjects of metadata. */
+  /** Numbers of tokens of the run on the chain, rows of its attempts, mints in the history, subjects of metadata. */
   readonly tokens: number;
   readonly attempts: number;
   readonly activities: number;
   readonly metadata: number;
-  /** From acceptance until it was final, of what has succeeded. */
+  /** Time from acceptance to finality, of successful requests. */
   readonly minted: Latency;
   readonly playedMs: number;
   readonly judgedMs: number;
@@ -42,7 +42,7 @@ const DEEDS: MintDeeds = {
   ...{ withoutRole: 0, waitedForRole: 0, again: 0 },
 };
 
-/** Plays a game that mints, waits until all of it has come to its end, and reconciles everything that tells of it. */
+/** Plays a game that mints, waits for all results, and reconciles every place that shows them. */
 export async function simulateMints(options: MintSimulationOptions): Promise<MintSimulationResult> {
   const stage = createStage(options);
   const { run, api, book, deeds, differences } = stage;

@@ -10,32 +10,32 @@ import type { MintRows } from './mint-rows.ts';
 import type { MinterRole } from './minter-role.ts';
 
 export interface MintSimulationOptions {
-  /** Of the chain interface, without `/v1`. */
+  /** Address of the chain interface, without `/v1`. */
   readonly url: string;
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
   readonly contracts: DemoContracts;
   readonly role: MinterRole;
   readonly clickhouse: ClickHouseAccount;
-  /** Name of the header of secret keys, and the demo project's. */
+  /** Name of the header of secret keys, and the demo project's secret key. */
   readonly keyHeader: string;
   readonly secretKey: string;
   readonly publishableKey: string;
   readonly seed: number;
   readonly assetsMax: number;
-  /** Assets per second; 0 at once. */
+  /** Assets per second; 0: all at once. */
   readonly rate: number;
   /** Share of assets that can never be minted. */
   readonly brokenShare: number;
-  /** Ends the asking. */
+  /** Maximum time for sending requests. */
   readonly durationMaxMs: number;
-  /** Patience with assets of which nothing changes any more. */
+  /** Maximum time without any change of open assets. */
   readonly settleIdleMaxMs: number;
-  /** Ends the asking early; what was asked for is reconciled all the same. */
+  /** Ends the requests early; what was requested is still reconciled. */
   readonly stop: AbortSignal;
-  /** Told often. */
+  /** Called often, with the progress. */
   onProgress(line: string): void;
-  /** Told of what changes the course of the run. */
+  /** Called with important events of the run. */
   say(line: string): void;
 }
 
@@ -47,16 +47,16 @@ export interface MintDeeds {
   lists: number;
   listed: number;
   refreshes: number;
-  /** Collections, tokens and stacks that refreshes were about. */
+  /** Number of collections, tokens and stacks that were refreshed. */
   refreshed: number;
-  /** Assets asked for without MINTER_ROLE, and those of which the minter said that they wait for it. */
+  /** Assets requested without MINTER_ROLE, and those of them that the minter reported as waiting for it. */
   withoutRole: number;
   waitedForRole: number;
-  /** Reference ids that had failed and were accepted again. */
+  /** Number of failed reference ids that were accepted again. */
   again: number;
 }
 
-/** What a run is made of. */
+/** The parts of a run. */
 export interface MintStage {
   readonly options: MintSimulationOptions;
   readonly run: Run;
@@ -67,7 +67,7 @@ export interface MintStage {
   readonly rows: MintRows;
   readonly differences: MintDifferences;
   readonly deeds: MintDeeds;
-  /** When the asking ends. */
+  /** When to stop sending requests. */
   readonly endAt: number;
 }
 
@@ -80,5 +80,5 @@ export const pathOf = ({ options }: Pick<MintStage, 'options'>, collection: Coll
 export const mintsOf = (stage: Pick<MintStage, 'options'>, collection: CollectionKind): string =>
   `${pathOf(stage, collection)}/nfts/mint-requests`;
 
-/** Whether nothing more is to be asked for. */
+/** Whether to stop sending requests. */
 export const isOver = ({ options, endAt }: MintStage): boolean => options.stop.aborted || performance.now() > endAt;

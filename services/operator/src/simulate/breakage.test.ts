@@ -8,7 +8,7 @@ const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 
 describe('the expected answer of a batch', () => {
-  it('is what the contract itself answers, for batches of every breakage and oddity', () => {
+  it('equals the answer of the contract itself, for batches with every breakage and oddity', () => {
     const run = { seed: 11, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
     const traffic = createTraffic({ run, players: 40, brokenShare: 0.2, ledger: createLedger() });
     for (let sent = 0; sent < 400; sent++) {

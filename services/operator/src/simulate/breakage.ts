@@ -10,21 +10,21 @@ import {
 } from '@playline/contracts';
 import type { Message } from './messages.ts';
 
-/** One way to break a message, and exactly what the answer must say of it (contract, "Rules of a message"). */
+/** One way to break a message, and the exact errors of the answer (contract, "Rules of a message"). */
 export interface Breakage {
   readonly name: string;
-  /** Type of the sound message that is broken. */
+  /** Type of the valid message that is broken. */
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
-  /** Elements of the batch as JSON text: one, or several that share an id. */
+  /** Elements of the batch as JSON text: one, or several with the same id. */
   toElements(message: Message, nowMs: number): string[];
-  /** `messageId` of the rejection; the message's own unless told. */
+  /** `messageId` of the rejection; by default the message's own. */
   echo?(message: Message): string;
 }
 
 type Errors = Breakage['errors'];
 
-/** Breaks by giving members another value; `undefined` takes a member away. */
+/** Gives members another value; `undefined` removes a member. */
 function change(name: string, members: Message, errors: Errors): Breakage {
   return { name, type: 'track', errors, toElements: (message) => [JSON.stringify({ ...message, ...members })] };
 }
@@ -41,12 +41,12 @@ function ofType(type: Breakage['type'], breakage: Breakage): Breakage {
   return { ...breakage, type };
 }
 
-/** Breaks the message id itself, so that the answer echoes what was sent. */
+/** Breaks the message id itself; the answer repeats what was sent. */
 function changeId(name: string, value: unknown, [code, echo]: readonly [RejectionCode, string]): Breakage {
   return { ...change(name, { messageId: value }, [['messageId', code]]), echo: () => echo };
 }
 
-/** Breaks the time by a distance from the server's clock. */
+/** Moves the time away from the server's clock. */
 function shiftTime(name: string, shiftMs: number): Breakage {
   return {
     name,
@@ -60,7 +60,7 @@ function shiftTime(name: string, shiftMs: number): Breakage {
 
 const tooLong = (codePoints: number) => 'é'.repeat(codePoints + 1);
 const MARGIN_MS = 60 * 60 * 1000;
-/** Half of a surrogate pair: JSON can carry it as an escape, UTF-8 cannot. */
+/** Half of a surrogate pair: JSON can contain it as an escape, UTF-8 cannot. */
 const LONE_SURROGATE = 'lone \ud83c';
 
 const IDS: readonly (readonly [string, Breakage['type']])[] = [

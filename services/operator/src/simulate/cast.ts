@@ -1,16 +1,16 @@
 import { createPersonsModel, type Identity, identityKeyOf, type LinkFact, type PersonsModel } from './persons.ts';
 
-/** Who owns accepted messages, and the model that says who of them is one person. */
+/** The owners of accepted messages, and the model of which identities are one person. */
 export interface Cast {
   readonly model: PersonsModel;
   readonly owners: ReadonlyMap<string, { readonly identity: Identity; readonly household: number }>;
-  /** Takes one acknowledged message; call in the order of acknowledgement within a household. */
+  /** Adds one acknowledged message; call in the order of acknowledgement within a household. */
   accept(household: number, message: { owner: Identity | null; fact: LinkFact | null }): void;
-  /** A batch of the household was never acknowledged: whom its facts joined cannot be known. */
+  /** A batch of the household was never acknowledged, so its persons are unknown. */
   doubt(household: number): void;
   isDoubtful(identity: Identity): boolean;
   readonly doubtfulHouseholds: number;
-  /** Persons that own an accepted message, without those of doubtful households. */
+  /** Number of persons that own an accepted message, without those of doubtful households. */
   persons(): number;
 }
 
@@ -20,7 +20,7 @@ export function createCast(): Cast {
   const doubtful = new Set<number>();
   const isDoubtful = (identity: Identity) => {
     const owner = owners.get(identityKeyOf(identity));
-    // With a doubtful household, a stranger may be one of its people whose batch was stored without an answer.
+    // With a doubtful household, an unknown owner may come from a batch that was stored without an answer.
     return owner === undefined ? doubtful.size > 0 : doubtful.has(owner.household);
   };
   return {

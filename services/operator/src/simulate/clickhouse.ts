@@ -1,20 +1,20 @@
 import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
 import { messageIdPrefix, type Run } from './run.ts';
 
-/** One owner of events as the store has it. `persons` are the distinct person keys (hex) its events resolve to. */
+/** One owner of events in the store. `persons` are the distinct person keys (hex) of its events. */
 export interface StoredOwner {
   readonly kind: string;
   readonly id: string;
   readonly persons: readonly string[];
 }
 
-/** What reconciliation reads; everything is limited to the messages of the run. */
+/** Queries of the reconciliation, all limited to messages of the run. */
 export interface EventReader {
   /** Rows in the raw table, and distinct message ids among them. */
   counts(): Promise<{ raw: number; distinct: number }>;
   /** Calls `each` with the sequence number of every row of the exact view. */
   eachSequence(each: (sequence: number) => void): Promise<void>;
-  /** Everybody who owns an event; `kind` is '' for nobody. */
+  /** All owners of events; `kind` is '' for events without an owner. */
   owners(): Promise<StoredOwner[]>;
 }
 
@@ -55,7 +55,7 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
   };
 }
 
-/** Cuts a stream of bytes into rows of 16 bytes, wherever its chunks end. */
+/** Cuts a byte stream into rows of 16 bytes, wherever its chunks end. */
 async function* readRows(response: Response): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of response.body ?? []) {

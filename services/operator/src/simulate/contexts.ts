@@ -35,7 +35,7 @@ const LIBRARIES: Record<Surface, { library: string; versions: readonly string[] 
 
 const SCREENS = ['1920x1080', '2560x1440', '3840x2160', '390x844', '1280x800'] as const;
 
-/** The part of a context that stays the same for one device, and how that device writes its times. */
+/** The constant part of a device's context, and how the device writes its times. */
 export function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
   const place = random.pick(LOCALES);
   const { library, versions } = LIBRARIES[surface];
@@ -69,7 +69,7 @@ const PAGES = [
 ] as const;
 const REFERRERS = ['', 'https://www.example.com/search?q=outlands+game', 'https://social.example/outlands'] as const;
 
-/** Members of `context` that tell a page; a title or a referrer may be empty, as browsers give it. */
+/** Members of `context` that describe a page; title and referrer may be empty, as in browsers. */
 export function pickPage(random: Random): Context {
   const page = random.pick(PAGES);
   const campaign = random.chance(0.3) ? `?utm_source=newsletter&utm_campaign=season-4&click=${random.hex(24)}` : '';

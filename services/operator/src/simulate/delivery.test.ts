@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** A service that answers each request in turn by the next of `answers`, the last for ever. */
+/** A service that answers the n-th request by the n-th of `answers`, and later ones by the last. */
 async function serve(answers: readonly ((response: ServerResponse, request: IncomingMessage) => void)[]) {
   const bodies: string[] = [];
   const server = createServer((request, response) => {
@@ -39,21 +39,21 @@ const request = { method: 'POST', path: '/', headers: {}, body: Buffer.from('bat
 const fast = { pauseFirstMs: 1, pauseMaxMs: 2, answerMaxMs: 200 };
 
 describe('createDelivery', () => {
-  it('sends the same bytes again after a 5xx until they are answered, and knows that they may be stored twice', async () => {
+  it('repeats the same bytes after a 5xx until they are answered, and marks them as possibly stored twice', async () => {
     const { bodies, client } = await serve([answer(500), answer(503), answer(200)]);
     const delivered = await createDelivery({ client, ...fast })(request);
     expect(delivered).toMatchObject({ kind: 'answered', tries: 3, doubtful: true, answer: { status: 200 } });
     expect(bodies).toEqual(['batch', 'batch', 'batch']);
   });
 
-  it.each([200, 400, 401, 404, 413])('takes %i for final', async (status) => {
+  it.each([200, 400, 401, 404, 413])('treats %i as final', async (status) => {
     const { bodies, client } = await serve([answer(status), answer(200)]);
     const delivered = await createDelivery({ client, ...fast })(request);
     expect(delivered).toMatchObject({ kind: 'answered', tries: 1, doubtful: false, answer: { status } });
     expect(bodies).toHaveLength(1);
   });
 
-  it('waits after a 429 for as long as Retry-After says, and knows that nothing was stored', async () => {
+  it('waits after a 429 as long as Retry-After says, and knows that nothing was stored', async () => {
     const { client } = await serve([answer(429, { 'retry-after': '7' }), answer(200)]);
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
@@ -62,7 +62,7 @@ describe('createDelivery', () => {
     expect(delivered).toMatchObject({ kind: 'answered', tries: 2, doubtful: false });
   });
 
-  it('sends again after a reset connection and after silence', async () => {
+  it('repeats after a reset connection and after silence', async () => {
     const silence = () => {};
     const { client } = await serve([(response) => void response.destroy(), silence, answer(200)]);
     expect(await createDelivery({ client, ...fast })(request)).toMatchObject({
@@ -72,7 +72,7 @@ describe('createDelivery', () => {
     });
   });
 
-  it('gives up in bounded time and says why', async () => {
+  it('gives up after a bounded time and says why', async () => {
     const { client } = await serve([answer(500)]);
     const reasons: string[] = [];
     const deliver = createDelivery({ client, ...fast, totalMaxMs: 50, onRetry: (reason) => reasons.push(reason) });

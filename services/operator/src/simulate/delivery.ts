@@ -1,30 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts';
 
-/** What became of one batch after every try that the contract allows. */
+/** The result for one batch after all attempts. */
 export type Delivered =
-  /** `doubtful`: an earlier try may have been stored although it was not acknowledged. */
+  /** `doubtful`: an earlier attempt may have been stored although it was not acknowledged. */
   | { readonly kind: 'answered'; readonly answer: HttpAnswer; readonly tries: number; readonly doubtful: boolean }
   | { readonly kind: 'given up'; readonly reason: string; readonly tries: number };
 
 export interface DeliveryOptions {
   readonly client: HttpClient;
-  /** Longer than the service's publish deadline of some seconds, so that its 500 is heard. */
+  /** Longer than the service's publish deadline of some seconds, so that its 500 arrives. */
   readonly answerMaxMs?: number;
-  /** A broker that stops for 20 s, or restarts twice, must be survived. */
+  /** Must survive a broker that stops for 20 s, or restarts twice. */
   readonly totalMaxMs?: number;
-  /** First pause between tries; doubles up to `pauseMaxMs`, with jitter. */
+  /** First pause between attempts; doubles up to `pauseMaxMs`, with jitter. */
   readonly pauseFirstMs?: number;
   readonly pauseMaxMs?: number;
-  /** Waits between tries; a test counts instead. */
+  /** Waits between attempts; tests count instead. */
   pause?(ms: number): Promise<unknown>;
-  /** Told of each try that did not end the delivery. */
+  /** Called for each attempt that is repeated. */
   onRetry?(reason: string): void;
 }
 
 /**
- * Delivers by the contract of the client libraries (contract, "Brokers"): the same bytes again after a
- * 5xx, a 429, a time-out or a network fault; every other answer is final.
+ * Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are repeated after a 5xx, a 429, a
+ * time-out or a network fault; every other answer is final.
  */
 export function createDelivery(
   options: DeliveryOptions,
@@ -60,12 +60,12 @@ export function createDelivery(
   };
 }
 
-/** Spread over the upper half, so that batches refused together do not come back together. */
+/** Jitter over the upper half, so that batches refused together are not repeated together. */
 function jitter(ms: number): number {
   return ms / 2 + (Math.random() * ms) / 2;
 }
 
-/** `Retry-After` in whole seconds, as the contract has it; null when absent or unreadable. */
+/** `Retry-After` in whole seconds, as the contract defines it; null when absent or invalid. */
 export function retryAfterMsOf(answer: HttpAnswer): number | null {
   const seconds = answer.headers['retry-after'];
   return seconds !== undefined && /^\d{1,4}$/.test(seconds) ? Number(seconds) * 1000 : null;

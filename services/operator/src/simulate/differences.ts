@@ -1,13 +1,13 @@
-/** Kinds of differences that a run may find; each makes the run fail. */
+/** Kinds of differences that a run can find; each makes the run fail. */
 export type DifferenceKind =
-  | 'answer' // a batch was answered otherwise than expected
-  | 'probe' // a request that is wrong as a whole was answered otherwise than expected
+  | 'answer' // a batch did not get the expected answer
+  | 'probe' // an invalid request did not get the expected answer
   | 'missing' // an accepted message is not in the exact view
   | 'doubled' // an accepted message is in the exact view more than once
   | 'uninvited' // a message that was rejected, or never sent, is stored
   | 'person'; // the store's persons differ from the model's
 
-/** Collects differences: counts all of them, keeps the words of the first of each kind. */
+/** Collects differences: counts all of them, and keeps the first texts of each kind. */
 export interface Differences<K extends string = DifferenceKind> {
   add(kind: K, text: string): void;
   readonly total: number;

@@ -1,7 +1,7 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Encoding } from './traffic.ts';
 
-/** Bytes of a body under a content encoding, at the cheapest level: clients of games save CPU, not bytes. */
+/** Encodes a body at the cheapest level: clients of games save CPU, not bytes. */
 export function encodeBody(body: string, encoding: Encoding): Buffer {
   const bytes = Buffer.from(body);
   if (encoding === 'gzip') return gzipSync(bytes, { level: 1 });

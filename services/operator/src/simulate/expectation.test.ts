@@ -19,7 +19,7 @@ function example() {
 }
 
 describe('differencesOf', () => {
-  it('finds none in the expected answer, whatever the order of its entries', () => {
+  it('returns none for the expected answer, whatever the order of its entries', () => {
     const { expectation, verdict } = example();
     expect(differencesOf(expectation, 200, verdict)).toEqual([]);
   });
@@ -49,7 +49,7 @@ describe('differencesOf', () => {
 });
 
 describe('parseVerdict', () => {
-  it('takes a MessagesResponse and nothing else', () => {
+  it('accepts a MessagesResponse and nothing else', () => {
     expect(parseVerdict(JSON.stringify(example().verdict))).toEqual(example().verdict);
     for (const text of ['', 'null', '{}', '[]', '{"code":"VALIDATION_ERROR"}'])
       expect(parseVerdict(text), text).toBeNull();

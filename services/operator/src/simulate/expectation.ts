@@ -1,8 +1,8 @@
-/** What a batch must be answered: per rejected message id the set of `field CODE`, and how many are taken. */
+/** The expected answer to a batch: the set of `field CODE` for each rejected message id, and the number accepted. */
 export interface Expectation {
   accepted: number;
   rejected: number;
-  /** `messageId` as echoed -> set of `field CODE`. */
+  /** `messageId` as in the answer -> set of `field CODE`. */
   rejections: Map<string, Set<string>>;
 }
 
@@ -10,7 +10,7 @@ export function createExpectation(): Expectation {
   return { accepted: 0, rejected: 0, rejections: new Map() };
 }
 
-/** Adds messages that must be rejected; errors of one echoed id are merged, as the answer has one entry an id. */
+/** Adds messages that must be rejected; errors of one id are merged, as the answer has one entry for each id. */
 export function expectRejection(
   expectation: Expectation,
   rejected: { echo: string; errors: readonly (readonly [string, string])[]; messages: number },
@@ -21,7 +21,7 @@ export function expectRejection(
   expectation.rejected += rejected.messages;
 }
 
-/** What the service answered, read leniently: a difference is to be reported, not to break the run. */
+/** The service's answer, parsed leniently: a difference is reported and does not end the run. */
 export interface Verdict {
   readonly success: boolean;
   readonly accepted: number;
@@ -29,7 +29,7 @@ export interface Verdict {
   readonly rejections: readonly { messageId: string; errors: readonly { field: string; code: string }[] }[];
 }
 
-/** A MessagesResponse; null when the text is anything else. */
+/** Parses a MessagesResponse; null for any other text. */
 export function parseVerdict(text: string): Verdict | null {
   let value: unknown;
   try {
@@ -46,7 +46,7 @@ export function parseVerdict(text: string): Verdict | null {
   return shaped ? (candidate as Verdict) : null;
 }
 
-/** Every way in which an answer differs from what was expected, one sentence each; empty when they agree. */
+/** All differences between an answer and the expected one, one sentence each; empty when they agree. */
 export function differencesOf(expected: Expectation, status: number, verdict: Verdict): string[] {
   const differences: string[] = [];
   const compare = (what: string, wanted: unknown, given: unknown) => {

@@ -50,14 +50,14 @@ const EVENTS: Record<string, (random: Random) => Properties> = {
 };
 const EVENT_NAMES = Object.keys(EVENTS);
 
-/** What happened in the game: a name and its properties, now and then none. */
+/** An event of the game: a name and its properties, sometimes none. */
 export function pickEvent(random: Random): { eventName: string; properties: Properties | undefined } {
   const eventName = random.pick(EVENT_NAMES);
   if (random.chance(0.05)) return { eventName, properties: undefined };
   return { eventName, properties: { ...EVENTS[eventName]!(random), build: '4.2.1-8842', match_id: random.hex(32) } };
 }
 
-/** What an identify tells about a user. */
+/** Traits of a user in an identify. */
 export function pickTraits(random: Random): Properties {
   return {
     level: random.integer(1, 60),

@@ -6,7 +6,7 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Cuts the connection after this time, answer or not. */
+  /** Cuts the connection after this time, with or without an answer. */
   readonly cutAfterMs: number;
 }
 
@@ -16,9 +16,9 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** Posts over kept-alive connections with Node's own client: a run's own CPU use stays small beside the stack's. */
+/** Posts over keep-alive connections with Node's own client, so that a run uses little CPU compared with the stack. */
 export interface HttpClient {
-  /** @throws Error when no whole answer came: refused, reset, cut or timed out */
+  /** @throws Error without a complete answer: refused, reset, cut or timed out */
   send(request: HttpRequest): Promise<HttpAnswer>;
   close(): void;
 }

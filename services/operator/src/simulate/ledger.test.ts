@@ -19,7 +19,7 @@ describe('createLedger', () => {
     );
   });
 
-  it('keeps what it knows when it grows', () => {
+  it('keeps its contents when it grows', () => {
     const ledger = createLedger();
     ledger.set(ledger.take(), 'accepted');
     while (ledger.taken < 200_000) ledger.take();
@@ -27,13 +27,13 @@ describe('createLedger', () => {
     expect([ledger.fateOf(0), ledger.fateOf(1), ledger.fateOf(199_999)]).toEqual(['accepted', 'unsent', 'unknown']);
   });
 
-  it('refuses a message that was never taken', () => {
+  it('refuses a message whose sequence number was never taken', () => {
     expect(() => createLedger().set(0, 'accepted')).toThrow(RangeError);
   });
 });
 
 describe('toMessageId', () => {
-  it('gives every message of a run its own UUID under the prefix of the run', () => {
+  it('gives every message of a run its own UUID with the prefix of the run', () => {
     const run = createRun(1, 0);
     const ids = new Set(Array.from({ length: 10_000 }, (_, sequence) => toMessageId(run, sequence)));
     expect(ids.size).toBe(10_000);

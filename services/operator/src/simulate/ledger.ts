@@ -2,7 +2,7 @@
 export const FATES = ['unsent', 'unknown', 'accepted', 'rejected'] as const;
 export type Fate = (typeof FATES)[number];
 
-/** One byte a message, found by sequence number: a run of a million messages keeps one megabyte. */
+/** One byte per message, by sequence number: a run of a million messages takes one megabyte. */
 export interface Ledger {
   /** Takes the next sequence number. */
   take(): number;
@@ -13,7 +13,7 @@ export interface Ledger {
   count(fate: Fate): number;
 }
 
-/** First room of the ledger; it doubles when it is full. */
+/** Initial size; it doubles when the ledger is full. */
 const ROOM_FIRST = 65_536;
 
 export function createLedger(): Ledger {

@@ -22,7 +22,7 @@ interface Base {
   readonly random: Random;
 }
 
-/** The members that every message of a device has, whatever its type. */
+/** Members of every message of a device, whatever its type. */
 function createBase(type: MessageType, { device, messageId, timeMs, random }: Base): Message {
   const browser = device.surface === 'web' || device.surface === 'pixel';
   return {
@@ -39,7 +39,7 @@ function createBase(type: MessageType, { device, messageId, timeMs, random }: Ba
   };
 }
 
-/** Adds the device's user in its client's style; the owner of the message follows from what it carries. */
+/** Adds the device's user in its client's style. @returns the owner of the message */
 function addUser(message: Message, device: Device): Identity {
   const { user, userStyle } = device;
   if (user === null || userStyle === 'none') return { kind: 'anonymous', id: device.anonymousId };
@@ -49,7 +49,7 @@ function addUser(message: Message, device: Device): Identity {
   return user;
 }
 
-/** A track, page or screen message: links nobody, even when it carries both ids. */
+/** A track, page or screen message: never a link, even with both ids. */
 export function createPlay(base: Base): BuiltMessage {
   const { device, random } = base;
   const browser = device.surface === 'web' || device.surface === 'pixel';
@@ -81,7 +81,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   };
 }
 
-/** An alias; some clients send it without an anonymous id, and then nobody owns the message. */
+/** An alias; some clients send it without an anonymous id, and then the message has no owner. */
 export function createAlias(base: Base, from: Identity, to: Identity): BuiltMessage {
   const message = createBase('alias', base);
   message.fromId = from.id;

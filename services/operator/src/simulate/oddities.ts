@@ -2,16 +2,16 @@ import { CONTEXT_CODE_POINTS_MAX, ID_CODE_POINTS_MAX } from '@playline/contracts
 import type { Message } from './messages.ts';
 import type { Random } from './random.ts';
 
-/** A message that looks strange and must be accepted all the same (contract, "Rules of a message"). */
+/** A message that looks strange but must be accepted (contract, "Rules of a message"). */
 export interface Oddity {
   readonly name: string;
-  /** Changes the message, never who owns it and what it links. */
+  /** Changes the message, but neither its owner nor its link. */
   change(message: Message, random: Random): void;
 }
 
 const contextOf = (message: Message) => message.context as Message;
 
-/** An emoji is one code point and two UTF-16 units: a limit counted in units would refuse it. */
+/** An emoji is one code point and two UTF-16 units; a limit must count code points. */
 const emoji = (codePoints: number) => '🎮'.repeat(codePoints);
 
 export const ODDITIES: readonly Oddity[] = [

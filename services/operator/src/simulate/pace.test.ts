@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createLanes } from './pace.ts';
 
 describe('createLanes', () => {
-  it('runs the tasks of a lane in order and never more at once than allowed', async () => {
+  it('runs the tasks of a lane in order, and never more at once than allowed', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.nat(4), { maxLength: 60 }),
@@ -15,7 +15,7 @@ describe('createLanes', () => {
           for (const [place, lane] of plan.entries()) {
             await lanes.start(lane, async () => {
               most = Math.max(most, lanes.running);
-              // A different number of turns each, so that lanes overtake each other.
+              // With different numbers of turns, lanes overtake each other.
               for (let turn = 0; turn < place % 4; turn++) await Promise.resolve();
               ended[lane]!.push(place);
             });
@@ -30,7 +30,7 @@ describe('createLanes', () => {
     );
   });
 
-  it('reports the fault of a task at the end and lets the others run', async () => {
+  it('reports the fault of a task at the end, and runs the others', async () => {
     const lanes = createLanes(2);
     let ran = 0;
     await lanes.start(0, () => Promise.reject(new Error('broken')));

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Decides when the next batch may leave. */
+/** Decides when the next batch may be sent. */
 export interface Pace {
-  /** Resolves when `messages` more messages are due, however slowly earlier ones are answered (open loop). */
+  /** Resolves when `messages` more messages are due, however slow earlier answers are (open loop). */
   due(messages: number): Promise<void>;
 }
 
 /**
- * An even rate from the first call on; a sender that fell behind catches up.
- * @param rate messages per second; 0 means at once
+ * An even rate from the first call on; a sender that is late catches up.
+ * @param rate messages per second; 0: no limit
  */
 export function createPace(rate: number): Pace {
   if (rate === 0) return { due: () => Promise.resolve() };
@@ -19,22 +19,22 @@ export function createPace(rate: number): Pace {
       startedAt ??= performance.now();
       const waitMs = startedAt + (promised / rate) * 1000 - performance.now();
       promised += messages;
-      // Timers fire to the millisecond; shorter waits are made up by the next.
+      // Timers have a resolution of a millisecond; shorter waits are added to the next.
       if (waitMs >= 1) await delay(waitMs);
     },
   };
 }
 
-/** Runs tasks of one lane one after the other, lanes side by side, and holds back who would start too many. */
+/** Runs tasks of one lane in sequence and lanes in parallel, and limits the number of started tasks. */
 export interface Lanes {
-  /** Resolves when there is room for one more task, and queues it; its faults come out of `drained`. */
+  /** Resolves when there is room for the task, and queues it; `drained` reports its faults. */
   start(lane: number, task: () => Promise<void>): Promise<void>;
   /** Resolves when every task ended; rejects with the first fault. */
   drained(): Promise<void>;
   readonly running: number;
 }
 
-/** @param tasksMax tasks started and not ended, over all lanes: bounds memory when the service is slow */
+/** @param tasksMax started and unfinished tasks of all lanes: limits memory when the service is slow */
 export function createLanes(tasksMax: number): Lanes {
   const tails = new Map<number, Promise<void>>();
   const waiting: (() => void)[] = [];

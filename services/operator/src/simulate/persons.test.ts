@@ -12,7 +12,7 @@ const passport = (id: string): Identity => ({ kind: 'passport', id });
 const untyped = (id: string): Identity => ({ kind: 'untyped', id });
 
 describe('createPersonsModel', () => {
-  it('leaves a shared device to its first user, and takes the second for somebody else', () => {
+  it('gives a shared device to its first user, and treats the second as another person', () => {
     const model = createPersonsModel();
     expect(model.apply(identify('device', passport('a')))).toBe('linked');
     expect(model.apply(identify('device', passport('b')))).toBe('shared_device');
@@ -21,20 +21,20 @@ describe('createPersonsModel', () => {
     expect(model.personOf(passport('a'))).not.toBe(model.personOf(passport('b')));
   });
 
-  it('joins accounts of different types by alias, and never two known passports', () => {
+  it('joins accounts of different types by alias, but never two known passports', () => {
     const model = createPersonsModel();
     expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('a')))).toBe('linked');
     expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('b')))).toBe('unique_type');
   });
 
-  it('joins nobody by a blocked value', () => {
+  it('joins nothing by a blocked value', () => {
     const model = createPersonsModel();
     for (const id of ['guest', 'NULL', ' "undefined" ', '0000-00'])
       expect(model.apply(identify(`with ${id}`, untyped(id)))).toBe('blocked');
     expect(isBlocked('guest-1')).toBe(false);
   });
 
-  it('ties an untyped id to the first type that names it', () => {
+  it('joins an untyped id with the first type that uses it', () => {
     const model = createPersonsModel();
     model.apply(identify('one', passport('x')));
     model.apply(identify('two', { kind: 'custom', id: 'x' }));
@@ -58,7 +58,7 @@ const facts = fc.array(
   { maxLength: 40 },
 );
 
-/** The same facts through the rules and the graph of the service itself. */
+/** Applies the same facts with the rules and the graph of the service itself. */
 async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: Identity) => Promise<string>> {
   const keyOf = (_environmentId: string, kind: string, id: string) => Buffer.from(`${kind} ${id}`.padEnd(16));
   const { graph, rebuild } = openMemoryPeople();
@@ -77,7 +77,7 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
 }
 
 describe('the persons of the model', () => {
-  it('are the persons of the service, for facts in any order', async () => {
+  it('equal the persons of the service, for facts in any order', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (given) => {
         const model = createPersonsModel();
@@ -95,7 +95,7 @@ describe('the persons of the model', () => {
     );
   });
 
-  it('stay the same when acknowledged facts are published again', () => {
+  it('do not change when acknowledged facts are published again', () => {
     fc.assert(
       fc.property(facts, fc.array(fc.nat()), (given, again) => {
         const [model, repeated] = [createPersonsModel(), createPersonsModel()];

@@ -1,6 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 
-/** One identity as the messages of the run name it. */
+/** An identity in the messages of the run. */
 export interface Identity {
   readonly kind: IdentityKind;
   readonly id: string;
@@ -15,25 +15,25 @@ export interface LinkFact {
 
 export type LinkOutcome = 'linked' | 'unchanged' | 'blocked' | 'shared_device' | 'unique_type' | 'ambiguous';
 
-/** Values that never link (design "Identity", "When a link is refused"): a bug of a client, not a person. */
+/** Values that never link (design "Identity", "When a link is refused"): they come from client bugs. */
 const BLOCKED =
   /^(anonymous|guest|distinct_?id|id|not_authenticated|email|undefined|null|none|nan|true|false|0|-1|\[object object\]|[0-]+)$/i;
 
-/** Identity types of which one person has one value, as the linker's default has it. */
+/** Kinds of which one person has a single value, as in the linker's default settings. */
 const UNIQUE_KINDS: readonly IdentityKind[] = ['passport'];
 
 interface Component {
   members: string[];
-  /** Values of each kind; anonymous ones are left out since a person may have many. */
+  /** Values of each kind, except anonymous ones, of which a person may have many. */
   values: Map<IdentityKind, Set<string>>;
 }
 
-/** The simulator's own idea of who is who, fed with acknowledged facts in the order of their publication. */
+/** The simulator's own model of persons, built from acknowledged facts in the order of their publication. */
 export interface PersonsModel {
-  /** Makes the identity known, as a person of its own if it is new. */
+  /** Adds the identity, as a person of its own if it is new. */
   see(identity: Identity): void;
   apply(fact: LinkFact): LinkOutcome;
-  /** Equal for two identities exactly when they are one person. */
+  /** Equal for two identities if and only if they are one person. */
   personOf(identity: Identity): string;
 }
 
@@ -95,7 +95,7 @@ export function createPersonsModel(): PersonsModel {
     return 'linked';
   };
 
-  /** A typed user id is the same person as that id text without a type, unless another kind of it came first. */
+  /** A typed user id is the same person as the untyped id with the same text, unless another kind came first. */
   const joinSameId = (user: Identity): LinkOutcome => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
     const tied = components.of(untyped);
@@ -107,7 +107,7 @@ export function createPersonsModel(): PersonsModel {
   return {
     see: (identity) => void components.of(identity),
     apply: (fact) => {
-      // The linker decides the typed user's own untyped id first: it may be what makes the device a shared one.
+      // As in the linker, the user's own untyped id comes first: it may be what makes the device a shared one.
       if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
       return join(fact.link, fact.from, fact.to);
     },
@@ -115,7 +115,7 @@ export function createPersonsModel(): PersonsModel {
   };
 }
 
-/** Do both sides hold values of one of these kinds, and not the same single one? */
+/** Whether both sides have values of one of these kinds, other than a single common one. */
 function conflict(a: Component, b: Component, kinds: readonly IdentityKind[]): boolean {
   return kinds.some((kind) => {
     const [left, right] = [a.values.get(kind), b.values.get(kind)];

@@ -5,7 +5,7 @@ import { createDeck, type Random } from './random.ts';
 import type { Run } from './run.ts';
 import type { TimeStyle } from './timestamps.ts';
 
-/** How a client names its user in messages other than identify: not at all, with its type, or without. */
+/** How a client names its user in messages other than identify: not at all, typed or untyped. */
 export type UserStyle = 'none' | 'typed' | 'untyped';
 
 export interface Device {
@@ -19,7 +19,7 @@ export interface Device {
   user: Identity | null;
 }
 
-/** One turn of a household's story; each yields at most one link fact. */
+/** One step of a household's story; each gives at most one link fact. */
 export type Scene =
   | { readonly act: 'login'; readonly device: number; readonly user: number }
   | { readonly act: 'identify'; readonly device: number; readonly user: Identity }
@@ -28,15 +28,15 @@ export type Scene =
   | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
 
 /**
- * People and devices whose identities may touch; no identity of one household is known to another.
- * Its batches are sent one after the other, so that its link facts are published in the order of its story.
+ * People and devices whose identities may be linked; no identity of one household occurs in another. Its batches are
+ * sent one after the other, so that its link facts are published in the order of its story.
  */
 export interface Household {
   readonly index: number;
   readonly recipe: string;
   readonly devices: Device[];
   readonly users: Identity[];
-  /** Scenes still to come, first one first. */
+  /** Remaining scenes, in order. */
   readonly story: Scene[];
 }
 
@@ -148,7 +148,7 @@ const USER_KINDS: readonly IdentityType[] = [
   'custom',
 ];
 
-/** Id text as each provider writes it, unique to the run and to `number`. */
+/** An id in the format of its provider, unique to the run and to `number`. */
 export function toUserId(kind: Identity['kind'], run: Run, number: number): string {
   if (kind === 'email') return `player.${number}@${run.tag}.example`;
   if (kind === 'steam' || kind === 'discord')
@@ -157,7 +157,7 @@ export function toUserId(kind: Identity['kind'], run: Run, number: number): stri
   return `${kind}-${run.tag}-${number}`;
 }
 
-/** An anonymous id as browsers and engines make one: a UUID, here with the run's tag inside. */
+/** An anonymous id as browsers and engines generate it: a UUID, here with the run's tag inside. */
 export function toAnonymousId(run: Run, random: Random): string {
   return `${random.hex(8)}-${random.hex(4)}-4${random.hex(3)}-a${random.hex(3)}-${run.tag}`;
 }
@@ -177,7 +177,7 @@ function createDevice(surface: Surface, run: Run, random: Random): Device {
   };
 }
 
-/** Households of at least `players` players in all; every recipe comes once before any comes again. */
+/** Households with at least `players` players in total; every recipe comes once before any repeats. */
 export function createHouseholds(players: number, run: Run, random: Random): Household[] {
   const draw = createDeck(random, RECIPES);
   const households: Household[] = [];

@@ -3,14 +3,14 @@ import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from '@playline/contracts';
 import type { Ledger } from './ledger.ts';
 import { type Run, toMessageId } from './run.ts';
 
-/** A request that is wrong as a whole, and the error envelope it must be answered with. */
+/** An invalid request, and the error envelope that it must get. */
 export interface Probe {
   readonly name: string;
   readonly status: number;
   readonly code: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Laid over the headers of an ordinary batch; null takes one away. */
+  /** Changes to the headers of an ordinary batch; null removes one. */
   readonly headers: Readonly<Record<string, string | null>>;
   toBody(): Buffer;
 }
@@ -18,18 +18,18 @@ export interface Probe {
 export interface ProbeOptions {
   readonly run: Run;
   readonly ledger: Ledger;
-  /** Name of the header that carries the publishable key. */
+  /** Name of the header for the publishable key. */
   readonly keyHeader: string;
   readonly publishableKey: string;
-  /** Secret key of the same environment; without it that one probe is left out. */
+  /** Secret key of the same environment; without it the probe that needs it is left out. */
   readonly secretKey: string | null;
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
-/** Inflates to 64 times what a body may have, from some 64 KiB. */
+/** 64 times the allowed size when inflated, from some 64 KiB. */
 const BOMB_BYTES = 64 * BATCH_BYTES_MAX;
 
-/** A batch of sound messages that must still not be stored. */
+/** A batch of valid messages that must not be stored. */
 function createSoundBatch({ run, ledger }: ProbeOptions, count: number, properties: object = {}): Buffer {
   const messages = Array.from({ length: count }, () => {
     const sequence = ledger.take();
@@ -47,7 +47,7 @@ function createProbe(name: string, toBody: () => Buffer, rest: Partial<Probe> = 
 
 const text = (body: string) => () => Buffer.from(body);
 
-/** Bodies that are no batch. */
+/** Bodies that are not a batch. */
 function createBodyProbes(options: ProbeOptions): Probe[] {
   const one = () => createSoundBatch(options, 1);
   const broken = Buffer.concat([text('{"messages":[{"a":"')(), Buffer.from([0xff, 0xfe]), text('"}]}')()]);
@@ -69,7 +69,7 @@ function createBodyProbes(options: ProbeOptions): Probe[] {
   ];
 }
 
-/** Every way to break a request as a whole. Messages inside are sound, and must still not be stored. */
+/** Every way to break a request as a whole. Its messages are valid, but must not be stored. */
 export function createProbes(options: ProbeOptions): Probe[] {
   const { keyHeader, publishableKey, secretKey } = options;
   const one = () => createSoundBatch(options, 1);

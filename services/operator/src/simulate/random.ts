@@ -13,7 +13,7 @@ export interface Random {
   hex(digits: number): string;
 }
 
-/** sfc32: 128 bits of state, passes PractRand, and no dependency: the same seed gives the same traffic for ever. */
+/** sfc32 has 128 bits of state, passes PractRand, and needs no dependency: a seed always gives the same traffic. */
 export function createRandom(seed: number): Random {
   let [a, b, c, counter] = [seed | 0, Math.imul(seed, 0x9e3779b9) | 0, 0x85ebca6b | 0, 1];
   const bits = (): number => {
@@ -24,7 +24,7 @@ export function createRandom(seed: number): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // The first rounds still show the seed; the author of sfc32 discards 12 of them.
+  // The first outputs still depend visibly on the seed; the author of sfc32 discards 12 of them.
   for (let round = 0; round < 12; round++) bits();
   const next = () => bits() / 2 ** 32;
   const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
@@ -45,7 +45,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws every item once in random order before any comes again, so that a short run still shows all of them. */
+/** Draws every item once in random order before any repeats, so that even a short run uses all of them. */
 export function createDeck<T>(random: Random, items: readonly T[]): () => T {
   let rest: T[] = [];
   return () => {

@@ -9,7 +9,7 @@ import { type Run, toMessageId } from './run.ts';
 export interface Reconciliation {
   readonly raw: number;
   readonly exact: number;
-  /** Messages never acknowledged that are stored all the same: allowed. */
+  /** Number of messages that were stored but never acknowledged, which is allowed. */
   readonly unknownStored: number;
   readonly persons: { readonly model: number; readonly stored: number };
 }
@@ -50,7 +50,7 @@ async function compareMessages({ reader, run, ledger }: Judged, differences: Dif
 
 /** Compares the grouping of owners, not the keys: person keys depend on a secret that the simulator does not have. */
 async function comparePersons({ reader, cast }: Judged, differences: Differences) {
-  // By stored person and by person of the model: what the other side calls it, and the owner that showed it first.
+  // By stored person and by person of the model: the other side's person, and the owner that showed it first.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
   const seen = new Set<string>();
@@ -92,8 +92,8 @@ export interface SettleOptions {
 }
 
 /**
- * Waits until the consumers caught up: every accepted message is stored, nothing differs and the rows no longer
- * change; or until nothing changed for `idleMaxMs`. Then judges.
+ * Waits until the consumers have caught up: every accepted message is stored, nothing differs and the rows no longer
+ * change; or until nothing changed for `idleMaxMs`. Then compares.
  */
 export async function settle(
   judged: Judged,
@@ -105,7 +105,7 @@ export async function settle(
     const rows = await judged.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences();
-    // The comparison reads every row: not before the counts say that it may succeed.
+    // A comparison reads every row, so it waits until the counts allow success.
     const result = rows.distinct >= options.accepted ? await reconcile(judged, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
     const still = state === last;

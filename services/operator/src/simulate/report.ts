@@ -34,7 +34,7 @@ export function isClean(result: SimulationResult): boolean {
   return result.differences.length === 0;
 }
 
-/** The result for people, one fact a line. */
+/** The result for people, one fact per line. */
 export function toLines(result: SimulationResult): string[] {
   const { tally, reconciliation: rows } = result;
   const seconds = result.sentMs / 1000;

@@ -19,10 +19,10 @@ export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
   readonly publishableKey: string;
 }
 
-/** Sends batches and books what came of them. */
+/** Sends batches and notes their results. */
 export type SendBatch = (batch: Batch) => Promise<void>;
 
-/** Cuts a connection at some point of the gateway's work; the answer usually takes some milliseconds. */
+/** Cuts connections while the gateway works; its answer usually takes some milliseconds. */
 const CUT_MAX_MS = 25;
 /** Enough of an unexpected answer to recognise it. */
 const SHOWN_CHARACTERS_MAX = 300;
@@ -40,7 +40,7 @@ export function createSendBatch(options: SenderOptions): SendBatch {
     for (const { sequence } of batch.sound) ledger.set(sequence, 'unknown');
     const { first, again } = await post(batch);
     const verdict = report(batch, first);
-    // A resent batch must be answered as the first one was.
+    // A resent batch must get the same answer as before.
     if (again !== null) report(batch, again, 'resent ');
     if (verdict !== null) return book(batch, verdict);
     const isDoubtful = first.kind === 'given up' || first.doubtful || batch.answerLost;
@@ -75,12 +75,12 @@ function createPost(options: SenderOptions): (batch: Batch) => Promise<{ first: 
 }
 
 /**
- * Compares an answer with the expected one. The verdict is null where no comparison is possible: no answer, or one of
+ * Compares an answer with the expected one. The verdict is null when no comparison is possible: no answer, or one of
  * another kind.
  */
 function createReport({ run, differences }: SenderOptions) {
   return (batch: Batch, delivered: Delivered, which = ''): Verdict | null => {
-    // No answer is no mistake of the gateway: whether the batch was taken is not known then.
+    // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
     if (delivered.kind === 'given up') return null;
     const { status, text } = delivered.answer;
     const verdict = parseVerdict(text);
@@ -94,7 +94,7 @@ function createReport({ run, differences }: SenderOptions) {
   };
 }
 
-/** Books an acknowledged batch by its answer, not by what was expected, since the answer is what a client goes by. */
+/** Notes an acknowledged batch by its actual answer, since that is what a client relies on. */
 function createBook({ run, ledger, cast, tally }: SenderOptions) {
   return (batch: Batch, verdict: Verdict): void => {
     const refused = new Set(verdict.rejections.map(({ messageId }) => messageId.toLowerCase()));
@@ -113,7 +113,7 @@ function headersOf({ keyHeader, publishableKey }: SenderOptions): Record<string,
   return { 'content-type': 'application/json', [keyHeader]: publishableKey };
 }
 
-/** Sends a request that is wrong as a whole and compares its error envelope. */
+/** Sends an invalid request and checks its error envelope. */
 export function createSendProbe(options: SenderOptions): (probe: Probe) => Promise<void> {
   const { tally, differences } = options;
   const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
@@ -137,7 +137,7 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
   };
 }
 
-/** `code` of an error envelope that has all its members (contract, "Error envelope"); else what is wrong. */
+/** `code` of a complete error envelope (contract, "Error envelope"); otherwise what is wrong with it. */
 function codeOf(text: string): string {
   try {
     const body = JSON.parse(text) as Record<string, unknown>;

@@ -25,9 +25,9 @@ async function query(sql: string, within = ''): Promise<string> {
   return response.text();
 }
 
-/** What the stand-in for gateway and consumers does wrong, so that the run must find it. */
+/** Faults of the stand-in for gateway and consumers, which the run must find. */
 interface Faults {
-  /** Answers 500 to every third request, after it stored the first half of the batch. */
+  /** Answers 500 to every third request, after storing the first half of the batch. */
   halfStored?: boolean;
   lose?: boolean;
   double?: boolean;
@@ -50,7 +50,7 @@ function ownerOf(row: Row): Identity | null {
   return row.anonymous_id === '' ? null : { kind: 'anonymous', id: row.anonymous_id };
 }
 
-/** True once, after some requests, for a fault that is asked for. */
+/** Returns true once, after some requests, for a requested fault. */
 function createSpoiler() {
   let [requests, spoilt] = [0, 0];
   return {
@@ -94,7 +94,7 @@ function createStandInStore(faults: Faults, spoiler: Spoiler) {
     if (isBlocked(owner.id)) return owner.id;
     return faults.joinEverybody ? 'everybody' : model.personOf(owner);
   };
-  /** Fills the tables that reconciliation reads: the exact view holds copies of one message once, unless told otherwise. */
+  /** Fills the tables that reconciliation reads: without a fault the exact view has each message once. */
   const flush = async () => {
     const seen = new Set<string>();
     const lines = rows.map((row) => {
@@ -109,7 +109,7 @@ function createStandInStore(faults: Faults, spoiler: Spoiler) {
   return { rows, store, flush };
 }
 
-/** A gateway before such a store: as small as the contract allows, and as wrong as asked. */
+/** A gateway in front of such a store: as small as the contract allows, with the given faults. */
 async function openStandIn(faults: Faults) {
   const spoiler = createSpoiler();
   const { rows, store, flush } = createStandInStore(faults, spoiler);
@@ -236,7 +236,7 @@ afterAll(async () => {
 });
 
 describe('simulate', () => {
-  it('finds nothing to complain of in a service that is right', async () => {
+  it('finds no differences in a correct service', async () => {
     const result = await run({});
     expect(result.differences).toEqual([]);
     expect(result.reconciliation.exact).toBe(result.tally.accepted);
@@ -246,13 +246,13 @@ describe('simulate', () => {
     expect(result.unknownMessages).toBe(0);
   });
 
-  it('finds nothing to complain of when batches are stored in part, answered 500 and sent again', async () => {
+  it('finds no differences when batches are partly stored, answered 500 and sent again', async () => {
     const result = await run({ halfStored: true });
     expect(result.tally.retries.get('status 500')).toBeGreaterThan(10);
     expect(result.differences).toEqual([]);
   });
 
-  it('demands nothing of batches that were never acknowledged', async () => {
+  it('expects nothing of batches that were never acknowledged', async () => {
     const result = await run({ refuseUnavailable: true }, { messages: 300 });
     expect(result.tally.accepted).toBe(0);
     expect(result.reconciliation.unknownStored).toBe(result.unknownMessages);
@@ -265,7 +265,7 @@ describe('simulate', () => {
     ['one rejected message is stored', { storeRejected: true }, 'uninvited'],
     ['one answer counts wrongly', { misjudge: true }, 'answer'],
     ['strangers are one person', { joinEverybody: true }, 'person'],
-  ])('complains when %s', async (_name, faults, kind) => {
+  ])('reports a difference when %s', async (_name, faults, kind) => {
     const result = await run(faults, { messages: 1500 });
     expect(result.differences.map((difference) => difference.kind)).toEqual([kind]);
   });

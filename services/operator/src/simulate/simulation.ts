@@ -22,15 +22,15 @@ export interface SimulationOptions {
   readonly secretKey: string | null;
   readonly players: number;
   readonly seed: number;
-  /** Messages per second; 0 as fast as answers come. */
+  /** Messages per second; 0: as fast as answers come. */
   readonly rate: number;
   readonly durationMaxMs: number;
   readonly messagesMax: number;
   readonly brokenShare: number;
   readonly settleIdleMaxMs: number;
-  /** Time for one batch, its repetitions included; the default of the delivery when absent. */
+  /** Maximum time for one batch with its repetitions; by default that of the delivery. */
   readonly deliveryMaxMs?: number;
-  /** Ends the sending early; what was sent is reconciled all the same. */
+  /** Ends the sending early; what was sent is still reconciled. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }
@@ -47,13 +47,13 @@ export interface SimulationResult {
   readonly differences: readonly KindOfDifference[];
 }
 
-/** Enough open requests to keep two cores of a stack busy, few enough to hold some megabytes of bodies. */
+/** Enough open requests to use two cores of a stack, few enough to need only some megabytes for bodies. */
 const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
-/** A request that is wrong as a whole goes out beside every so many batches. */
+/** One invalid request is sent for this many batches. */
 const BATCHES_PER_PROBE = 40;
 const POLL_MS = 1000;
 
-/** What the sending leaves behind for the comparison. */
+/** Results of the sending, for the comparison. */
 interface Stage {
   readonly run: Run;
   readonly ledger: Ledger;
@@ -62,7 +62,7 @@ interface Stage {
   readonly differences: Differences;
 }
 
-/** Plays the traffic, waits until the consumers caught up, and compares. */
+/** Sends the traffic, waits until the consumers have caught up, and compares. */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   const run = createRun(options.seed, Date.now());
   const [ledger, cast, tally, differences] = [createLedger(), createCast(), createTally(), createDifferences()];
@@ -96,7 +96,9 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   };
 }
 
-/** Sends until time, messages or patience end, and waits for every answer. @returns names of what was odd or broken */
+/**
+ * Sends until time, messages or an interruption end it, and waits for all answers. @returns names of what was broken
+ */
 async function sendTraffic(stage: Stage, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = stage;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs, onProgress } = options;
@@ -138,7 +140,7 @@ async function sendTraffic(stage: Stage, options: SimulationOptions): Promise<Se
   return ways;
 }
 
-/** Gives items one by one in random rounds; `finish` gives those that no round has reached yet. */
+/** Passes items one by one in random rounds; `finish` passes those that no round has reached yet. */
 function createRounds<T>(random: Random, items: readonly T[], give: (item: T) => Promise<void>) {
   const draw = createDeck(random, items);
   const rest = new Set(items);

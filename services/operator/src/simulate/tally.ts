@@ -1,7 +1,7 @@
-/** Counters of a run; the ledger knows the messages, these know the traffic. */
+/** Counters of a run's traffic; the ledger has the single messages. */
 export interface Tally {
   batches: number;
-  /** Elements of batches, copies of resent ones not counted. */
+  /** Elements of batches, without copies of resent ones. */
   messages: number;
   bytes: number;
   accepted: number;
@@ -36,14 +36,14 @@ export function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-/** Times from post to acknowledgement, in a fixed amount of memory. */
+/** Times from request to acknowledgement, in constant memory. */
 export interface Latency {
   add(ms: number): void;
-  /** Upper bound of the bucket that holds this share of the times; 0 when there are none. */
+  /** Upper bound of the bucket of this quantile; 0 without times. */
   quantileMs(share: number): number;
 }
 
-/** Buckets that grow by 2^(1/8): a quantile is off by 9 % at most; 200 of them reach nine hours. */
+/** Each bucket is 2^(1/8) times the one before: a quantile is off by at most 9 %; 200 of them reach nine hours. */
 const BUCKETS = 200;
 const BUCKETS_PER_DOUBLING = 8;
 

@@ -1,12 +1,12 @@
 import type { Random } from './random.ts';
 
-/** How a client writes a time: digits of the fraction, and `Z` or an offset in minutes. */
+/** How a client writes a time: number of fraction digits, and `Z` or an offset in minutes. */
 export interface TimeStyle {
   readonly digits: number;
   readonly offsetMinutes: number | 'Z';
 }
 
-/** RFC 3339 text of a time; digits beyond milliseconds are filled at random, as a finer clock would. */
+/** Formats a time by RFC 3339; digits beyond milliseconds are random, as from a finer clock. */
 export function formatTimestamp(timeMs: number, style: TimeStyle, random: Random): string {
   const shift = style.offsetMinutes === 'Z' ? 0 : style.offsetMinutes;
   const iso = new Date(timeMs + shift * 60_000).toISOString();
@@ -25,14 +25,14 @@ function formatOffset(offset: TimeStyle['offsetMinutes']): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
-/** A day inside the 30 that are accepted, so that a batch resent for minutes is still in time. */
+/** A day within the 30 that are accepted, so that a batch resent for minutes is still accepted. */
 const LATE_MAX_MS = 29 * DAY_MS;
-/** An hour inside the 24 that are accepted. */
+/** An hour within the 24 that are accepted. */
 const AHEAD_MAX_MS = 23 * HOUR_MS;
 
 /**
- * How long before now (negative: ahead) the events of one batch happened: most of them just now,
- * some from a queue that waited offline for hours or weeks, a few from a device whose clock is ahead.
+ * How long before now (negative: after) the events of one batch happened: most just now, some from a queue that was
+ * offline for hours or weeks, a few from a device whose clock is ahead.
  */
 export function pickDelayMs(random: Random): number {
   const draw = random.next();

@@ -20,13 +20,13 @@ function take(seed: number, messages: number) {
 }
 
 describe('createTraffic', () => {
-  it('gives the same batches for the same seed, and others for another', () => {
+  it('makes the same batches for the same seed, and others for another', () => {
     const [first, again, other] = [take(7, 3000), take(7, 3000), take(8, 3000)];
     expect(again.batches).toEqual(first.batches);
     expect(other.batches[0]).not.toEqual(first.batches[0]);
   });
 
-  it('breaks messages in every way, and sends every oddity, within 5,000 messages', () => {
+  it('uses every breakage and every oddity within 5,000 messages', () => {
     const seen = new Set(take(1, 5000).batches.flatMap(({ ways }) => ways));
     for (const { name } of [...BREAKAGES, ...ODDITIES]) expect(seen, name).toContain(name);
   });
@@ -35,7 +35,7 @@ describe('createTraffic', () => {
     expect(new Set(BREAKAGES.map(({ name }) => name)).size).toBe(BREAKAGES.length);
   });
 
-  it('fills batches of 1 to 100 messages, counts them and keeps them under a mebibyte', () => {
+  it('makes batches of 1 to 100 messages, counts them and keeps them below a mebibyte', () => {
     const { batches } = take(2, 20_000);
     for (const batch of batches) {
       const { messages } = JSON.parse(batch.body);
@@ -47,7 +47,7 @@ describe('createTraffic', () => {
     expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([1, 100]);
   });
 
-  it('sends messages of about 900 bytes', () => {
+  it('makes messages of about 900 bytes', () => {
     const { batches } = take(3, 20_000);
     const bytes = batches.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
     const messages = batches.reduce((sum, batch) => sum + batch.messages, 0);
@@ -55,12 +55,12 @@ describe('createTraffic', () => {
     expect(bytes / messages).toBeLessThan(1100);
   });
 
-  it('puts at most one link fact into a batch, so that the order of acknowledgements is the order of facts', () => {
+  it('puts at most one link fact into a batch, so that acknowledgements have the order of facts', () => {
     for (const { sound } of take(4, 20_000).batches)
       expect(sound.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
   });
 
-  it('plays every story to its end in a long run', () => {
+  it('finishes every story in a long run', () => {
     const { traffic } = take(5, 60_000);
     expect(traffic.households.flatMap(({ story }) => story)).toEqual([]);
   });

@@ -13,7 +13,7 @@ import { pickDelayMs } from './timestamps.ts';
 export const ENCODINGS = ['identity', 'gzip', 'deflate', 'br', 'zstd'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** A message of a batch that is to be accepted. */
+/** A valid message of a batch. */
 export interface SoundMessage {
   readonly sequence: number;
   readonly owner: Identity | null;
@@ -26,15 +26,15 @@ export interface Batch {
   readonly body: string;
   readonly messages: number;
   readonly sound: readonly SoundMessage[];
-  /** Ids of messages that must be rejected and never be stored. */
+  /** Sequence numbers of messages that must be rejected and never stored. */
   readonly broken: readonly number[];
   readonly expectation: Expectation;
   readonly encoding: Encoding;
-  /** Send once more after the answer, as a client that lost its memory of it. */
+  /** Send once more after the answer, like a client that has lost its state. */
   readonly resent: boolean;
   /** Cut the connection before the answer, then send again. */
   readonly answerLost: boolean;
-  /** Names of the breakages and oddities in it. */
+  /** Names of its breakages and oddities. */
   readonly ways: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export interface Traffic {
   next(nowMs: number): Batch;
 }
 
-/** Shares of the traffic; small ones still occur in a run of some thousand messages. */
+/** Shares of the traffic; even small ones occur in a run of some thousand messages. */
 const SHARES = {
   oddity: 0.05,
   reordered: 0.15,
@@ -55,7 +55,7 @@ const SHARES = {
   answerLost: 0.01,
 };
 
-/** @param options.brokenShare share of the messages that is broken, 0 to 1 */
+/** @param options.brokenShare share of broken messages, 0 to 1 */
 export function createTraffic(options: { run: Run; players: number; brokenShare: number; ledger: Ledger }): Traffic {
   const { run, ledger, brokenShare } = options;
   const random = createRandom(run.seed);
@@ -69,7 +69,7 @@ export function createTraffic(options: { run: Run; players: number; brokenShare:
     if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
     const draft = new Draft({ run, ledger, random, device, nowMs });
     const size = pickSize(random);
-    // A fact always has room: it is drafted before the rest.
+    // Added first, so that a fact always has room.
     if (fact !== null) draft.addSound(fact.create);
     while (draft.size < size) {
       if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
@@ -80,7 +80,7 @@ export function createTraffic(options: { run: Run; players: number; brokenShare:
   return { households, next };
 }
 
-/** Clients flush a single event, a handful, or a full queue. */
+/** Clients send a single event, a few, or a full queue. */
 function pickSize(random: Random): number {
   const draw = random.next();
   if (draw < 0.15) return 1;
@@ -98,7 +98,7 @@ function pickEncoding(random: Random): Encoding {
 type Base = Parameters<typeof createPlay>[0];
 type Create = (base: Base) => BuiltMessage;
 
-/** Takes the household one step on: which device sends, and which link fact its batch carries, if any. */
+/** Plays the household's next step: the sending device, and the link fact of its batch, if any. */
 function play(household: Household, run: Run, random: Random): { device: Device; fact: { create: Create } | null } {
   const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
   if (scene !== null) return playScene(household, scene, { run, random });
@@ -140,7 +140,7 @@ interface DraftOptions {
 class Draft {
   size = 0;
   readonly #options: DraftOptions;
-  /** Elements that share an id stay together: the first spelling is the one that is echoed. */
+  /** Elements with the same id stay together, since the answer repeats the first one's spelling. */
   readonly #groups: string[][] = [];
   readonly #sound: SoundMessage[] = [];
   readonly #broken: number[] = [];
@@ -156,7 +156,7 @@ class Draft {
   #next(): { sequence: number; base: Base } {
     const { run, ledger, random, device } = this.#options;
     const sequence = ledger.take();
-    // Events of a batch follow each other by up to a second.
+    // Events of a batch are up to a second apart.
     this.#timeMs -= random.integer(0, 1000);
     return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
   }
@@ -178,9 +178,9 @@ class Draft {
     this.#expectation.accepted++;
   }
 
-  /** Adds a broken message; nothing when the batch has one of that way, a sound one when there is no room. */
+  /** Adds a broken message; nothing if the batch has one of this kind, a valid one without room. */
   addBroken(breakage: Breakage): void {
-    // Two of one way may echo one id, which would be a duplicate of its own.
+    // Two of the same kind may have the same id in the answer, which would be a duplicate.
     if (this.#ways.includes(breakage.name)) return;
     const { sequence, base } = this.#next();
     const { message } = createOfType(breakage.type, base, this.#options.run);
@@ -214,7 +214,7 @@ class Draft {
   }
 }
 
-/** A sound message of a type, to be broken. Its users exist nowhere else, since it must not be stored. */
+/** A valid message of a type, to be broken. Its users occur nowhere else, since it must not be stored. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));

@@ -2,19 +2,19 @@ import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playlin
 import { openLogReader, openProducer } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 
-/** A log as a test writes and reads it; topics with their prefix. */
+/** A log for tests to write and read; topics are given with their prefix. */
 export interface LogAccess {
   readonly producer: Producer;
   readonly reader: LogReader;
   /** Resolves when every record is acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
-  /** Everything of a topic that is not undone. */
+  /** All committed records of a topic. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Records of a topic that a group has not committed. */
+  /** Number of records of a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
   /**
-   * Whether a group has committed all that a topic held when this was made. Behind a service that writes ticks `lag` may be
-   * above 0 at every look.
+   * Whether a group has committed everything that a topic contained at the call. With a service that writes ticks `lag`
+   * may never be 0.
    */
   createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;
   close(): Promise<void>;

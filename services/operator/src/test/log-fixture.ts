@@ -8,13 +8,13 @@ import { openLogAccess } from './log-access.ts';
 import { createOperate } from './operate.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
-/** Blocks below the least size of a deployment: events are there at once. */
+/** Blocks smaller than a deployment allows, so that events are stored at once. */
 const SMALL_BLOCKS = {
   NODE_OPTIONS: `--import=${new URL('../../../event-writer/src/test/small-blocks.ts', import.meta.url).href}`,
 };
 const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
-/** A process starts in a second, or in half a minute where eight others want the same two cores. */
+/** A process starts in a second, or in half a minute on a busy machine. */
 const START_MS = 50_000;
 
 function createProcesses(environment: Record<string, string>) {
@@ -43,7 +43,7 @@ function createProcesses(environment: Record<string, string>) {
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;
     },
-    /** Needs at least REDIS_URL and IDENTITY_PEPPER; resolves when it lives, since without an epoch it is not ready. */
+    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is alive: without an epoch it is not ready. */
     startLinker: async (settings: Record<string, string>) => {
       const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
@@ -56,7 +56,7 @@ function createProcesses(environment: Record<string, string>) {
   };
 }
 
-/** Topics and a database of their own in the real stores, a writer for them, and the operator's commands. */
+/** Topics and a database of a test's own in the real stores, a writer for them, and the operator's commands. */
 export async function openLogFixture() {
   const brokers = testStores().kafka;
   const own = await openOwnStores();
@@ -83,10 +83,10 @@ export async function openLogFixture() {
     toRecord,
     toMessage: (record: MessageRecord) => toRecord(TOPICS.messages.name, messageRecordCodec, record),
     operate: createOperate(environment, prefix),
-    /** Everything of a topic that is not undone. */
+    /** All committed records of a topic. */
     read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
-    /** Resolves when the writer has committed all that a topic holds. */
+    /** Resolves when the writer has committed everything in a topic. */
     caughtUp: (topic: string) => until(`the writer has all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();

@@ -3,7 +3,7 @@ import { createSchemaRegistry, openLogReader, openProducer, readTopic } from '@p
 import { openKeyLog } from '../keys/key-log.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
 
-/** Addresses of the stores of a test. Nothing here needs a test runner: a test may start a process of its own with it. */
+/** Addresses of a test's stores. Needs no test runner, so that a test can also use it in a process of its own. */
 export interface TestPlaces {
   readonly redis: string;
   readonly kafka: readonly string[];
@@ -12,7 +12,7 @@ export interface TestPlaces {
 
 export type TestStores = RecordOpeners & Pick<StoreOpeners, 'openKeyView' | 'readTopic'>;
 
-/** The real stores that commands about access work with, opened as `main.ts` opens them. */
+/** The real stores of the access commands, opened as in `main.ts`. */
 export function createTestStores({ redis: url, kafka: brokers, registry }: TestPlaces): TestStores {
   return {
     openLog: () => openLogReader({ brokers, clientId: 'test' }),
@@ -24,7 +24,7 @@ export function createTestStores({ redis: url, kafka: brokers, registry }: TestP
   };
 }
 
-/** The log of the access keys. @param topic as it is called on the broker */
+/** The log of the access keys. @param topic full name on the broker */
 export async function openTestKeyLog(
   { openProducer, createSchemas, readTopic }: Pick<TestStores, 'openProducer' | 'createSchemas' | 'readTopic'>,
   topic: string,

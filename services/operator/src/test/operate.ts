@@ -5,15 +5,15 @@ import { runCommand } from '../app.ts';
 import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
 
-/** What a command answered. */
+/** The result of a command. */
 export interface Answer {
   readonly code: number;
   readonly lines: string[];
-  /** Of its `--json`; null without. */
+  /** Output of `--json`; null without it. */
   readonly json: unknown;
 }
 
-/** Runs the log commands as they are, on the stores that an environment names. */
+/** Runs the real log commands on the stores that an environment configures. */
 export function createOperate(
   environment: Readonly<Record<string, string>>,
   topicPrefix: string,
@@ -32,7 +32,7 @@ export function createOperate(
   };
 }
 
-/** The real stores that the log commands work with, opened as `main.ts` opens them. */
+/** The real stores of the log commands, opened as in `main.ts`. */
 function createLogStores({ kafka, registry, clickhouse }: Addresses) {
   const named = () => ({ ...kafka(), clientId: 'operator' });
   return {

@@ -27,7 +27,7 @@ import { createIdentityCommands } from '../commands/identity-commands.ts';
 import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
 
-/** Linker and writer on a machine with much else to do. */
+/** Enough for linker and writer on a busy machine. */
 const WAIT_MS = 60_000;
 const PEPPER = Buffer.alloc(32, 5);
 export const ENVIRONMENTS = ['test-one', 'test-two', 'test-three'] as const;
@@ -72,12 +72,12 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** Called before each call of a command to Redis, with its name (`port.call`). What it throws ends the command. */
+/** Called before each Redis call of a command, with its name (`port.call`). What it throws ends the command. */
 export interface Fate {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** A store of people in which a test may let any call fail; closing it always works. */
+/** A store of people whose calls a test can make fail; closing it always works. */
 function withFate(people: People, fate: Fate): People {
   const wrap = <S extends object>(of: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
@@ -95,7 +95,7 @@ function withFate(people: People, fate: Fate): People {
   return wrap(people, '');
 }
 
-/** The commands as they are, in this process; those of access keys and of mints do nothing. Rebuilds are told the test's groups. */
+/** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const idle = (name: string) => ({ name, summary: '', help: '', run: async () => EXIT.ok });
@@ -138,7 +138,7 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }
 
-/** The graph that every fact of the log makes, from the first on and without a fault between, and its decisions. */
+/** The graph of all facts in the log, applied in order without any faults, and its decisions. */
 async function openModel({ read }: LogFixture): Promise<{ people: People; decisions: IdentityDecisionRecord[] }> {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
@@ -160,14 +160,14 @@ async function readFields(redis: Redis, name: Buffer): Promise<string[]> {
   );
 }
 
-/** A component is a header of 4 bytes, then 23 bytes a member, in no order; other strings are left whole. */
+/** A component has a header of 4 bytes and then 23 bytes per member, in no order; other strings are not split. */
 function toParts(value: Buffer): string[] {
   const text = value.toString('latin1');
   if ((value.length - 4) % 23 !== 0) return [text];
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** What a rebuild must bring back: graph, fences, holds, consents, the same bytes except for the order of members. */
+/** What a rebuild must restore: graph, fences, holds, consents, byte for byte except for the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhec]:{*', count: 1_000 }))

@@ -6,7 +6,7 @@ export interface DeadOffsets {
   has(topic: string, partition: number, offset: number): boolean;
 }
 
-/** Reads where the dead letters of topics came from; a number for each is kept, and nothing of what they hold. */
+/** Reads the original offsets of the dead letters of topics. Only a number for each is kept in memory. */
 export async function readDeadOffsets(log: LogReader, topics: readonly string[]): Promise<DeadOffsets> {
   const offsets = new Map<string, Set<number>>();
   for (const topic of topics)

@@ -10,9 +10,9 @@ import {
 } from '@playline/contracts';
 import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRows } from '@playline/events';
 
-/** Another way to find the row of a record: where a copy of it stands at another offset. */
+/** Another way to find the row of a record, from a copy of the record at another offset. */
 export interface CopyRule {
-  /** Columns that find the row, as a SQL tuple; the first columns of the sorting key, so that few granules are read. */
+  /** Columns that find the row, as a SQL tuple; the first ones of the sorting key, so that few granules are read. */
   readonly columns: string;
   /** The same tuple made of the columns of a list: `c1`, `c2` …, all text. */
   readonly fromText: string;
@@ -20,9 +20,9 @@ export interface CopyRule {
 
 /** What is known of one record of the log that has no row of its own. */
 export interface LoggedFact {
-  /** Whether the fences keep all of it out of the table, as they do for the writer. */
+  /** Whether the fences keep all of it out of the table, by the same rule as in the writer. */
   isKeptOut(isFenced: IsFenced): boolean;
-  /** For each copy rule its columns as text, hexadecimal where they may hold anything. */
+  /** For each copy rule its columns as text, in hexadecimal where they may contain anything. */
   readonly copies: readonly (readonly string[])[];
 }
 
@@ -30,11 +30,11 @@ export interface LoggedFact {
 export interface Flow {
   readonly topic: string;
   readonly table: string;
-  /** What tells a row from another at the same offset. */
+  /** What distinguishes rows at the same offset. */
   readonly identity: string;
-  /** Of the versions of a row that stand under several sorting keys readers see the greatest; '0' without versions. */
+  /** Readers see the largest version of a row that has several sorting keys; '0' without versions. */
   readonly version: string;
-  /** What readers read: the table, with repeated rows folded. */
+  /** What readers query: the table, with repeated rows folded. */
   readonly exact: string;
   /** Tried in turn for a record without a row. Empty where the place in the log is part of the sorting key. */
   readonly copyRules: readonly CopyRule[];
@@ -48,7 +48,7 @@ function toUuid(bytes: Buffer): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** As the writer does it: of the first table, which has a row for every record. */
+/** As in the writer: by the first table, which has a row for every record. */
 function isKeptOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
 }
@@ -70,7 +70,7 @@ function createFlow<R>(options: {
 
 function toMessageFact(record: MessageRecord): LoggedFact {
   const { environmentId, eventName, eventTime, receivedAt, identityKey, userKey, fromKey, toKey } = record;
-  // Not the anonymous key: of somebody else's event the fence takes that alone.
+  // Without the anonymous key: in another person's event the fence removes only that key.
   const keys = [identityKey, userKey, fromKey, toKey];
   const [environment, messageId] = [hex(environmentId), toUuid(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
@@ -98,13 +98,13 @@ const messages = createFlow({
         columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
         fromText: '(unhex(c1), unhex(c2), toDate(c3), toFixedString(unhex(c4), 16), toUUID(c5))',
       },
-      // A copy that had changed stands under another key; finding it reads the ids of the whole environment.
+      // A changed copy has another sorting key; finding it reads all ids of the environment.
       { columns: '(environment_id, message_id)', fromText: '(unhex(c1), toUUID(c2))' },
     ],
   },
 });
 
-/** A linker that dies before its commit publishes a decision again: its place among the link facts stays the same. */
+/** A linker that dies before its commit publishes a decision again, with the same place among the link facts. */
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
@@ -164,7 +164,7 @@ const rejections = createFlow({
 });
 
 /**
- * Every topic that the event writer turns into rows. Link facts have none: what becomes of one, also after it has waited for
- * an erasure in the parked place, is a decision.
+ * Every topic that the event writer turns into rows. Link facts have none: the result of one, also after it was parked
+ * during an erasure, is a decision.
  */
 export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];

@@ -18,7 +18,7 @@ function toRanges(offsets: Iterable<number>): OffsetRange[] {
   return ranges;
 }
 
-it('suspects every offset that is not held exactly once, and no bucket that holds all of its offsets once', () => {
+it('suspects every offset that does not occur exactly once, and no bucket whose offsets all occur once', () => {
   const range = fc.tuple(fc.nat(30), fc.nat(40)).map(([start, size]) => ({ start, end: start + size }));
   const given = fc.record({
     range,

@@ -4,16 +4,16 @@ export interface OffsetRange {
   readonly end: number;
 }
 
-/** What a store holds of one bucket: offsets `index * size` to before `(index + 1) * size`. */
+/** Counts of one bucket in a store: offsets `index * size` to before `(index + 1) * size`. */
 export interface BucketCount {
   readonly partition: number;
   readonly index: number;
   readonly rows: number;
-  /** Distinct offsets among the rows. */
+  /** Number of distinct offsets among the rows. */
   readonly offsets: number;
 }
 
-/** Offsets whose rows are not as they should be: some have none, some have several. */
+/** Offsets with missing or repeated rows. */
 export interface Suspect extends OffsetRange {
   readonly hasGaps: boolean;
   readonly hasRepeats: boolean;
@@ -22,8 +22,8 @@ export interface Suspect extends OffsetRange {
 export const sizeOf = ({ start, end }: OffsetRange): number => end - start;
 
 /**
- * The parts of a range whose buckets do not hold each offset exactly once, cut into pieces of at most `bucketsMax`
- * buckets: only these are looked into.
+ * The parts of a range whose buckets do not have each offset exactly once, cut into pieces of at most `bucketsMax`
+ * buckets: only these need a closer look.
  * @param counts of this range's partition, counted within the range; buckets without rows are absent
  */
 export function findSuspects(
@@ -51,7 +51,7 @@ export function findSuspects(
   return suspects;
 }
 
-/** Ranges as they are read: those closer than `distance` become one, since a read brings the neighbours anyway. */
+/** Joins ranges closer than `distance`, since a read fetches the neighbours anyway. */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {
@@ -62,7 +62,7 @@ export function joinRanges(ranges: readonly OffsetRange[], distance: number): Of
   return joined;
 }
 
-/** Says whether ranges hold an offset, for offsets asked in rising order. */
+/** Says whether ranges contain an offset; offsets must be asked in ascending order. */
 export function createRangeCursor(ranges: readonly OffsetRange[]): (offset: number) => boolean {
   let at = 0;
   return (offset) => {
@@ -72,7 +72,7 @@ export function createRangeCursor(ranges: readonly OffsetRange[]): (offset: numb
   };
 }
 
-/** Adds an offset to ranges that are kept in rising order; at most `rangesMax` are kept. */
+/** Adds an offset to ascending ranges; at most `rangesMax` are kept. */
 export function addOffset(ranges: { start: number; end: number }[], offset: number, rangesMax: number): void {
   const last = ranges.at(-1);
   if (last?.end === offset) last.end++;

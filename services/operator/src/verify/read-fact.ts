@@ -3,8 +3,8 @@ import type { LoggedFact } from './flows.ts';
 import type { ReadFact } from './verify-flow.ts';
 
 /**
- * Creates the reader of records as they stand in the log, each with the schema it was written with. What cannot be read
- * is not explained, and so it is reported.
+ * Creates the reader of records, each with the schema it was written with. An unreadable record is not explained, and
+ * so it is reported.
  * @param schemaOf its fault ends the command
  */
 export function createReadFact(schemaOf: SchemaSource): ReadFact {

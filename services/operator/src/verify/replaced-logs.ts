@@ -2,15 +2,15 @@ import { type GroupPartition, toFindingText } from '@playline/stream';
 import { isReplaced } from '../offsets/plan.ts';
 import type { OffsetRange } from './ranges.ts';
 
-/** What is known of one partition whose log was replaced, or may be. */
+/** What is known of one partition whose log was replaced, or may have been. */
 export interface ReplacedLog {
-  /** Offsets that may have rows of the log that is gone, by what operators have decided; in order, none twice. */
+  /** Offsets that may have rows of the lost log, from decisions of operators; in order, without duplicates. */
   readonly ranges: readonly OffsetRange[];
-  /** Nobody has decided yet: what happened, and the offset where the log parts from the one that was read. */
+  /** Set while there is no decision: what happened, and the first offset that differs from the log that was read. */
   readonly standing: { readonly words: string; readonly partsAt: number } | null;
 }
 
-/** By `topic/partition`; partitions of which nothing is to be said are absent. */
+/** By `topic/partition`; partitions without any finding are absent. */
 export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
   const logs = new Map<string, ReplacedLog>();
   for (const at of partitions) {
@@ -32,7 +32,7 @@ function joined(ranges: readonly OffsetRange[]): OffsetRange[] {
   return found;
 }
 
-/** A range without the parts that `cut` names, which are in order. */
+/** A range without the parts in `cut`, which are in order. */
 export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] {
   const left: OffsetRange[] = [];
   let from = start;
@@ -44,7 +44,7 @@ export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]
   return left.filter((range) => range.end > range.start);
 }
 
-/** The parts of a range that `cut` names. */
+/** The parts of a range that are in `cut`. */
 export const within = ({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] =>
   cut
     .map((each) => ({ start: Math.max(start, each.start), end: Math.min(end, each.end) }))

@@ -1,41 +1,41 @@
 import type { Drift } from '../derive/drift.ts';
 
-/** What was found of one partition; counts of offsets unless it says rows. */
+/** Results for one partition; numbers of offsets unless they say rows. */
 export interface PartitionReport {
   readonly topic: string;
   readonly table: string;
-  /** What readers read of the table. */
+  /** What readers query of the table. */
   readonly exact: string;
   /** The writer's consumer group. */
   readonly group: string;
   readonly partition: number;
-  /** Checked: from the log's first offset to what the writer's group has committed. */
+  /** Checked offsets: from the log's first one to what the writer's group has committed. */
   readonly start: number;
   readonly committed: number;
   readonly end: number;
-  /** Rows that stand within the checked offsets. */
+  /** Number of rows within the checked offsets. */
   rows: number;
-  /** Records without a row, and nothing that explains it. */
+  /** Records without a row and without an explanation. */
   lost: number;
-  /** Messages with several raw rows at one offset, which readers see once: they were read twice. No difference. */
+  /** Messages with several raw rows at one offset, of which readers see one: they were read twice. No difference. */
   repeatedRecords: number;
   /** Rows beyond the first of one message at one offset, as readers see them. */
   doubledRows: number;
-  /** Offsets that rows of different messages claim: rows of another log, or a table restored from a copy. */
+  /** Offsets with rows of different messages: from another log, or a table restored from a copy. */
   overlapping: number;
-  /** Rows behind the end of the log: the log was restored, or made anew. */
+  /** Rows after the end of the log: the log was restored, or recreated. */
   futureRows: number;
-  /** The group has committed more than the log holds. */
+  /** The group has committed more than the log contains. */
   committedBehindEnd: boolean;
-  /** Offsets that may have rows of a log that is gone, as operators have decided: judged by message, not by offset. */
+  /** Offsets that may have rows of the lost log, by decisions of operators: checked by message, not by offset. */
   replaced: number;
-  /** The log is not the one that was read, and nobody has decided: what happened. Checked up to where they part. */
+  /** What happened to a log that is not the one that was read, without a decision yet. Checked up to the difference. */
   readonly standing: string | null;
-  /** Records without a row that are accounted for: the same message at another offset, a dead letter, a fence. */
+  /** Records without a row that are explained: the same message at another offset, a dead letter, a fence. */
   readonly excused: Record<Excuse, number>;
-  /** Offsets that hold no record: markers of transactions, records of undone ones. */
+  /** Offsets without a record: markers of transactions, and aborted records. */
   holes: number;
-  /** Offsets that retention took while they were looked into. */
+  /** Offsets that retention removed during the check. */
   expired: number;
   /** The first ranges or offsets of each kind of difference. */
   readonly examples: Example[];
@@ -51,7 +51,7 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
-  /** Of every table that follows from events. */
+  /** Drift of every table derived from events. */
   readonly derived: readonly Drift[];
 }
 
@@ -131,7 +131,7 @@ function toExampleLines(report: PartitionReport, { kind, start, end }: Example):
   const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
   const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
   if (kind !== 'lost') return [line];
-  // The first of the partition under each of them: a second move, to a later one, would pass over what the first reads.
+  // One command per partition with its first offset: a second move to a later one would skip what the first reads.
   const from = Math.min(...examples.filter((each) => each.kind === 'lost').map((each) => each.start));
   const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
   return [line, `  read again, while the group's consumers are stopped, by: ${command}`];

@@ -9,27 +9,27 @@ export interface PartitionRange extends OffsetRange {
 
 /** Offsets with more than one row. */
 export interface Repeated {
-  /** Messages with several raw rows at one offset, which readers see once. */
+  /** Messages with several raw rows at one offset, of which readers see one. */
   repeatedRecords: number;
   /** Rows of one message at one offset that readers see, beyond the first. */
   doubledRows: number;
-  /** Offsets that rows of different messages claim. */
+  /** Offsets with rows of different messages. */
   overlappingOffsets: number;
   readonly examples: { offset: number; kind: 'doubled' | 'overlapping' }[];
 }
 
 type Table = Pick<Flow, 'table' | 'identity' | 'version' | 'copyRules'>;
 
-/** What the verifier asks of the tables. Raw rows, except for `doubledRows`: nothing is folded before it is counted. */
+/** Queries of the verifier. Raw rows, except for `doubledRows`: nothing is folded before it is counted. */
 export interface StoredRows {
   counts(table: Table, ranges: readonly PartitionRange[]): AsyncIterable<BucketCount>;
   /** Offsets of the range without a row, in order. */
   missing(table: Table, range: PartitionRange): Promise<OffsetRange[]>;
   repeated(table: Table, range: PartitionRange): Promise<Repeated>;
-  /** Greatest offset by partition. */
+  /** Largest offset by partition. */
   lastOffsets(table: Table): Promise<ReadonlyMap<number, number>>;
   countFrom(table: Table, from: { partition: number; offset: number }): Promise<number>;
-  /** Which of the lists (columns of the rule as text) have a row: their indexes. */
+  /** Indexes of the lists (columns of the rule as text) that have a row. */
   findCopies(table: Table, rule: CopyRule, lists: readonly (readonly string[])[]): Promise<ReadonlySet<number>>;
 }
 
@@ -39,8 +39,8 @@ const within = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
 /**
- * The question for the missing offsets as the first and last of each run. Bitmaps, because they count distinct offsets
- * exactly in 8 KiB for 65,536 of them, however many rows there are.
+ * The query for missing offsets, as the first and last of each run. Bitmaps count distinct offsets exactly in 8 KiB for
+ * 65,536 of them, however many rows there are.
  */
 const missingSql = ({ table }: Table, range: PartitionRange) => `
   WITH bitmapToArray(bitmapAndnot(
@@ -57,7 +57,7 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
 
 /**
  * Rows of one message at one offset as readers see them: FINAL folds rows of one sorting key, and of several keys the
- * greatest version is shown. Asked of the keys that repeat and no others: folding a whole table would read all of it.
+ * largest version is shown. Only for keys that repeat: folding a whole table would read all of it.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
@@ -72,7 +72,9 @@ function shownSql({ table, identity, version, copyRules }: Table, range: Partiti
     GROUP BY kafka_offset ORDER BY kafka_offset`;
 }
 
-/** Which entries of a list have a row. The list is text in hexadecimal and digits: nothing in it can end the string. */
+/**
+ * Which entries of a list have a row. The list has only hexadecimal digits and decimals: nothing can end the string.
+ */
 const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
   const columns = lists[0]!.map((_, index) => `c${index + 1}`);
   const data = lists.map((list, index) => JSON.stringify([String(index), ...list])).join('\n');
@@ -94,7 +96,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
     note(offset, 'overlapping');
   }
   if (found.repeatedRecords === 0) return found;
-  // Asked after the raw rows: a merge in between can only have folded some of them.
+  // Queried after the raw rows: a merge in between can only have folded some of them.
   for await (const row of query(shownSql(table, range))) {
     const [offset = 0, rows = 0, records = 0] = row.map(Number);
     found.doubledRows += rows - records;

@@ -8,25 +8,25 @@ import { isClean, toLines } from './report.ts';
 import type { Repeated, StoredRows } from './stored-rows.ts';
 import { verifyFlow } from './verify-flow.ts';
 
-/** One offset of the log and what became of it. */
+/** One offset of the log and its rows. */
 interface Entry {
-  /** Null: the offset holds no record. */
+  /** Null: the offset has no record. */
   readonly id: number | null;
   readonly isReadable: boolean;
   readonly isDead: boolean;
   readonly isFenced: boolean;
   /** Ids of the raw rows at this offset. */
   readonly rows: readonly number[];
-  /** Readers see rows of one id once. */
+  /** Whether readers see rows of one id once. */
   readonly isFolded: boolean;
 }
 
 interface World {
   readonly start: number;
   readonly entries: readonly Entry[];
-  /** Committed by the writer, counted from the start. */
+  /** Number of offsets that the writer has committed. */
   readonly committed: number;
-  /** Rows behind the end of the log. */
+  /** Number of rows after the end of the log. */
   readonly future: number;
 }
 
@@ -57,7 +57,7 @@ const flow = {
   copyRules: [{ columns: '', fromText: '' }],
 } as unknown as Flow;
 
-/** The log of a world. What a value says is its entry's place. */
+/** The log of a world. A record's value is the index of its entry. */
 function openLog({ start, entries, committed }: World): LogReader {
   return {
     bounds: async () => [{ partition: 0, start, end: start + entries.length }],
@@ -76,7 +76,7 @@ function openLog({ start, entries, committed }: World): LogReader {
 
 const BUCKET = 4;
 
-/** Rows of a world, asked one by one. */
+/** Rows of a world, searched one by one. */
 function createStored({ start, entries, future }: World): StoredRows {
   const rows = entries.flatMap((entry, index) => entry.rows.map((id) => ({ offset: start + index, id })));
   for (let index = 0; index < future; index++) rows.push({ offset: start + entries.length + index, id: 99 });
@@ -113,7 +113,7 @@ function createStored({ start, entries, future }: World): StoredRows {
   };
 }
 
-/** The same question answered offset by offset, without buckets, ranges or reads. */
+/** The same check offset by offset, without buckets, ranges or reads. */
 function judge({ entries, committed, future }: World, stored = new Set(entries.flatMap(({ rows }) => rows))) {
   const totals = {
     lost: 0,
@@ -164,7 +164,7 @@ async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedL
   return report!;
 }
 
-it('finds exactly the gaps, doubles and overlaps that a look at every single offset finds', async () => {
+it('finds exactly the gaps, duplicates and overlaps that a check of every single offset finds', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (world) => {
       const report = await verifyWorld(world, new Map());
@@ -176,7 +176,7 @@ it('finds exactly the gaps, doubles and overlaps that a look at every single off
   );
 });
 
-it('judges the records of a log that was replaced by what they are, and rows of the one that is gone not at all', async () => {
+it('checks the records of a replaced log by their contents, and ignores rows of the lost one', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), fc.nat(60), async (world, from, length) => {
     const start = world.start + from;
     const range = { start, end: start + length };
@@ -189,7 +189,7 @@ it('judges the records of a log that was replaced by what they are, and rows of 
       ({ id, isDead, isReadable, isFenced }) =>
         id !== null && !isDead && (!isReadable || (!isFenced && !stored.has(id))),
     ).length;
-    // The same world without the range, in which every copy is found still.
+    // The same world without the range; its copies are still found.
     const others = entries.map((entry, index) => (isReplaced(index) ? { ...entry, id: null, rows: [] } : entry));
     const expected = judge({ ...world, entries: others }, stored);
     expect(report.replaced).toBe(inside.length);
@@ -201,7 +201,7 @@ it('judges the records of a log that was replaced by what they are, and rows of 
   await fc.assert(property, { numRuns: 500 });
 });
 
-it('says that a log stands which is not the one that was read, and judges it up to where the two part', async () => {
+it('reports a log that is not the one that was read, and checks it up to the difference', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), async (world, at) => {
     const partsAt = Math.min(world.start + at, world.start + world.entries.length);
     const standing = { words: 'it lost its end', partsAt };

@@ -16,19 +16,19 @@ import { type ReplacedLog, within, without } from './replaced-logs.ts';
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
-/** Reads a value; null when nothing can be made of it. */
+/** Reads a value; null when it is unreadable. */
 export type ReadFact = (flow: Flow, record: StreamRecord) => Promise<LoggedFact | null>;
 
 export interface VerifyParts {
   readonly log: LogReader;
   readonly stored: StoredRows;
   readonly readFact: ReadFact;
-  /** Both are asked after the rows were read: what explains a missing row was there before it was missed. */
+  /** Both are called after the rows were read: what explains a missing row exists before the row is missed. */
   readonly readDeadOffsets: () => Promise<DeadOffsets>;
   readonly readIsFenced: () => Promise<IsFenced>;
   /** Partitions whose log was replaced, by `topic/partition`. */
   readonly replaced: ReadonlyMap<string, ReplacedLog>;
-  /** Put before every topic name. */
+  /** Prefix of every topic name. */
   readonly topicPrefix: string;
   /** Group of the writer. */
   readonly group: string;
@@ -36,11 +36,11 @@ export interface VerifyParts {
   readonly onProgress: (line: string) => void;
 }
 
-/** A million offsets at most are looked into at once: some megabytes of bitmaps and ranges. */
+/** At most a million offsets are checked at once: some megabytes of bitmaps and ranges. */
 const BUCKETS_MAX = 16;
-/** A read brings about a thousand neighbours: gaps closer than that are read together. */
+/** A read fetches about a thousand neighbours, so gaps closer than that are read together. */
 const JOIN_DISTANCE = 1_000;
-/** Copies are looked for together: a list that fits into one question. */
+/** Copies are searched together, in lists that fit into one query. */
 const FACTS_MAX = 5_000;
 const EXAMPLES_MAX = 20;
 
@@ -54,7 +54,7 @@ interface Absent {
 export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<PartitionReport[]> {
   const { log, stored, topicPrefix, group } = parts;
   const topic = topicPrefix + flow.topic;
-  // What is committed now has its rows: the rows are read after it. The end of the log is read after the rows.
+  // Committed records have rows, so the rows are read after the commits. The end of the log is read after the rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
@@ -66,7 +66,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<Partit
     excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
     return excuses;
   };
-  // Several ranges of one partition share buckets: each in a question of its own. One range is what there is mostly.
+  // Ranges of one partition share buckets, so each has its own query. Mostly there is one range.
   const ranges = reports.map((report) => ({ report, left: without(judged(report), replacedIn(report, parts)) }));
   for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
     const asked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
@@ -89,8 +89,8 @@ const replacedIn = ({ topic, partition }: { topic: string; partition: number }, 
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
 /**
- * Offsets that may have rows of a log that is gone: an offset says nothing here, so each record is looked for by what it
- * is. Tables whose rows are known by their place alone are asked for the place.
+ * Checks offsets that may have rows of the lost log. The offset proves nothing here, so each record is searched by its
+ * contents; tables that know rows only by their place are searched by place.
  */
 async function judgeReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
@@ -111,7 +111,7 @@ function createReport(
   const { group, each, committed, standing = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
-  // Behind the place where the logs part nothing was read of this one, and nobody has decided about it.
+  // From the difference on, nothing of this log was read, and there is no decision yet.
   const readTo = Math.min(committed ?? start, standing?.partsAt ?? end, end);
   return {
     topic,
@@ -194,7 +194,7 @@ async function countRepeats({ flow, parts, report }: PartitionWork, range: Parti
     if (report.examples.length < EXAMPLES_MAX) report.examples.push({ kind, start: offset, end: offset + 1 });
 }
 
-/** Reads the records that stand where rows are missing, and asks of each what became of it. */
+/** Reads the records whose rows are missing, and looks for an explanation of each. */
 async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
   const { flow, excuses, parts, report } = work;
   const { topic, partition } = report;
@@ -223,7 +223,7 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
   await countHoles(work, { gaps, records });
 }
 
-/** Offsets among the absent ones that neither a copy nor a fence explains, in order. */
+/** Offsets of absent records without an explanation by a copy or a fence, in order. */
 async function findLost(
   flow: Flow,
   absent: readonly Absent[],
@@ -245,7 +245,7 @@ async function findLost(
   return open.map(({ offset }) => offset);
 }
 
-/** Offsets that gave no record are holes of the log, unless retention took them while we looked. */
+/** Offsets without a record are holes of the log, unless retention removed them during the check. */
 async function countHoles(
   { parts, report }: PartitionWork,
   { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
@@ -259,7 +259,7 @@ async function countHoles(
   report.holes += silent - Math.min(silent, gone);
 }
 
-/** Rows behind the end of the log, or of partitions that it does not have; those of a log that is gone may be there. */
+/** Rows after the end of the log, or of partitions that it lacks; those of the lost log are allowed. */
 async function addFuture(
   flow: Flow,
   found: {

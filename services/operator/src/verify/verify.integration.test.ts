@@ -37,7 +37,7 @@ const consent = {
   traceId: 'trace',
 };
 
-/** A log with everything that is no fault: copies of messages and decisions, poison, markers of transactions. */
+/** A log with everything that is no fault: copies, unreadable records, transaction markers. */
 beforeAll(async () => {
   fixture = await openLogFixture();
   const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
@@ -69,13 +69,13 @@ const placeOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
-/** Rows as somebody copies them by hand, past the writer. */
+/** Copies rows by hand, without the writer. */
 const insertAgain = (what: string, eventName: string) =>
   fixture.query(
     `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
   );
 
-it('accounts for every record: copies that were folded, dead letters, decisions published twice', async () => {
+it('explains every record: copies that were folded, dead letters, decisions published twice', async () => {
   const { code, sum } = await verify();
   expect(code).toBe(0);
   expect(sum(({ rows }) => rows)).toBe(302);
@@ -85,7 +85,7 @@ it('accounts for every record: copies that were folded, dead letters, decisions 
   expect(sum(({ rows }) => rows, 'consent_log')).toBe(1);
 });
 
-it('finds a row that was lost, where it stood', async () => {
+it('finds a row that was lost, and where', async () => {
   const [partition, offset] = await placeOf('event 100');
   await fixture.query("DELETE FROM events WHERE event_name = 'event 100'");
   const { code, partitions } = await verify();
@@ -101,7 +101,7 @@ it('finds a row that was lost, where it stood', async () => {
   );
 });
 
-it('accounts for the rows of an erased person by the fence, and for nobody else by it', async () => {
+it('explains the missing rows of an erased person by the fence, and those of nobody else', async () => {
   await fixture.query(`DELETE FROM events WHERE event_name = 'of an erased person'`);
   const before = await verify();
   await fixture.query(
@@ -113,8 +113,8 @@ it('accounts for the rows of an erased person by the fence, and for nobody else 
   expect(sum(({ excused }) => excused.fence)).toBe(1);
 });
 
-it('counts a message that stands in two raw rows and once in events_exact, and calls it no difference', async () => {
-  // A merge would fold the copy away before it is seen.
+it('counts a message with two raw rows and one in events_exact, which is no difference', async () => {
+  // A merge would remove the copy before the check.
   await fixture.query('SYSTEM STOP MERGES events');
   const before = await verify();
   await insertAgain('*', 'event 105');
@@ -128,7 +128,7 @@ it('counts a message that stands in two raw rows and once in events_exact, and c
   );
 });
 
-it('finds a message that events_exact shows twice, two messages at one offset, and rows behind the end of the log', async () => {
+it('finds a message twice in events_exact, two messages at one offset, and rows after the end of the log', async () => {
   const [partition, offset] = await placeOf('event 101');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
   const place = `kafka_partition = ${partition} AND kafka_offset = ${offset}`;
@@ -148,7 +148,7 @@ it('finds a message that events_exact shows twice, two messages at one offset, a
   expect(examplesOf('overlapping')).toEqual([await placeOf('event 102')]);
 });
 
-it('names a derived table that has drifted from events, and says how it is mended', async () => {
+it('names a derived table that has drifted from events, and the command that repairs it', async () => {
   const unfounded = async () => {
     const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
     const said =
@@ -161,7 +161,7 @@ it('names a derived table that has drifted from events, and says how it is mende
   expect(await unfounded()).toEqual({ code: 1, rows: rows + 1 });
 });
 
-it('refuses to call a log sound when the group it is asked about has committed nothing', async () => {
+it('fails when the group has committed nothing', async () => {
   const { code, lines } = await fixture.operate('verify', '--group', 'test-nobody');
   expect({ code, lines }).toEqual({ code: 1, lines: [] });
 });

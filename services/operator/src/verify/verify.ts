@@ -17,7 +17,7 @@ export interface VerifyOptions {
   readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences'>;
-  /** The text of a schema. @throws UnknownSchemaFault */
+  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
   /** Consumer group of the writer. */
@@ -28,7 +28,7 @@ export interface VerifyOptions {
 /** Offsets counted together: one bitmap of 8 KiB, and 1,500 counts for a hundred million records. */
 const BUCKET_OFFSETS = 65_536;
 
-/** Compares every topic of the event writer with its table. Reads only. @throws Error of a store */
+/** Compares every topic of the event writer with its table. Only reads. @throws Error of a store */
 export async function verify(options: VerifyOptions): Promise<VerifyReport> {
   const { log, query, records, schemaOf, topicPrefix, group, onProgress } = options;
   await assertCommitted(options);
@@ -59,7 +59,7 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
   return { partitions, derived: await findDrift(query, onProgress) };
 }
 
-/** A group that is misspelt has committed nothing, and nothing would be compared. @throws Error */
+/** A misspelt group has committed nothing, so nothing would be compared. @throws Error */
 async function assertCommitted({ log, topicPrefix, group }: VerifyOptions): Promise<void> {
   let hasRecords = false;
   for (const { topic } of FLOWS) {

@@ -1,4 +1,4 @@
-// A process that makes an account an administrator, and is killed once the log and the view have it: sessions are not ended.
+// Makes an account an administrator and is killed once log and view have the change: sessions are not deleted yet.
 import { ACCOUNTS, setAdministrator } from '@playline/access-keys';
 import { openRedisSessions } from '@playline/access-keys/redis';
 import { createRecordSources } from '../../records/record-sources.ts';

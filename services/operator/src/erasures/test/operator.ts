@@ -6,7 +6,7 @@ import { runCommand } from '../../app.ts';
 import { createErasuresCommand } from '../../commands/erasures.ts';
 import { toErasureIdText } from '../stores.ts';
 
-/** T of every erasure. */
+/** Cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
 export const NOW = T + 26 * 3_600_000;
 export const ENVIRONMENT = 'demo-production';
@@ -16,11 +16,11 @@ export interface Put {
   readonly environmentId?: string;
   readonly keys?: readonly Buffer[];
   readonly requestedAt?: number;
-  /** None without it. */
+  /** No receipt without it. */
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
-/** Request, fences and, where a test says something of it, receipt. */
+/** Stores a request, fences and, if given, a receipt. */
 export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT, keys = [newKey()], ...rest }: Put) {
   const { requestedAt = T - 2_000, receipt } = rest;
   const erasureId = randomBytes(16);

@@ -25,7 +25,7 @@ const nowhere = () => {
   throw new UnreachableError('nobody has told');
 };
 
-/** What the tables hold; a test may take from it what a writer has not written yet. */
+/** Contents of the tables; a test may remove what a writer has not written yet. */
 interface Stored {
   readonly sides: SplitRow[];
   readonly links: LinkRow[];
@@ -63,7 +63,7 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
   };
 }
 
-/** What was published, and what the linkers make of it; a test may be a linker of its own. */
+/** Published facts and the linkers' decisions; a test may replace the linkers. */
 interface MemoryLog {
   readonly published: IdentityLinkRecord[];
   toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
@@ -80,7 +80,7 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
   };
 }
 
-/** As the event writer does. */
+/** Stores a decision as the event writer does. */
 function store(stored: Stored, decision: IdentityDecisionRecord): void {
   const { receivedAt, eventTime, reason, moved, generation, partition, offset, step } = decision;
   const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
@@ -96,7 +96,7 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
     stored.sides.push({ key: key.toString('hex'), side, generation, offset });
 }
 
-/** Runs a command as a script would, or a person who gives this answer, and keeps what it says. */
+/** Runs a command as a script, or as a person who types this answer, and returns its output. */
 function createRun(command: Command, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -142,9 +142,9 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
   const run = createRun(command);
   return {
     ...{ people, stored, run, log },
-    /** As a person at a terminal. */
+    /** Runs a command with this answer typed at the terminal. */
     runAnswering: (answer: string) => createRun(command, answer),
-    /** An anonymous id becomes a user. */
+    /** Links an anonymous id to a user. */
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
     alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>

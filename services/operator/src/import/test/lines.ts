@@ -1,4 +1,4 @@
-/** A line of an activity of this number, right unless told otherwise. */
+/** A line of an activity with this number, valid unless changed. */
 export function lineOf(
   number: number,
   { amount = 1, type = 'mint', chain = 'demo-chain' }: { amount?: number; type?: string; chain?: string } = {},

@@ -4,10 +4,10 @@ import type { Activity } from '../history.ts';
 
 export const CHAIN = 'made-up-chain';
 
-/** What becomes of a request: its page, a refusal, an answer that breaks off, no page at all, or the page before again. */
+/** The answer to a request: its page, a refusal, a broken answer, an invalid page, or the page before again. */
 export type Fate = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
-/** A version of the activity of this number, at this place of the history. */
+/** A version of the activity with this number, at this place of the history. */
 export function versionOf(number: number, place: number): Activity {
   const at = `2026-11-22T12:00:00.${String(place).padStart(6, '0')}Z`;
   return {
@@ -26,16 +26,16 @@ export interface MadeUpHistory {
   readonly versions: readonly Activity[];
   /** Cursors of all requests, in order; the first page has none. */
   readonly asked: readonly (string | null)[];
-  /** Puts a version of each of these activities at the end; what stood of them is served no more. */
+  /** Appends a version of each of these activities; their earlier versions are no longer served. */
   put(...numbers: readonly number[]): void;
-  /** Of the requests to come, in order; then all are answered. */
+  /** Answers to the next requests, in order; then all get their page. */
   fate(...fates: readonly Fate[]): void;
   /** Called before each answer. */
   beforeAnswer: () => void;
   close(): Promise<void>;
 }
 
-/** A chain interface over HTTP with a history that a test makes up. Its cursors are places. */
+/** A chain interface over HTTP with a history made up by a test. Its cursors are places. */
 export async function openMadeUpHistory(): Promise<MadeUpHistory> {
   const versions: Activity[] = [];
   const fates: Fate[] = [];
@@ -89,7 +89,7 @@ function answer(response: ServerResponse, fate: Fate, page: string): void {
   } else response.writeHead(200).end(page);
 }
 
-/** The version of each activity that holds. */
+/** The latest version of each activity. */
 export function fold(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
   const held = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
   for (const version of versions)

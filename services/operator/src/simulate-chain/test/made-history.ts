@@ -4,7 +4,7 @@ import { createTraffic, type TrafficLine } from '../traffic.ts';
 export const CHAIN = { name: 'made-up-chain', id: 'eip155:31337' };
 const NOON_MS = Date.UTC(2026, 10, 21, 12);
 
-/** All lines of a history, in groups as the traffic gives them. */
+/** All lines of a history, in groups as the traffic makes them. */
 export function makeGroups(seed: number, { activities = 600, broken = 0.1 } = {}): TrafficLine[][] {
   const run = createRun(seed, NOON_MS);
   const traffic = createTraffic({ run, chain: CHAIN.name, activitiesMax: activities, brokenShare: broken });

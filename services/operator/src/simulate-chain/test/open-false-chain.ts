@@ -22,30 +22,30 @@ import { CHAIN } from './made-history.ts';
 
 type Shown = ActivityJson;
 
-/** What is asked for. */
+/** A request for a page. */
 export interface Asked {
-  /** Of the activities that are shown, what the interface makes of them. */
+  /** Filters, applied to the shown activities. */
   readonly filters: URLSearchParams;
   readonly isBackwards: boolean;
 }
 
-/** What of a chain is false. Each gets what is right, and gives what happens instead. */
+/** The mistakes of a chain. Each function gets the correct value, and returns what happens instead. */
 export interface Falsehoods {
   readonly page?: (activities: Shown[], asked: Asked) => Shown[];
-  /** What is written of what was published. */
+  /** The rows that are written for a published one. */
   readonly write?: (row: ActivityRow) => ActivityRow[];
   readonly token?: (token: ReturnType<typeof toTokenJson>) => object;
   readonly ignoresEtags?: boolean;
-  /** Status of the answer to the request of this number. */
+  /** Status of the answer to the request with this number. */
   readonly refuses?: (request: number) => number | null;
-  /** How many lines an import says that it published. */
+  /** The number of lines that an import claims to have published. */
   readonly published?: (count: number) => number;
 }
 
 const STEP_US = 1_000;
 const TIME_MAX = Number.MAX_SAFE_INTEGER - 1;
 
-/** The log and a writer that is never behind, but where it is told otherwise. */
+/** The log and a writer that is never behind, except for the given mistakes. */
 function createFalseWays(falsehoods: Falsehoods, { activities: store, reader }: MemoryChain) {
   let time = Date.UTC(2026, 10, 21, 12) * 1_000;
   let blocks = 0;
@@ -103,8 +103,8 @@ async function answerToken(falsehoods: Falsehoods, row: TokenRow | null, known: 
 }
 
 /**
- * A log, a writer that is never behind, and an HTTP interface, in memory. All is right except for the mistakes it is
- * told to make.
+ * A log, a writer that is never behind, and an HTTP interface, in memory. Everything is correct except for the given
+ * mistakes.
  */
 export async function openFalseChain(falsehoods: Falsehoods = {}) {
   const memory = createMemoryChain();

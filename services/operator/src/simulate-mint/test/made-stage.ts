@@ -20,14 +20,14 @@ export const CONTRACTS = {
 };
 const NO_ANSWER: ApiAnswer = { status: null, headers: {}, json: null, text: 'nobody', isDoubtful: false };
 
-/** A run whose world is in memory: what calls are answered, rows hold and contracts say is the test's to write. */
+/** A run with a world in memory: the test sets the answers to calls, the rows and the contracts. */
 export interface MadeStage extends MintStage {
-  /** What was called, in order. */
+  /** All calls, in order. */
   readonly called: ApiCall[];
-  /** What calls are answered next; without any nobody answers. */
+  /** The next answers to calls; without any, calls get no answer. */
   readonly answers: ApiAnswer[];
   readonly stored: MintAttemptRow[];
-  /** What contracts answer, by calldata. */
+  /** Answers of contracts, by calldata. */
   readonly holdings: Map<string, string>;
 }
 
@@ -74,7 +74,7 @@ export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer>
   ...over,
 });
 
-/** What a 202 of a mint has. */
+/** The headers and body of a 202 of a mint. */
 export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
   const headers = {
     'imx-mint-requests-limit': '2000',
@@ -88,7 +88,7 @@ export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** How an asset is shown that has become a token; of one that the contract has an id for, that one. */
+/** A minted asset as the interface shows it, with the contract's id if it has no id of its own. */
 export function toMinted(asset: AskedAsset, number: number): ShownMint {
   const { referenceId, collection, owner, tokenId, amount } = asset;
   const hash = hashOf(referenceId);
@@ -102,7 +102,7 @@ export function toMinted(asset: AskedAsset, number: number): ShownMint {
   };
 }
 
-/** How an asset is shown that has failed. */
+/** A failed asset as the interface shows it. */
 export function toFailed(asset: AskedAsset, message: string): ShownMint {
   const nothing = { activity_id: null, transaction_hash: null, token_id: asset.tokenId };
   return { ...toMinted(asset, 0), ...nothing, status: 'failed', error: { message } };
