@@ -45,7 +45,7 @@ function referenceOf(kind: IdentityKind, id: string | undefined): IdentityRefere
   return trimmed === '' ? null : { kind, id: trimmed };
 }
 
-/** The identities of a message. An id without a type is `untyped`. The owner is the user, else the anonymous identity. */
+/** The identities of a message. An id without a type is `untyped`. The owner is the user, else the anonymous id. */
 export function identitiesOf(message: Pick<Message, IdFields>) {
   const anonymous = referenceOf('anonymous', message.anonymousId);
   const user = referenceOf(message.identityType ?? 'untyped', message.userId);
@@ -55,8 +55,8 @@ export function identitiesOf(message: Pick<Message, IdFields>) {
 }
 
 /**
- * The records that the schema's own codec writes for parsed messages: what the encoder of scanned bodies is compared
- * with, byte by byte.
+ * The records that the schema's own codec writes for parsed messages. The encoder of scanned bodies is compared with
+ * them byte by byte.
  */
 export function encodeByCodec(
   messages: readonly SourcedMessage[],
