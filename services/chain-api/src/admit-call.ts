@@ -12,7 +12,7 @@ export interface RateLimitPlan {
 
 /** Look-up of rate limit keys. */
 export interface RateLimitKeys {
-  /** The plan of a key; null when it is not valid. @throws when it cannot be checked, which is no fault of the caller */
+  /** The plan of a key; null when it is not valid. @throws when the key cannot be checked now */
   find(key: string): Promise<RateLimitPlan | null>;
 }
 

@@ -122,7 +122,7 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
 }
 
 describe('an example', () => {
-  it.each(allExamples(source))('$name gets exactly the answer that it shows', async ({ request, answer, situation }) => {
+  it.each(allExamples(source))('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
     const api = await openIn(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_OF.next, cursor);

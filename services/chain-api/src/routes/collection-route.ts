@@ -37,7 +37,7 @@ export interface CollectionRouteParts {
   readonly usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
-/** Builds the route of an operation. Before it come, in this order: limit of calls, secret key, chain, address, owner. */
+/** Builds the route of an operation. Checks before it, in order: limit of calls, secret key, chain, address, owner. */
 export function createCollectionRoute(parts: CollectionRouteParts, operation: CollectionOperation): Route {
   const { admit, requireChain, authorise, collections, usage } = parts;
   const serve = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {

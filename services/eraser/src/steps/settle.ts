@@ -18,7 +18,7 @@ export interface SettleParts {
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 export const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
-/** Checks until a request with a freed link is left out. The linker decides it within four seconds, usually within one. */
+/** Checks until a request with a freed link is left out. The linker decides such a link within four seconds. */
 const FREED_LOOKS = 24;
 const FREED_LOOK_MS = 250;
 
