@@ -64,8 +64,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
-        // After the answer, so that no caller waits for it. A batch answered with 500 comes again and is published
-        // then.
+        // After the answer, so that no caller waits. A batch answered with 500 comes again and is published then.
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
       } catch (error) {
