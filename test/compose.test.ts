@@ -65,7 +65,7 @@ const processes = containers.flatMap(([name, container]) => {
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
 
-/** `infra/docker/secrets.mjs` in a checkout of its own. */
+/** Runs `infra/docker/secrets.mjs` in a new checkout. */
 function createSecretsScript() {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   const script = join(folder, 'infra', 'docker', 'secrets.mjs');

@@ -11,18 +11,18 @@ function createFolder(): string {
   return folder;
 }
 
-/** What anvil is told of one thing; undefined when nothing. */
+/** Value of one of anvil's flags; undefined when it is absent. */
 function toldOf(statePath: string, name: string): string | undefined {
   const words = anvilArguments({ port: 1, statePath, epochBlocks: 2, mining: 'asked' });
   return words.includes(name) ? words[words.indexOf(name) + 1] : undefined;
 }
 
-it('the program of the chain is of the version that the lock names', () => {
+it('the chain’s program has the version of the lock file', () => {
   const { version } = JSON.parse(readFileSync(join(anvilProgram(), '..', '..', 'package.json'), 'utf8'));
   expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
 });
 
-it('a program that npm left out is named, with what mends it and how to go on without', () => {
+it('reports a program that npm left out, with how to mend it and how to go on without', () => {
   const folder = createFolder();
   cpSync(import.meta.dirname, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -32,7 +32,7 @@ it('a program that npm left out is named, with what mends it and how to go on wi
   expect(stderr).toMatch(/@foundry-rs\/anvil-\S+ is not installed: .+ Remove node_modules .+--no-chain/);
 });
 
-it('a chain goes on from its state with the time of its first block, and begins now where there is none', () => {
+it('a chain goes on from its state with the time of its first block, and without a state begins now', () => {
   const statePath = join(createFolder(), 'state.json');
   const now = () => Math.floor(Date.now() / 1000);
   const before = now();
@@ -44,7 +44,7 @@ it('a chain goes on from its state with the time of its first block, and begins 
   writeFileSync(statePath, JSON.stringify({ blocks }));
   expect(toldOf(statePath, '--timestamp')).toBe('16');
   expect(toldOf(statePath, '--load-state')).toBe(statePath);
-  // The node itself says what is wrong with it.
+  // The node itself reports the broken file.
   writeFileSync(statePath, '{"half');
   expect(toldOf(statePath, '--load-state')).toBe(statePath);
 });

@@ -7,11 +7,11 @@ import { callRpc } from './rpc.ts';
 
 const MEND = 'Remove node_modules and start again, or start without a chain (--no-chain)';
 
-/** Names of npm's packages say amd64 for what Node calls x64. */
+/** npm's packages are named amd64 where Node says x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 /**
- * The node's program for this machine. Called by itself: the package's command is a process of Node that stands between.
+ * The node's program for this machine. It is run directly, because the package's command adds a process of Node.
  * @throws Error that says how to mend it when npm has left it out
  */
 export function anvilProgram(): string {
@@ -27,20 +27,20 @@ export function anvilProgram(): string {
   throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${MEND}`);
 }
 
-/** Why the program of the chain cannot be used on this machine. */
+/** Why the chain's program cannot be used on this machine. */
 export interface AnvilMistake {
   /** A sentence without its full stop. */
   readonly what: string;
-  /** What mends it, as a sentence of the same form. */
+  /** How to mend it, also a sentence without its full stop. */
   readonly mend: string;
 }
 
-/** Longer than a machine that is busy with everything else takes to load it. */
+/** Longer than a busy machine takes to load the program. */
 const VERSION_MAX_MS = 20_000;
 
 /**
- * Looks whether the program of the chain is there and runs.
- * @param program npm's unless it is named
+ * Checks whether the chain's program exists and runs.
+ * @param program default: npm's
  * @returns null when it does
  */
 export function findAnvilMistake(program?: string): AnvilMistake | null {
@@ -59,17 +59,17 @@ export function findAnvilMistake(program?: string): AnvilMistake | null {
 /** How a node is started. */
 export interface AnvilOptions {
   readonly port: number;
-  /** What it begins with; a new chain where there is no such file. */
+  /** File with the state to start from; without the file a new chain begins. */
   readonly statePath: string;
-  /** Blocks of an epoch: `safe` is so many behind the latest block, `finalized` twice as many. */
+  /** Blocks of an epoch: `safe` is this many before the latest block, `finalized` twice as many. */
   readonly epochBlocks: number;
-  /** `asked`: a block is made when somebody asks for one; `each`: for every transaction, at once. */
+  /** When a block is made. `asked`: on request; `each`: at once for every transaction. */
   readonly mining: 'asked' | 'each';
 }
 
 /**
- * States of blocks before the latest that can still be asked for; all of them would fill the memory. More than any horizon
- * of finality here.
+ * Number of earlier blocks whose state can still be queried; all of them would fill the memory. More than any depth of
+ * finality here.
  */
 const STATES_KEPT = 128;
 
@@ -80,8 +80,8 @@ interface SavedState {
 }
 
 /**
- * When the first block of a chain was made, in seconds of the epoch; now where there is no chain yet. A node makes a first
- * block of its own whatever it is told to load, and forgets which of the two is of the chain: they must be the same.
+ * Time of a chain's first block in seconds since 1970; now if there is no chain yet. A node always makes its own first
+ * block, even if it loads a state, and does not know which of the two is right. So they must be the same.
  */
 function firstBlockAt(statePath: string): number {
   try {
@@ -89,12 +89,12 @@ function firstBlockAt(statePath: string): number {
     const first = blocks?.find(({ header }) => Number(header.number) === 0);
     if (first !== undefined) return Number(first.header.timestamp);
   } catch {
-    // None yet, or none that can be read: the node says so.
+    // No state, or an unreadable one, which the node reports.
   }
   return toSeconds(Date.now());
 }
 
-/** The words that anvil is started with; the state file is looked for now. */
+/** The arguments of anvil. Reads the state file. */
 export function anvilArguments({ port, statePath, epochBlocks, mining }: AnvilOptions): string[] {
   const flags: Record<string, string> = {
     host: '127.0.0.1',
@@ -106,12 +106,12 @@ export function anvilArguments({ port, statePath, epochBlocks, mining }: AnvilOp
     ...(existsSync(statePath) ? { 'load-state': statePath } : {}),
   };
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-  // The node signs for everybody who asks, so no page in a browser may reach it. It would also print the keys of its
+  // The node signs for every caller, so no page in a browser may reach it. Without --quiet it prints the keys of its
   // accounts.
   return [...words, '--no-cors', '--quiet', ...(mining === 'asked' ? ['--no-mining'] : [])];
 }
 
-/** Sets the clock of a node right: one that was told when its chain began goes on from then. @throws Error */
+/** Sets a node's clock to now, because a node with a given start time continues from that time. @throws Error */
 export async function setClock(rpc: string): Promise<void> {
   await callRpc(rpc, 'evm_setTime', [toSeconds(Date.now())]);
 }

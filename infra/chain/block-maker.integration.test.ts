@@ -6,7 +6,7 @@ import { openBlockMaker } from './block-maker.ts';
 
 const EPOCH_BLOCKS = 2;
 const DEPTH = 2 * EPOCH_BLOCKS;
-/** Of the test, from one block to the next. */
+/** Milliseconds between blocks in this test. */
 const BLOCK_MS = 50;
 
 let chain: TestChain;
@@ -19,13 +19,13 @@ async function pay() {
   return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
 }
 
-/** As long as so many blocks would take. */
+/** Waits as long as this many blocks would take. */
 async function letPass(blocks: number) {
   const endAt = performance.now() + blocks * BLOCK_MS;
   await until('the time has passed', () => performance.now() > endAt);
 }
 
-/** The latest block, once everything is final and none has come for as long as several would take. */
+/** The latest block, once everything is final and no block has come for the time of several. */
 async function headAtRest(): Promise<bigint> {
   for (;;) {
     const head = await headOf();
@@ -50,17 +50,17 @@ describe('a chain whose blocks are made as they are needed', () => {
     expect(await headAtRest()).toBe(blockNumber + BigInt(DEPTH));
   });
 
-  it('does not grow for a transaction that no block can take, and goes on with the next one', async () => {
+  it('makes no blocks for a transaction that cannot be included, and goes on with the next one', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     const [from, to] = chain.accounts;
-    // Behind a nonce that nobody uses.
+    // Its nonce is after one that nobody uses.
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
     expect(await headAtRest()).toBe(0n);
     await chain.client.waitForTransactionReceipt({ hash: await pay() });
     expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
   });
 
-  it('makes no block while it cannot be saved, and goes on when it can', async () => {
+  it('makes no block while the chain cannot be saved, and goes on when it can', async () => {
     chain = await openTestChain();
     let [isFull, saved] = [false, -1];
     const save = async () => {
@@ -88,12 +88,12 @@ describe('a chain whose blocks are made as they are needed', () => {
     }
   });
 
-  it('is saved to its last block once it is at rest, also when to save takes longer than a block', async () => {
+  it('is saved up to its last block when no more are made, also if saving takes longer than a block', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
       const number = await chain.save();
-      // Still at it when the next block is made, which is the last one behind the fourth.
+      // Still saving when the next block is made. After the fourth that is the last one.
       if (number === 2 || number === 4) await until('the next block', async () => (await headOf()) > number);
       saved = number;
       return number;
@@ -108,7 +108,7 @@ describe('a chain whose blocks are made as they are needed', () => {
     }
   });
 
-  it('loses nothing that was final when it is killed, however often, and goes on', async () => {
+  it('loses no final block however often it is killed, and goes on', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     for (let round = 0; round < 5; round++) {
       const start = await headOf();
@@ -127,7 +127,7 @@ describe('a chain whose blocks are made as they are needed', () => {
     await headAtRest();
   });
 
-  it('shows what is final as soon as its node is back, and makes nothing but the blocks for it', async () => {
+  it('answers for final blocks as soon as its node is back, and makes only the blocks needed for that', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
@@ -157,7 +157,7 @@ describe('a chain whose blocks are made as they are needed', () => {
 });
 
 describe('a chain of a test', () => {
-  it('makes blocks when it is asked, and takes the latest back without a trace of their transactions', async () => {
+  it('makes blocks on request, and removes the latest ones with their transactions', async () => {
     chain = await openTestChain();
     await chain.mine(3);
     const hash = await pay();
@@ -173,7 +173,7 @@ describe('a chain of a test', () => {
     await expect(chain.client.getTransactionReceipt({ hash })).rejects.toThrow();
   });
 
-  it('comes back from a kill with what was saved, and without what was not', async () => {
+  it('comes back from a kill with saved blocks and without unsaved ones', async () => {
     chain = await openTestChain();
     const [, to] = chain.accounts;
     await chain.send({ to: to!, value: parseEther('1') });

@@ -4,30 +4,30 @@ import { type ChainEvents, openChainEvents } from './chain-events.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
 export interface BlockMakerOptions {
-  /** Of a node that makes no blocks by itself. */
+  /** Address of a node that makes no blocks by itself. */
   readonly rpc: string;
-  /** Blocks that come behind one with transactions before it is final. */
+  /** Number of later blocks after which a block is final. */
   readonly depth: number;
   /** From one block to the next, in milliseconds. */
   readonly blockMs: number;
-  /** Writes down what the chain holds, and says up to which block. Called when something has changed, never twice at once. */
+  /** Saves the chain. Called after a change, never twice at once. @returns number of the last saved block */
   readonly save: () => Promise<number>;
-  /** Told what went wrong; it is tried again. */
+  /** Called with each fault; the work is tried again. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Makes blocks while transactions wait or are not final yet, and none otherwise. */
+/** Makes blocks only while transactions wait or are not final yet. */
 export interface BlockMaker {
-  /** Makes no more, and saves what stands. */
+  /** Stops making blocks, and saves the chain. */
   close(): Promise<void>;
 }
 
-/** The latest blocks and what waits, as they were at one moment. */
+/** The latest blocks and waiting transactions at one moment. */
 interface Standing {
   readonly number: number;
   readonly hash: string;
   readonly waiting: number;
-  /** A transaction is not final yet: too few blocks have followed it. */
+  /** True while a transaction is not final, because too few blocks have followed it. */
   readonly isOpen: boolean;
 }
 
@@ -55,8 +55,8 @@ async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing
 }
 
 /**
- * A node that was started with a saved state has that of the latest block alone, and whoever asks for what is final is
- * refused. It is shown again once as many blocks have come as make it final.
+ * A node that was started from a saved state has only the latest block's state, and refuses questions about final
+ * blocks. It answers them again after as many new blocks as finality needs.
  */
 async function meet({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
@@ -78,7 +78,7 @@ class BlockMaking implements BlockMaker {
   private madeAt = Number.NEGATIVE_INFINITY;
   private savedHash = '';
   private saving: Promise<void> | null = null;
-  /** All blocks up to it are saved; -1 before the first time. */
+  /** Number of the last saved block; -1 before the first save. */
   private savedNumber = -1;
   private number = 0;
 
@@ -99,7 +99,7 @@ class BlockMaking implements BlockMaker {
     if (this.isClosed) return;
     this.running ??= this.run().finally(() => {
       this.running = null;
-      // Told between its last look and its end.
+      // Woken between the last look and the end of the loop.
       if (this.isWoken) this.wake();
     });
   }
@@ -112,7 +112,7 @@ class BlockMaking implements BlockMaker {
         this.isKnown = true;
         const standing = await readStanding(this.options);
         this.number = standing.number;
-        // What no block can take does not wait: the node keeps it apart, or drops it.
+        // A transaction that cannot be included does not count as waiting: the node sets it aside or drops it.
         if (standing.waiting > 0 || standing.isOpen) await this.make();
         else await this.saveOf(standing.hash);
       }
@@ -121,7 +121,7 @@ class BlockMaking implements BlockMaker {
     }
   }
 
-  /** A node that is gone is waited for by its events; one that answers with an error is asked again. */
+  /** After a fault: waits for the events of a node that is gone; asks a node again that answered with an error. */
   private async rest(fault: unknown): Promise<void> {
     if (this.isClosed) return;
     this.options.onFault?.(fault);
@@ -142,11 +142,11 @@ class BlockMaking implements BlockMaker {
   }
 
   /**
-   * What is final is never lost: a node that is killed comes back with all but the blocks that were not saved, and those are
-   * fewer than it takes to be final.
+   * Waits for a save before too many blocks are unsaved. A killed node loses its unsaved blocks. They are always fewer
+   * than finality needs, so no final block is lost.
    */
   private async makeRoom(): Promise<void> {
-    // The first block of all is final from the beginning.
+    // The chain's first block is final from the beginning.
     const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
     if (isFull()) await (this.saving ?? this.startSaving());
     if (isFull()) throw new Error('no block is made until the chain can be saved');
@@ -165,7 +165,7 @@ class BlockMaking implements BlockMaker {
     return this.saving;
   }
 
-  /** Of a chain at rest: what was begun while blocks were made may lack the last ones. */
+  /** Saves a chain at rest, because a save that began while blocks were made may lack the last ones. */
   private async saveOf(hash: string): Promise<void> {
     await this.saving;
     if (hash === this.savedHash) return;
@@ -177,12 +177,12 @@ class BlockMaking implements BlockMaker {
     this.events.close();
     await this.running;
     await this.saving;
-    // Also what was changed without a block; a node that is gone has nothing to save.
+    // Includes changes made without a block. A node that is gone has nothing to save.
     await this.options.save().catch(() => {});
   }
 }
 
-/** Begins to watch a chain and to make its blocks, also of a node that is not there yet or comes back. */
+/** Starts to watch a chain and make its blocks. The node may start later, or stop and come back. */
 export function openBlockMaker(options: BlockMakerOptions): BlockMaker {
   return new BlockMaking(options);
 }

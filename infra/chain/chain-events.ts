@@ -1,4 +1,4 @@
-/** What a node tells of itself, without being asked: a chain at rest costs it nothing. */
+/** Events that a node pushes, so that a chain at rest costs nothing. */
 export interface ChainEvents {
   /** Whether the node is there now. */
   isOpen(): boolean;
@@ -6,7 +6,7 @@ export interface ChainEvents {
 }
 
 export interface ChainListener {
-  /** The node is there, for the first time or again: what happened meanwhile was not told. */
+  /** The node is connected, for the first time or again. Earlier events are missing. */
   onOpen(): void;
   onBlock(): void;
   /** A transaction waits for a block. */
@@ -21,7 +21,7 @@ interface Told {
   readonly params?: { readonly result?: unknown };
 }
 
-/** Listens to a node for as long as it is open, whenever the node is there. */
+/** Listens to a node until closed, and reconnects whenever the node is back. */
 export function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
   let socket: WebSocket;
   let timer: NodeJS.Timeout | undefined;
@@ -29,7 +29,7 @@ export function openChainEvents(rpc: string, listener: ChainListener): ChainEven
   const hear = (text: string) => {
     const { method, params } = JSON.parse(text) as Told;
     if (method !== 'eth_subscription') return;
-    // A hash is a transaction's, an object a block.
+    // A result that is a text is a transaction's hash; an object is a block.
     if (typeof params?.result === 'string') listener.onTransaction();
     else listener.onBlock();
   };
@@ -42,7 +42,7 @@ export function openChainEvents(rpc: string, listener: ChainListener): ChainEven
       listener.onOpen();
     });
     socket.addEventListener('message', ({ data }) => hear(String(data)));
-    // An error is followed by it.
+    // The close event also follows every error.
     socket.addEventListener('close', () => {
       isOpen = false;
       if (!isClosed) timer = setTimeout(connect, AGAIN_MS).unref();

@@ -17,7 +17,7 @@ function toTexts(abi: Abi): string[] {
   });
 }
 
-it('the compiled contracts that are committed are what their sources make, byte for byte', () => {
+it('the committed compiled contracts equal the output of their sources, byte for byte', () => {
   expect(findDifferent(compileAll())).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
-// `npm run contracts`: compiles the contracts, and writes what comes out beside them. The same sources and the same locked
-// packages make the same bytes on every machine; `--check` writes nothing and says what differs.
+// `npm run contracts`: compiles the contracts and writes the output to `compiled`. The same sources and locked packages
+// give the same bytes on every machine. `--check` writes nothing and reports what differs.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
@@ -32,7 +32,7 @@ interface CompilerOutput {
   readonly contracts?: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>;
 }
 
-/** Neither names nor words of the sources are in the bytecode, so a comment that is mended changes no address. */
+/** The bytecode contains no names or comments of the sources, so editing a comment changes no address. */
 const SETTINGS = {
   evmVersion: 'cancun',
   optimizer: { enabled: true, runs: 200 },
@@ -48,7 +48,7 @@ function readSources(): Record<string, { content: string }> {
   );
 }
 
-/** Libraries are those that are installed. */
+/** Libraries are read from the installed packages. */
 function readLibrary(path: string): { contents: string } | { error: string } {
   try {
     return { contents: readFileSync(require.resolve(path), 'utf8') };
@@ -57,7 +57,7 @@ function readLibrary(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** What a library is warned of is for its makers. @throws Error with the compiler's words, also for a mere warning of our own */
+/** Ignores warnings about libraries. @throws Error with the compiler's words, also for a warning about our sources */
 function compile(): Map<string, Compiled> {
   const solc = require('solc') as Compiler;
   const sources = readSources();
@@ -68,7 +68,7 @@ function compile(): Map<string, Compiled> {
     .map(({ formattedMessage }) => formattedMessage);
   if (faults.length > 0) throw new Error(faults.join('\n'));
   const compiled = new Map<string, Compiled>();
-  // An abstract contract has none.
+  // An abstract contract has no bytecode.
   for (const path of Object.keys(sources))
     for (const [contract, { abi, evm }] of Object.entries(output.contracts?.[path] ?? {}))
       if (evm.bytecode.object !== '')
@@ -76,7 +76,7 @@ function compile(): Map<string, Compiled> {
   return compiled;
 }
 
-/** Where the demo contracts are, on every chain: the address follows from the bytecode and its arguments. */
+/** Addresses of the demo contracts, the same on every chain: they follow from the bytecode and its arguments. */
 function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, { address: Hex; arguments: Hex }> {
   const placed = Object.entries(DEMO_ARGUMENTS).map(([name, texts]) => {
     const { abi, bytecode } = compiled.get(`demo-${name}`)!;
@@ -89,20 +89,20 @@ function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, {
   return Object.fromEntries(placed);
 }
 
-/** An item of the interface on a line, so that a change shows which. */
+/** One item of the interface per line, so that a diff shows the changed item. */
 function toText({ contract, abi, bytecode }: Compiled): string {
   const items = abi.map((item) => `    ${JSON.stringify(item)}`).join(',\n');
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
 
-/** All files below `compiled`, as they are to be. @throws Error with the compiler's words */
+/** Expected content of all files below `compiled`. @throws Error with the compiler's words */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
   const files = [...compiled].map(([name, one]) => [`${name}.json`, toText(one)] as const);
   return new Map([...files, ['demo.json', `${JSON.stringify(toDemo(compiled), null, 2)}\n`]]);
 }
 
-/** Names of the files below `compiled` that are not as the sources make them. */
+/** Names of the files below `compiled` that differ from the output of the sources. */
 export function findDifferent(files: ReadonlyMap<string, string>): string[] {
   const strangers = readdirSync(COMPILED).filter((name) => !files.has(name));
   const there = new Set(readdirSync(COMPILED));

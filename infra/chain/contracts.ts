@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from './demo.ts';
 
-/** Contracts that are compiled here: those of the demo, and those that only tests deploy. */
+/** Contracts compiled here: those of the demo, and those that only tests deploy. */
 export type ContractName =
   | 'demo-erc721'
   | 'demo-erc1155'
@@ -14,17 +14,17 @@ export type ContractName =
 export interface CompiledContract {
   /** Its name in the source. */
   readonly contract: string;
-  /** As the compiler writes it; `signatures.ts` has what programs are checked by. */
+  /** The compiler's output. Programs are type-checked by `signatures.ts` instead. */
   readonly abi: readonly object[];
-  /** What deploys it, without the arguments of the constructor. */
+  /** Bytecode for the deployment, without the arguments of the constructor. */
   readonly bytecode: `0x${string}`;
 }
 
-/** Where a demo contract is once it is deployed, and what its constructor is told. */
+/** Address of a deployed demo contract, and the arguments of its constructor. */
 export interface DemoPlace {
   /** Lower case. */
   readonly address: `0x${string}`;
-  /** Encoded: they follow the bytecode. */
+  /** Encoded, to be appended to the bytecode. */
   readonly arguments: `0x${string}`;
 }
 

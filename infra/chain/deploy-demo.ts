@@ -5,7 +5,7 @@ import { callRpc, callRpcs } from './rpc.ts';
 export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
 
 /**
- * `keccak256` of the names of roles, and its first four bytes for functions. Written out, so that no library is loaded.
+ * `keccak256` of role names, and the first four bytes of that of functions. Written out to avoid loading a library.
  */
 export const ROLES = {
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
@@ -15,7 +15,7 @@ const HAS_ROLE = '0x91d14854';
 const GRANT_ROLE = '0x2f2ff15d';
 
 const ETHER = 10n ** 18n;
-/** A signer that has less is given more, at the start of a stack: it pays for what it mints. */
+/** A signer with less gets more at the start of a stack, because it pays for its mints. */
 const FUNDS_MIN = 10n * ETHER;
 const FUNDS = 100n * ETHER;
 
@@ -25,11 +25,11 @@ interface Transaction {
   readonly value?: string;
 }
 
-/** Sends as the administrator, and makes the block. @throws Error when one reverts, or the node does not take it */
+/** Sends transactions as the administrator, and makes the block. @throws Error when one reverts or is refused */
 async function send(rpc: string, transactions: readonly Transaction[]): Promise<void> {
   if (transactions.length === 0) return;
   const hashes: string[] = [];
-  // One after the other: the node counts the nonces.
+  // One after the other, because the node assigns the nonces.
   for (const transaction of transactions)
     hashes.push(await callRpc<string>(rpc, 'eth_sendTransaction', [{ from: ADMIN, ...transaction }]));
   await callRpc(rpc, 'evm_mine');
@@ -42,8 +42,8 @@ async function send(rpc: string, transactions: readonly Transaction[]): Promise<
 }
 
 /**
- * Sees to it that the demo contracts are there. Their addresses follow from what they are, so it may be repeated, and a chain
- * that was begun anew has them where the one before had them.
+ * Deploys the demo contracts that are missing. Their addresses follow from their bytecode, so it may be repeated, and a
+ * new chain has them at the same addresses.
  * @throws Error when the node does not deploy them
  */
 export async function deployDemo(rpc: string): Promise<DemoAddresses> {
@@ -67,11 +67,11 @@ export async function deployDemo(rpc: string): Promise<DemoAddresses> {
   return Object.fromEntries(names.map((name) => [name, places[name].address])) as DemoAddresses;
 }
 
-/** Of an address, as an argument of a call. */
+/** An address, encoded as an argument of a call. */
 const toArgument = (address: string) => address.slice(2).toLowerCase().padStart(64, '0');
 
 /**
- * Sees to it that an address may mint and sign at the demo contracts, and can pay for it. May be repeated.
+ * Gives an address the roles to mint and sign at the demo contracts, and funds to pay for it. May be repeated.
  * @throws Error when the node does not answer, or the administrator may not give roles any more
  */
 export async function admitSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {

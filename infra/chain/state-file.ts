@@ -5,16 +5,16 @@ import { callRpc } from './rpc.ts';
 
 const inflate = promisify(gunzip);
 
-/** The node writes the latest block first; all of the text may be large. */
+/** Enough to find the latest block, which the node writes first. The whole text may be large. */
 const LATEST = /^\{"block":\{"number":"(0x[0-9a-f]+)"/;
 const LATEST_BYTES = 100;
 
 const hashOf = (block: { hash: string } | null) => block?.hash ?? null;
 
 /**
- * Writes down all that a node holds but what waits for a block. The node's own way (`--state`) writes once a second whether
- * anything has changed or not, and into the file that it reads: killed meanwhile, it finds half a file. Here the old one
- * stands until the new one is whole.
+ * Saves the state of a node, without waiting transactions. The node's own `--state` writes every second even without a
+ * change, and directly into the file that it reads, so a kill leaves half a file. Here the old file stays until the new
+ * one is complete.
  * @returns number of the latest block that is saved
  * @throws Error when the node does not answer, is another one meanwhile, or the file cannot be written
  */
@@ -27,7 +27,7 @@ export async function saveState({ rpc, path }: { rpc: string; path: string }): P
     throw new Error('the state of the chain is not written as it was: which block it has cannot be told');
   const draft = `${path}.${process.pid}.new`;
   await writeFile(draft, text, { mode: 0o600 });
-  // A node that was killed since has come back with the old file, and goes on from there.
+  // If the node was killed meanwhile, it has restarted from the old file and no longer has this block.
   if (hashOf(await callRpc(rpc, 'eth_getBlockByHash', [before, false])) !== before)
     throw new Error('the chain was begun anew while it was saved');
   await rename(draft, path);

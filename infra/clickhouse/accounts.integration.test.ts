@@ -1,7 +1,7 @@
 import { testStores } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 
-/** As a page of another origin in a browser on this machine can post: no password, no header that needs a preflight. */
+/** A post as a page of another origin in a local browser can send it: no password, no header that needs a preflight. */
 const AS_A_PAGE = { 'content-type': 'text/plain', origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' };
 
 const basicOf = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
@@ -41,7 +41,7 @@ describe('an account of ClickHouse', () => {
     expect(await post('SELECT 1', asOperator)).toEqual({ ok: true, text: '1\n' });
   });
 
-  it('with its password is let in by header and by Basic', async () => {
+  it('can log in with its password by header and by Basic', async () => {
     expect(await post('SELECT 1', { headers: { authorization: basicOf(user, password) } })).toMatchObject({ ok: true });
     expect(await post('SELECT 1', asOperator)).toMatchObject({ ok: true });
   });

@@ -22,12 +22,12 @@ interface Setting {
 }
 
 /**
- * An expression that fails with a known text when it is evaluated over raw ids. The text stands in it backwards, so an error
- * that merely repeats the expression does not look like a leak.
+ * An expression that fails with a known text when it is evaluated over raw ids. The expression contains the text
+ * backwards, so an error that only repeats the expression does not look like a leak.
  */
 const PROBE = `throwIf(user_id LIKE ''${RAW}%'', reverse(''nar eborp eht''))`;
 
-/** Another value than the one that stands. */
+/** A value that differs from the present one. */
 function otherOf({ type, value }: Setting): string {
   if (type === 'Bool') return value === '1' ? '0' : '1';
   if (type === 'Map') return `{'playline.events': '${PROBE}', 'events': '${PROBE}'}`;
@@ -35,7 +35,7 @@ function otherOf({ type, value }: Setting): string {
 }
 
 /**
- * Answers and refusals that show something of the other environment, or raw ids to an account that may not see them.
+ * Answers and errors that reveal something of the other environment, or raw ids to an account that may not see them.
  */
 async function tellingOf(account: string, questions: readonly string[]): Promise<string[]> {
   const telling: string[] = [];
@@ -68,7 +68,7 @@ describe('a setting that an account sends along', () => {
     const filter = texts.find((sql) => sql.includes('additional_table_filters')) ?? '';
     expect((await engine.ask('operator', filter)).text).toContain('the probe ran');
     expect(await tellingOf('analyst_1', texts)).toEqual([]);
-    // Those that slow an answer down on purpose tell nothing.
+    // Without settings that only slow answers down.
     const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
     const all = quick.map((setting) => `SELECT * FROM events_exact ${sent(setting)}`);
     expect(await tellingOf('analyst_raw_1', all)).toEqual([]);

@@ -15,13 +15,13 @@ beforeAll(async () => {
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
-/** Whether an answer, a refusal as well, tells what is not the account's to know. */
+/** Whether an answer or error reveals something that the account may not know. */
 function tells({ text }: Answer, account = 'analyst_1'): boolean {
   if (engine.passwords.some((password) => text.includes(password))) return true;
   return ofOther(text) || (account === 'analyst_1' && text.toLowerCase().includes(RAW));
 }
 
-/** The questions of these whose answers tell something. */
+/** Those of the questions whose answers reveal something. */
 async function tellingOf(questions: readonly string[], account = 'analyst_1'): Promise<string[]> {
   const telling: string[] = [];
   const left = [...questions];
@@ -76,7 +76,7 @@ describe('no way around the views', () => {
   it('is a function, on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
     const functions = await namesOf('SELECT name FROM system.functions WHERE NOT is_aggregate ORDER BY name');
     expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
-    // The key of the other environment's identity, not told by the question itself: errors repeat that.
+    // The key of the other environment's identity, written so that the question does not contain it: errors repeat it.
     const other = "reinterpretAsUInt64(repeat('s', 8))";
     const questions = functions.flatMap((name) => [
       `SELECT ${name}('${engine.secretsFile}')`,
@@ -87,7 +87,7 @@ describe('no way around the views', () => {
     expect((await engine.ask('analyst_1', "SELECT file('/etc/hostname')")).ok).toBe(false);
   });
 
-  it('is a table of the system: none tells of other people, their questions, or passwords', async () => {
+  it('is a system table: none reveals other accounts, their questions, or passwords', async () => {
     await engine.ask('analyst_raw_1', 'SELECT count() FROM analysis_events_raw /* asked about stray */');
     await engine.operate('SYSTEM FLUSH LOGS');
     const tables = await namesOf(
@@ -157,7 +157,7 @@ describe('no way around the views', () => {
     }
   });
 
-  it('is to be taken for another account', async () => {
+  it('is to act as another account', async () => {
     const question = 'SELECT currentUser(), count() FROM analysis_events GROUP BY 1';
     const asked = async (how: Parameters<AnalystsEngine['ask']>[2]) =>
       (await engine.ask('analyst_1', question, how)).text;
@@ -178,14 +178,14 @@ describe('no way around the views', () => {
     expect(await asked({ search: '&user=operator&session_id=one' })).toContain('AUTHENTICATION');
   });
 
-  it('is EXPLAIN: a plan tells neither rows nor what others may read', async () => {
+  it('is EXPLAIN: a plan reveals neither rows nor what others may read', async () => {
     const kinds = ['PLAN indexes = 1, actions = 1', 'PIPELINE', 'SYNTAX', 'QUERY TREE', 'AST', 'ESTIMATE'];
     const questions = kinds.map((kind) => `EXPLAIN ${kind} SELECT * FROM analysis_events WHERE event_name != ''`);
     expect(await tellingOf(questions)).toEqual([]);
     expect((await engine.ask('analyst_1', 'EXPLAIN SELECT * FROM events')).text).toContain('Not enough privileges');
   });
 
-  it('is to have a condition looked at before the policy is', async () => {
+  it('is to have a condition evaluated before the row policy', async () => {
     for (const account of ['analyst_1', 'analyst_raw_1'])
       for (const condition of ["throwIf(environment_id = 'demo-stray') = 0", "throwIf(event_name LIKE 'stray%') = 0"])
         expect((await engine.ask(account, `SELECT count() FROM analysis_events WHERE ${condition}`)).text).toBe('1\n');

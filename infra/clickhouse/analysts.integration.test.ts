@@ -4,7 +4,7 @@ import { argumentsOf as argumentsOfPortal, callOf } from './test/portal-rows.ts'
 import { argumentsOf, fillTwoEnvironments, OTHER, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
-/** What an account without raw ids may read, and what one with them may read besides. Whoever adds a view decides here. */
+/** Views for accounts without raw ids, and further ones for accounts with raw ids. Each new view must be added here. */
 const VIEWS = [
   ...['analysis_consents', 'analysis_consents_current', 'analysis_events', 'analysis_rejections', 'analysis_tests'],
   ...['event_catalogue', 'person_days', 'persons', 'sessions'],
@@ -17,7 +17,7 @@ const RAW_VIEWS = [
   'persons_raw',
   'property_catalogue',
 ];
-/** Who asks, what it was granted, and what it may read. */
+/** Accounts, their granted environments, and their views. */
 const ACCOUNTS = [
   { account: 'analyst_1', granted: OURS, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },
@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => engine?.close(), START_MS);
 
 describe('row policies', () => {
-  it('stand on every table that has an environment', async () => {
+  it('exist on every table that has an environment', async () => {
     const tables = await names(
       `SELECT table FROM system.columns WHERE database = 'playline' AND name = 'environment_id' AND table IN
        (SELECT name FROM system.tables WHERE database = 'playline' AND engine LIKE '%MergeTree') ORDER BY table`,
@@ -54,20 +54,20 @@ describe('row policies', () => {
     expect(guarded).toEqual(tables);
   });
 
-  it('know an account by its login: over the native protocol a client says itself who the current user is', async () => {
+  it('know an account by its login, because over the native protocol a client can claim any current user', async () => {
     const asked = await engine.operate(
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(asked).toContain('authenticatedUser()');
-    // Where nobody has logged in: no client can have that said.
+    // As if nobody had logged in, which no client can claim.
     const said = asked.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
     expect(said).not.toMatch(/current_?user|\buser\(|initial/i);
   });
 
-  it('leave the dictionary of persons whole, also when the question of an account without grants loads it', async () => {
+  it('do not filter the dictionary of persons, also when a question of an account without grants loads it', async () => {
     for (const word of ['DETACH', 'ATTACH']) await engine.operate(`${word} DICTIONARY identity_persons`);
     expect((await engine.ask('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
-    // One row an environment, and one that says when.
+    // One row for each environment, and one with the time.
     expect(await engine.operate("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'")).toBe(
       '3\n',
     );
@@ -80,7 +80,7 @@ describe('row policies', () => {
 });
 
 describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) => {
-  it('reads these views, and no other view, table or dictionary', async () => {
+  it('can read these views, and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...views, 'identity_persons', 'events', 'settled_persons']));
     const readable: string[] = [];
@@ -112,13 +112,13 @@ describe('an account without raw ids', () => {
     },
   );
 
-  it('would have found them in the views that it may not read', async () => {
+  it('could have found them in the views that it may not read', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
 
-describe('what an operator says of an account', () => {
-  it('counts at its next question, of the same words too', async () => {
+describe('a grant of an operator to an account', () => {
+  it('takes effect at its next question, even an identical one', async () => {
     const question = 'SELECT count() FROM analysis_events';
     const counted = async () => (await engine.ask('analyst_3', question)).text;
     expect(await counted()).toBe('0\n');

@@ -29,7 +29,7 @@ describe('applySql', () => {
     await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` });
   });
 
-  it('creates every table, writes down what it applied, and does nothing when repeated', async () => {
+  it('creates every table, records the applied files, and does nothing when repeated', async () => {
     const applied = await applySql({ url, user, password, database });
     expect(applied).toEqual([...applied].sort());
     const tables = await rowsOf<{ name: string }>('SELECT name FROM system.tables WHERE database = {database: String}');
@@ -39,7 +39,7 @@ describe('applySql', () => {
     expect(await applySql({ url, user, password, database })).toEqual([]);
   });
 
-  it('goes on where it stopped, when it died between any file and writing it down', async () => {
+  it('continues where it stopped after dying between any file and its record', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
     const folder = pathToFileURL(`${path}/`);
     try {
@@ -54,7 +54,7 @@ describe('applySql', () => {
     }
   });
 
-  it('says what every column of every table is', async () => {
+  it('has a comment for every column of every table', async () => {
     await applySql({ url, user, password, database });
     const silent = await rowsOf<{ place: string }>(
       `SELECT concat(table, '.', name) AS place FROM system.columns WHERE database = {database: String} AND comment = ''
@@ -63,7 +63,7 @@ describe('applySql', () => {
     expect(silent).toEqual([]);
   });
 
-  it('refuses an edited file before it applies anything, and says how to mend it', async () => {
+  it('refuses an edited file before it applies anything, and reports how to mend it', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
     try {
       const folder = pathToFileURL(`${path}/`);

@@ -12,11 +12,11 @@ export interface SqlTarget {
   database: string;
   /** For `https://`. */
   tls?: TlsOptions;
-  /** Folder of `NNNN-name.sql` files, one statement each; the project's own unless a test brings another. */
+  /** Folder of `NNNN-name.sql` files with one statement each. Default: the project's own. */
   folder?: URL;
 }
 
-/** A file that has been applied stands in the folder with another text. */
+/** The text of an applied file has changed in the folder. */
 export class EditedFileError extends Error {
   override readonly name = 'EditedFileError';
 }
@@ -28,9 +28,9 @@ interface SqlFile {
 }
 
 const OWN_FOLDER = new URL('./tables/', import.meta.url);
-/** Filling a table from the history of years: of ten million activities it took four minutes on two cores. */
+/** Filling a table from years of history is slow: ten million activities took four minutes on two cores. */
 const STATEMENT_MAX_MS = 24 * 3_600_000;
-/** Each time a header comes, and all of them may be 16 KiB. */
+/** A header comes each time, and all headers together may be 16 KiB. */
 const PROGRESS_MS = 240_000;
 const FILE_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 const SKIPPED_IF = /^-- Skipped if 1: (SELECT .+)$/m;
@@ -47,9 +47,9 @@ ORDER BY name
 COMMENT 'Which numbered SQL files this database has'`;
 
 /**
- * Creates the database and applies the numbered SQL files it does not have yet, in order. Safe to repeat, and to
- * repeat after a crash: every file may run twice, or says in a line `-- Skipped if 1: SELECT …` when it must not, and is
- * written down only after it ran.
+ * Creates the database and applies the numbered SQL files that it lacks, in order. Safe to repeat, also after a crash:
+ * a file is recorded only after it ran, so it must be safe to run twice, or have a line `-- Skipped if 1: SELECT …`
+ * that shows whether it ran.
  * @returns names of the files applied now
  * @throws EditedFileError before anything is applied, when a file differs from what was applied
  */
@@ -85,7 +85,7 @@ function openClient(target: SqlTarget, database?: string): ClickHouseClient {
   return createClient({
     ...{ url, username, password, ...agent, ...(database === undefined ? {} : { database }) },
     request_timeout: STATEMENT_MAX_MS,
-    // What fills a table may take long, and somebody between us may end a connection on which nothing comes.
+    // Filling a table may take long, and proxies may end a connection on which nothing comes.
     clickhouse_settings: { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) },
   });
 }
@@ -118,7 +118,7 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
   return new Map(rows.map(({ name, checksum }) => [name, checksum]));
 }
 
-/** The engine goes on with a statement whose client has gone: a second copy beside it would end behind what follows. */
+/** Waits for a running copy: the engine goes on with a statement after its client has gone, so two would overlap. */
 async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Promise<void> {
   const query = 'SELECT query_id FROM system.processes WHERE query = {statement: String}';
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });
@@ -127,8 +127,8 @@ async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Prom
 }
 
 /**
- * A statement that must not run twice says in its first line how it is told that it has: the engine may have ended
- * between the statement and our note of it.
+ * A statement that must not run twice has in its first line a query that shows whether it ran, because the engine may
+ * have ended after the statement and before our record.
  */
 async function isSkipped(client: ClickHouseClient, { statement }: SqlFile): Promise<boolean> {
   const question = SKIPPED_IF.exec(statement)?.[1];

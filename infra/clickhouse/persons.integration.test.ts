@@ -32,11 +32,11 @@ interface Override {
 const put = (environment: string, { who, person, version }: Override, storedAt = 'now64(3)') =>
   run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
     SELECT '${environment}', ${keyOf(KEYS[who]!)}, ${keyOf(KEYS[person]!)}, ${version}, ${storedAt}`);
-/** Long before the dictionary is loaded again, so that only the dictionary has it. */
+/** So old that the loaded dictionary has it. */
 const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
-/** One event of each identity; and the person of each, as views about events, days and persons tell. */
+/** One event of each identity, and its person in the views of events, days and persons. */
 const play = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
@@ -69,8 +69,8 @@ function expected(overrides: readonly Override[]) {
 beforeAll(() => applySql({ url, user, password, database }));
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
-it('a person is who the latest decision says in every view, settled or just made, in whichever order decisions are stored', async () => {
-  // One version each, as decisions have one place each.
+it('every view shows the person of the latest decision, old or new, in any order of storage', async () => {
+  // Each has its own version, because each decision has its own place.
   const decisions = fc.uniqueArray(
     fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
@@ -79,7 +79,7 @@ it('a person is who the latest decision says in every view, settled or just made
   await fc.assert(
     fc.asyncProperty(decisions, async (list) => {
       const environment = `test-${run++}`;
-      // Identities are one of an environment each: what the run before said of them goes.
+      // Clears the decisions of the previous run, which uses the same identities.
       await clear();
       await play(environment);
       for (const decision of list) if (decision.isSettled) await settle(environment, decision);
@@ -93,7 +93,7 @@ it('a person is who the latest decision says in every view, settled or just made
 
 const clear = () => run('TRUNCATE TABLE identity_overrides');
 
-it('an event that nobody owns has no person, and an identity that nobody linked is a person of its own', async () => {
+it('an event without an owner has no person, and an unlinked identity is its own person', async () => {
   await clear();
   await reload();
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
@@ -105,7 +105,7 @@ it('an event that nobody owns has no person, and an identity that nobody linked 
   expect(await told('alone')).toEqual(expected([]));
 });
 
-it('a timeline holds every event of a person once, over all identities, and of nobody else', async () => {
+it('a timeline has every event of a person once, of all identities, and none of others', async () => {
   await clear();
   await reload();
   await play('line');
@@ -122,14 +122,14 @@ it('a timeline holds every event of a person once, over all identities, and of n
   expect(await of(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
 });
 
-it('times of the views for analysts go into funnels and differences of times as they are', async () => {
+it('times of the analysts’ views can be used in funnels and time differences without conversion', async () => {
   await play('times');
   const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))
     FROM analysis_events WHERE environment_id = 'times'`;
   expect(await rowsOf(sql)).toEqual([[1, '0']]);
 });
 
-it('a question about what copies differ in is answered by the copy that is shown, whatever else it asks for', async () => {
+it('a filter on a column in which copies differ uses the copy that is shown, whatever else is selected', async () => {
   await run('SYSTEM STOP MERGES events');
   const id = randomUUID();
   const copy = (receivedAt: string, properties: string) =>

@@ -7,7 +7,7 @@ import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 const START_MS = 120_000;
 const ENUMERATION_MS = 180_000;
 const VIEWS = Object.keys(argumentsOf(OURS)).sort();
-/** The argument that says whose rows are meant. */
+/** The argument that selects the environment or project. */
 const PLACE = /^(environments?|project|contracts)$/;
 const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
-/** Of these the questions whose answers tell of the second environment, or a password. */
+/** Those of the questions whose answers reveal the second environment or a password. */
 async function tellingOf(questions: readonly string[]): Promise<string[]> {
   const telling: string[] = [];
   for (const sql of questions) {
@@ -34,7 +34,7 @@ async function tellingOf(questions: readonly string[]): Promise<string[]> {
 }
 
 describe('the account of the portal', () => {
-  it('reads these views, and no other view, table or dictionary', async () => {
+  it('can read these views, and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...VIEWS, 'identity_persons', 'events', 'audit_log', 'events_exact']));
     for (const name of all.filter((each) => !VIEWS.includes(each)))
@@ -45,7 +45,7 @@ describe('the account of the portal', () => {
     expect((await ask('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
   });
 
-  it.each(VIEWS)('sees in %s what it asks for, and nothing of an environment whose id begins alike', async (view) => {
+  it.each(VIEWS)('sees in %s what it asks for, and nothing of one whose id has the same beginning', async (view) => {
     const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
     expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
     expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
@@ -62,7 +62,7 @@ describe('the account of the portal', () => {
     }
   });
 
-  it.each(VIEWS)('takes what %s is told for one name: no pattern, no list, no words of SQL', async (view) => {
+  it.each(VIEWS)('treats an argument of %s as one name, not as a pattern, a list or SQL', async (view) => {
     const [named, at] = Object.entries(ours[view]!).find(([name]) => PLACE.test(name))!;
     const odd = [
       '%',
@@ -85,7 +85,7 @@ describe('the account of the portal', () => {
     }
   });
 
-  it.each(VIEWS)('is told by %s nothing of what its other arguments name in another environment', async (view) => {
+  it.each(VIEWS)('gets from %s nothing of another environment by its other arguments', async (view) => {
     const mixed = { ...other[view]! };
     for (const name of Object.keys(mixed).filter((each) => PLACE.test(each))) mixed[name] = ours[view]![name]!;
     const { ok, text } = await read(callOf(view, mixed));
@@ -152,17 +152,17 @@ describe('no way around the views of the portal', () => {
 });
 
 describe('a question of the portal', () => {
-  it('ends after five seconds, whatever it asks', { timeout: 30_000 }, async () => {
+  it('ends after five seconds at the latest', { timeout: 30_000 }, async () => {
     const begin = performance.now();
     const { ok, text } = await ask(
       'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each',
     );
     expect([ok, text]).toEqual([false, expect.stringMatching(/TIMEOUT_EXCEEDED|TOO_SLOW|Timeout/i)]);
-    // The engine looks between blocks of rows.
+    // The engine checks the time only between blocks of rows.
     expect(performance.now() - begin).toBeLessThan(15_000);
   });
 
-  it('ends when nobody waits for it any more', async () => {
+  it('ends when its client has disconnected', async () => {
     const slow = 'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each';
     const running = async () =>
       Number(
@@ -175,11 +175,11 @@ describe('a question of the portal', () => {
     stop.abort();
     await left;
     await until('it has ended', async () => (await running()) === 0);
-    // Sooner than by its own bound of five seconds.
+    // Sooner than its own bound of five seconds.
     expect(performance.now() - begin).toBeLessThan(3_000);
   });
 
-  it('reads no more rows than its bound, and gives no more than a page needs', async () => {
+  it('reads no more rows than its bound, and returns no more than a page needs', async () => {
     expect((await ask('SELECT sum(number) FROM numbers(200000000)')).text).toContain('TOO_MANY_ROWS');
     expect((await ask('SELECT number FROM numbers(30000)')).text).toContain('Limit for result exceeded');
   });

@@ -1,6 +1,6 @@
-// Writes .env with secrets for docker-compose.yml: all of them, or those that an .env of a release before lacks. Never
-// writes over one: a lost pepper makes every stored identity key meaningless. Plain JavaScript and built-ins only, so
-// that any Node from 18 runs it.
+// Writes .env with secrets for docker-compose.yml: all of them, or those that an older .env lacks. It never overwrites
+// one, because a lost pepper makes every stored identity key useless. Plain JavaScript and built-ins only, so that any
+// Node from 18 runs it.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,11 +17,11 @@ const NAMES = [
   'CURSOR_SECRET',
   'PORTAL_SECRET',
 ];
-/** The pepper and the secret of cursors need 32 bytes; hexadecimal stands in addresses without escaping. */
+/** The pepper and the secret of cursors need 32 bytes. Hexadecimal needs no escaping in addresses. */
 const SECRET_BYTES = 32;
 /** The key pair of whatever signs: all of it, which the minter alone is told, and the half that others seal to. */
 const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
-/** base64url: nothing in it means anything to a file of settings. */
+/** base64url has no characters that are special in a file of settings. */
 const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
@@ -54,7 +54,7 @@ if (missing.length === 0) {
 } else {
   const lines = makeValues().map(([name, value]) => `${name}=${value}\n`);
   const gap = before === '' || before.endsWith('\n') ? '' : '\n';
-  // 0600: the owner alone reads it.
+  // 0600: only the owner may read it.
   appendFileSync(path, gap + lines.join(''), { mode: 0o600 });
   console.log(`${missing.join(', ')} written to .env; keep it with your backups`);
 }

@@ -45,7 +45,7 @@ describe('applyTopics', () => {
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
     await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
     await byHand.close();
-    // The controller has them before the broker tells of them.
+    // The controller has them before the broker reports them.
     await until('the broker knows the settings', async () => {
       const actual = await readSettings(name);
       return Object.entries(settings).every(([key, value]) => actual[key] === value);
@@ -71,7 +71,7 @@ describe('applyTopics', () => {
     expect(second).toMatchObject({ created: [], changed: [], schemas: first.schemas });
   });
 
-  it('sets a differing setting right, adds partitions and never takes any away', async () => {
+  it('corrects a differing setting, adds partitions and never removes any', async () => {
     await applyTopics(target);
     const name = prefix + TOPICS.identityLinks.name;
     await setByHand(name, { 'retention.ms': '1000' });
@@ -89,7 +89,7 @@ describe('applyTopics', () => {
     const { fields, ...record } = JSON.parse(identityDecisionCodec.schema) as { fields: Field[] };
     const toText = (changed: Field[]) => JSON.stringify({ ...record, fields: changed });
     const added = { name: 'added', type: 'long', default: 0 };
-    /** Registers versions one after the other under a subject of their own. */
+    /** Registers versions one after the other under a new subject. */
     const registerAll = async (versions: Field[][]) => {
       const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
       try {
@@ -122,7 +122,7 @@ describe('applyTopics', () => {
     });
   });
 
-  it('refuses a registry that knows nothing of a topic with records, and registers nothing there', async () => {
+  it('refuses a registry without the schema of a topic with records, and registers nothing there', async () => {
     const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 1 };
     await applyTopics(own);
     const subject = `${own.prefix}${TOPICS.consents.name}-value`;
@@ -130,7 +130,7 @@ describe('applyTopics', () => {
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {
       await forget();
-      // Nothing was ever written: the start of a deployment that failed half-way is safe to repeat.
+      // No records yet: a deployment whose first start failed half-way may be started again.
       await applyTopics(own);
       await producer.connect();
       await producer.send({ topic: own.prefix + TOPICS.consents.name, messages: [{ value: 'a record' }] });
@@ -145,7 +145,7 @@ describe('applyTopics', () => {
     }
   });
 
-  it('puts its own settings right and leaves those that an operator has set by hand', async () => {
+  it('corrects its own settings and leaves those that an operator has set', async () => {
     await applyTopics(target);
     const name = prefix + TOPICS.messages.name;
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
@@ -160,7 +160,7 @@ describe('applyTopics', () => {
     await setByHand(name, { 'min.insync.replicas': '1' });
   });
 
-  it('says what one broker means, and refuses replicas that it cannot have', async () => {
+  it('reports what a single broker means, and refuses replicas that it cannot have', async () => {
     const { notices } = await applyTopics(target);
     expect(notices).toContain(
       'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged',

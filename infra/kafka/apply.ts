@@ -11,14 +11,14 @@ import { alterSettings, toSettings } from './settings.ts';
 import { mendKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 
-/** A Kafka cluster and a schema registry, and how the topics in them shall be called. */
+/** A Kafka cluster and a schema registry, and the names and options of topics in them. */
 export interface TopicsTarget {
   brokers: readonly string[];
-  /** TLS and login of the brokers; in the clear and without a login when absent. */
+  /** TLS and login of the brokers; without both when absent. */
   security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
-  /** How the registry is asked: by itself without an authority of its own and without a login. */
+  /** Client for the registry. Default: without a custom certificate authority or a login. */
   fetch?: StoreFetch;
   /** Put before every topic name, and so before every subject; '' outside tests. */
   prefix: string;
@@ -33,28 +33,28 @@ export interface TopicsTarget {
   minInsyncReplicas?: number;
 }
 
-/** What `applyTopics` changed; empty lists when everything stood already. */
+/** What `applyTopics` changed; empty lists when nothing had to be. */
 export interface TopicsApplied {
   created: string[];
   /** Topics whose settings or partitions were changed. */
   changed: string[];
   /** Subject and schema id. */
   schemas: { subject: string; id: number }[];
-  /** Sentences for the operator: what the cluster or a topic promises less, or otherwise, than is wanted. */
+  /** Sentences for the operator on where the cluster or a topic differs from the intended guarantees. */
   notices: string[];
 }
 
 // kafkajs is CommonJS: Node finds its names only on the default export.
 const { Kafka, logLevel } = kafkajs;
 
-/** Kafka's own: losing them loses commits, and the state of transactions. The brokers' settings say how they are made. */
+/** Kafka's own topics. Losing them loses commits and transactions. The brokers' settings say how they are created. */
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
- * Creates every topic and registers every schema that is not there yet, and sets settings that differ right. Safe to
- * repeat. Settings that are not ours stay as somebody set them. Partitions are only ever added: fewer would need a new
- * topic, and keys move when more are added. Replicas of a topic that stands are left, and told of.
- * @throws Error of the broker or the registry, or one that says why the replicas asked for cannot be
+ * Creates every missing topic, registers every missing schema, and corrects settings that differ. Safe to repeat.
+ * Settings that are not ours stay unchanged. Partitions are only added: fewer would need a new topic, and keys move
+ * when more are added. Replicas of an existing topic stay unchanged, and differences are reported.
+ * @throws Error of the broker or the registry, or one that says why the requested replicas are impossible
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
   const topics = allTopics().map((topic) => ({
@@ -64,7 +64,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   }));
   const registry = { url: target.registry, fetch: target.fetch };
   const result: TopicsApplied = { created: [], changed: [], schemas: [], notices: [] };
-  // kafkajs says at every start that its partitioner changed five years ago.
+  // Otherwise kafkajs warns at every start that its partitioner has changed.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   mendKafkaTimer();
   const { brokers, security } = target;
@@ -111,7 +111,7 @@ async function createTopics(
   const missing = topics.filter(({ name }) => !cluster.topics.has(name));
   if (missing.length === 0) return [];
   await admin.createTopics({
-    // The client's own wait gives up on the first broker that has not heard of the topic yet.
+    // The client's own wait fails at the first broker that does not know the topic yet.
     waitForLeaders: false,
     topics: missing.map((topic) => ({
       topic: topic.name,

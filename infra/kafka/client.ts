@@ -3,7 +3,7 @@ import type { BaseOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 
-/** What every client of these commands is told of the brokers. */
+/** Options of the brokers for every client of these commands. */
 export function toClient(options: {
   brokers: readonly string[];
   security?: KafkaSecurity | undefined;
@@ -24,7 +24,7 @@ export function toAlteringClient(options: {
 }): Pick<BaseOptions, 'bootstrapBrokers' | 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // Brokers that are reached by address are told of by address: TLS names no host then, and checks the address itself.
+  // TLS names no host for brokers with IP addresses, and checks the address itself.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     bootstrapBrokers: [...options.brokers],

@@ -1,17 +1,17 @@
 import type { Admin } from 'kafkajs';
 
-/** What stands in a cluster before anything is changed. */
+/** State of a cluster before a change. */
 export interface Cluster {
-  /** Brokers that there are, also those that are away now but keep a replica of a topic asked for. */
+  /** Number of brokers, including absent ones that have a replica of one of these topics. */
   readonly brokers: number;
   readonly topics: ReadonlyMap<string, { name: string; partitions: number; replicationFactor: number }>;
 }
 
 /**
- * Reads the cluster and those of these topics that there are.
+ * Reads the cluster and those of these topics that exist.
  *
- * A broker that is being restarted is not listed; topics made meanwhile must have a replica on it all the same, and their
- * making shall rather fail than give them fewer.
+ * The cluster does not list a broker that is being restarted. It is counted all the same: creating a topic with a
+ * replica on it should rather fail than give the topic fewer replicas.
  */
 export async function readCluster(admin: Admin, names: readonly string[]): Promise<Cluster> {
   const { brokers } = await admin.describeCluster();
@@ -21,7 +21,7 @@ export async function readCluster(admin: Admin, names: readonly string[]): Promi
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
   const standing = topics.map(({ name, partitions }) => {
-    // The weakest partition says what the topic promises.
+    // A topic guarantees only as much as its weakest partition.
     const replicationFactor = Math.min(...partitions.map(({ replicas }) => replicas.length));
     return [name, { name, partitions: partitions.length, replicationFactor }] as const;
   });

@@ -5,7 +5,7 @@ import { mendKafkaTimer } from './timer.ts';
 
 /**
  * Deletes every topic and subject of a test run.
- * @param target.prefix as it was given to `applyTopics`; never '' : that would be everybody's
+ * @param target.prefix as given to `applyTopics`; never '', which would delete the topics of everybody
  */
 export async function dropTopics(target: {
   brokers: readonly string[];

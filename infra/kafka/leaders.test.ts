@@ -10,14 +10,14 @@ const refusing = (times: number, fault: Error) => {
   return { state, ask };
 };
 
-it('asks again while a broker says that it does not lead the partition yet', async () => {
+it('asks again while a broker does not lead the partition yet', async () => {
   const notLeader = Object.assign(new Error('This server is not the leader'), { retriable: true });
   const { state, ask } = refusing(3, notLeader);
   expect(await retryWhileLeading(ask)).toBe('an answer');
   expect(state.asked).toBe(4);
 });
 
-it('gives up at once on a fault that does not pass', async () => {
+it('gives up at once on a permanent fault', async () => {
   const { state, ask } = refusing(3, Object.assign(new Error('Topic authorization failed'), { retriable: false }));
   await expect(retryWhileLeading(ask)).rejects.toThrow('Topic authorization failed');
   expect(state.asked).toBe(1);

@@ -17,9 +17,9 @@ export async function awaitLeaders(admin: Pick<Admin, 'fetchTopicMetadata'>, top
 }
 
 /**
- * Asks again while a broker does not lead its partitions yet. The controller names a leader before that broker has heard of
- * it: until then the broker refuses questions about the partition, and the client gives up at the first such refusal.
- * @throws what cannot pass at once; what could, when it has not passed after half a minute
+ * Asks again while a broker does not lead its partitions yet. The controller names a leader before that broker knows
+ * it. Until then the broker refuses requests for the partition, and the client gives up at the first refusal.
+ * @throws permanent faults at once; temporary ones after half a minute
  */
 export async function retryWhileLeading<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + LEADERS_MAX_MS;

@@ -3,9 +3,9 @@ import { retryWhileLeading } from './leaders.ts';
 import { isSubjectKnown, type Registry } from './registry.ts';
 
 /**
- * Refuses a registry that knows nothing of a topic which holds records. It was emptied, or it is another: it would give
- * out ids that stand in those records already, and they would be read by schemas that they were not written with.
- * @param topics that stand, with the prefix; those without a schema are passed over
+ * Refuses a registry that has no schema of a topic with records. Such a registry was emptied or is another one. It
+ * would assign ids again that are in those records already, and they would be read with the wrong schemas.
+ * @param topics existing topics, with the prefix; those without a schema are skipped
  * @throws Error naming the subject and what to do, before anything is registered
  */
 export async function assertSchemasKnown(

@@ -1,6 +1,6 @@
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
 
-/** A registration is a few kilobytes on a local network. */
+/** Generous: a registration is a few kilobytes on a local network. */
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPE = 'application/vnd.schemaregistry.v1+json';
 
@@ -10,16 +10,15 @@ const NOT_FOUND = 404;
 /** The interface's own status for a schema that the subject's compatibility does not allow. */
 const REFUSED = 409;
 
-/** Where it is, and how it is asked. */
+/** Address of the registry, and its client. */
 export interface Registry {
   readonly url: string;
   readonly fetch?: StoreFetch | undefined;
 }
 
 /**
- * What every version of a schema must be to every other. While a release is rolled out, processes before it read what
- * its processes write, and the other way round; and a log, its dead letters and a compacted topic hold records of more
- * versions than two.
+ * Compatibility between all versions of a schema. During a rollout, old and new processes read each other's records. A
+ * log, its dead letters and a compacted topic have records of more than two versions.
  */
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
@@ -29,22 +28,22 @@ export async function isSubjectKnown(registry: Registry, subject: string): Promi
 }
 
 /**
- * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE: every version can be read by the processes
- * of every other. A schema that stands already keeps its id, also when it is not the newest.
+ * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE: processes of every version can read every
+ * other version. A schema that is registered already keeps its id, also when it is not the newest.
  * @returns the schema's id
  * @throws Error naming the subject when the registry refuses, for example an incompatible change
  */
 export async function registerSchema(registry: Registry, subject: string, schema: string): Promise<number> {
   const path = encodeURIComponent(subject);
   const standing = await ask(registry, `/config/${path}`);
-  // Before the schema where it can be: so that the first change is judged by the right rule.
+  // Set before the schema if possible, so that the first change is checked by the right rule.
   if (standing?.compatibilityLevel !== COMPATIBILITY) await setCompatibility(registry, path);
   const answer = await ask(registry, `/subjects/${path}/versions`, {
     method: 'POST',
     body: { schema, schemaType: 'AVRO' },
   });
   if (typeof answer?.id !== 'number') throw new Error(`schema registry: ${subject}: no id in its answer`);
-  // A registry that keeps settings only for subjects that exist: once more.
+  // Again, for registries that keep settings only for existing subjects.
   if ((await ask(registry, `/config/${path}`))?.compatibilityLevel !== COMPATIBILITY)
     await setCompatibility(registry, path);
   return answer.id;
@@ -56,7 +55,7 @@ async function setCompatibility(registry: Registry, path: string): Promise<void>
 
 type Answer = { id?: unknown; compatibilityLevel?: unknown; message?: unknown };
 
-/** Asks with GET unless there is a `change` to make. @returns null for 404 */
+/** Sends GET, or the request of `change`. @returns null for 404 */
 async function ask(
   registry: Registry,
   path: string,

@@ -21,7 +21,7 @@ describe('the replication of topics', () => {
     else expect(toWarning(chosen)).toContain(words);
   });
 
-  it('is what was asked for where it can be, and says what it means', () => {
+  it('is as requested if possible, with a notice of what it means', () => {
     const chosen = chooseReplication(2, { minInsyncReplicas: 1 });
     expect(chosen).toEqual({ replicationFactor: 2, minInsyncReplicas: 1 });
     expect(toWarning(chosen)).toContain('may be the only one in sync');
@@ -30,7 +30,7 @@ describe('the replication of topics', () => {
     expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could ever be stored');
   });
 
-  it('of a topic that stands never gets less safe, nor asks for more in-sync replicas than there are', () => {
+  it('of an existing topic never becomes less safe, nor needs more in-sync replicas than there are', () => {
     const property = fc.property(replication, fc.integer({ min: 1, max: 5 }), (standing, brokers) => {
       const raised = raiseInsync(standing, chooseReplication(brokers, {}));
       expect(raised).toBeGreaterThanOrEqual(standing.minInsyncReplicas);
@@ -39,7 +39,7 @@ describe('the replication of topics', () => {
     fc.assert(property);
   });
 
-  it('is told of in words wherever it is not what is wanted, once for all topics of which the same holds', () => {
+  it('is reported where it differs from the intended one, in one sentence for all topics alike', () => {
     const wanted = { replicationFactor: 3, minInsyncReplicas: 2 };
     const topics = [
       { name: 'a', replicationFactor: 1, minInsyncReplicas: 1 },

@@ -1,4 +1,4 @@
-/** How many machines keep a topic's records, and how many must have one before it is acknowledged. */
+/** Number of machines with a topic's records, and how many must have a record before it is acknowledged. */
 export interface Replication {
   /** Brokers that keep a copy of each partition. */
   replicationFactor: number;
@@ -9,14 +9,14 @@ export interface Replication {
 /** Enough that one broker may be lost while another is being restarted. */
 const REPLICATION_FACTOR = 3;
 /**
- * What is acknowledged stands on two machines wherever there are two. With two brokers that means that nothing is taken
- * while one is away: an event refused is sent again by its client, an event lost with the only disk is lost.
+ * An acknowledged record is on two machines if there are two. So two brokers accept nothing while one is away. That is
+ * better: a refused event is sent again by its client, an event lost with the only disk is gone.
  */
 const MIN_INSYNC_REPLICAS = 2;
 
 /**
- * The replication of topics in a cluster of so many brokers.
- * @param wish what the operator has set, where he has
+ * The replication of topics in a cluster of this many brokers.
+ * @param wish settings of the operator, if any
  * @throws Error that says which setting cannot be met, and why
  */
 export function chooseReplication(brokers: number, wish: Partial<Replication>): Replication {
@@ -31,7 +31,7 @@ export function chooseReplication(brokers: number, wish: Partial<Replication>): 
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** What a replication promises less than three replicas of which two are in sync do; null when it is no less. */
+/** What a replication guarantees less than three replicas with two in sync; null when it is not less. */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1)
     return 'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged';
@@ -42,20 +42,20 @@ export function toWarning({ replicationFactor, minInsyncReplicas }: Replication)
   return null;
 }
 
-/** A topic as it stands. */
+/** An existing topic. */
 export interface StandingTopic extends Replication {
   readonly name: string;
 }
 
 /**
- * The `min.insync.replicas` that a standing topic shall have. It is never lowered: who set it higher wanted it so. Nor
- * raised above the replicas that there are: such a topic would take no record.
+ * The `min.insync.replicas` for an existing topic. It is never lowered, because an operator may have raised it on
+ * purpose. It is never raised above the number of replicas, because such a topic would accept no record.
  */
 export function raiseInsync(topic: Replication, wanted: Replication): number {
   return Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
 }
 
-/** What is said of topics that stand otherwise than is wanted, one sentence for all of which the same holds. */
+/** Notices about existing topics that differ from the intended ones, one sentence for all topics alike. */
 export function toNotices(topics: readonly StandingTopic[], wanted: Replication): string[] {
   const names = new Map<string, string[]>();
   for (const topic of topics)

@@ -6,11 +6,11 @@ import { toAlteringClient } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { type Replication, raiseInsync, type StandingTopic } from './replication.ts';
 
-/** Twice the 1 MiB batch limit: a record carries one message of at most 32 KiB, a dead letter its headers besides. */
+/** Twice the 1 MiB batch limit. A record has one message of at most 32 KiB; a dead letter also has headers. */
 const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 const MIN_INSYNC = 'min.insync.replicas';
 
-/** The settings of a topic that are ours, by Kafka's names. All others are the operator's. */
+/** The topic settings that this project controls, by Kafka's names. All others belong to the operator. */
 export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string, string> {
   return new Map([
     ['cleanup.policy', topic.cleanup],
@@ -23,7 +23,7 @@ export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string,
   ]);
 }
 
-/** Where settings are altered, and what they are to say. */
+/** The topics to alter, and the intended settings. */
 interface Target {
   readonly admin: Admin;
   readonly brokers: readonly string[];
@@ -33,8 +33,8 @@ interface Target {
 }
 
 /**
- * Puts every setting of ours right that differs, and no other.
- * @returns the topics that were changed, and how all of them are replicated now
+ * Corrects every differing setting of ours, and no other.
+ * @returns the changed topics, and the present replication of all
  */
 export async function alterSettings(
   { admin, cluster, replication, ...connection }: Target,
@@ -56,7 +56,7 @@ export async function alterSettings(
   return { changed: wrong.map(({ name }) => name), standing };
 }
 
-/** The settings in force, also those that a topic has from its cluster. */
+/** The effective settings, including those inherited from the cluster. */
 async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
   if (topics.length === 0) return new Map();
   const { resources } = await admin.describeConfigs({
@@ -71,7 +71,7 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
   );
 }
 
-/** kafkajs knows only the request that replaces all settings of a topic, also those that an operator has set by hand. */
+/** kafkajs has only the request that replaces all settings of a topic, including those that an operator has set. */
 async function setIncrementally(
   connection: Pick<Target, 'brokers' | 'security'>,
   topics: readonly { name: string; settings: [string, string][] }[],

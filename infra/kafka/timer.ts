@@ -6,13 +6,13 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
-/** As kafkajs waits between two looks at requests that wait for a free place. */
+/** The interval at which kafkajs checks waiting requests. */
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * kafkajs 2.2.4 arms a timer with a negative time whenever nothing waits, which Node 24 reports as a warning on standard
- * error. Arms it only when something waits, and asks no clock: one that is set back would make it wait as long. Call
- * before the first connection.
+ * kafkajs 2.2.4 sets a timer with a negative time whenever nothing waits, for which Node 24 prints a warning. This
+ * patch sets it only when something waits, and reads no clock, because a clock that is set back would prolong the wait.
+ * Call it before the first connection.
  */
 export function mendKafkaTimer(): void {
   const require = createRequire(import.meta.url);

@@ -1,7 +1,7 @@
 import { TOPICS, type Topic } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
 
-/** Every topic that must exist: those of the contract, and beside each the one for its dead letters. */
+/** Every topic that must exist: those of the contract, and for each the topic of its dead letters. */
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,

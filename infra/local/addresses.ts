@@ -5,12 +5,12 @@ import type { Secrets } from './secrets.ts';
 import type { StackSecurity } from './security.ts';
 import type { StackFile } from './stack-file.ts';
 
-/** Where a stack's stores are, and as whom they are asked. */
+/** Addresses and logins of a stack's stores. */
 export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'kafka' | 'registry' | 'security'>;
 
 type PortOf = (name: string) => number;
 
-/** Where clients go in a stack without TLS; with it these listeners stay, on loopback, for the stack's own use. */
+/** Addresses for clients of a stack without TLS. With TLS these listeners stay on loopback for the stack itself. */
 export function insideAddresses(stack: {
   port: PortOf;
   /** Names of the brokers' ports. */
@@ -32,7 +32,7 @@ export function insideAddresses(stack: {
   };
 }
 
-/** Where clients go in a stack with TLS. */
+/** Addresses for clients of a stack with TLS. */
 export function securedAddresses(
   inside: StackAddresses,
   { port, security }: { port: PortOf; security: StackSecurity },

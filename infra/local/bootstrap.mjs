@@ -1,6 +1,7 @@
 // The first step of every command: plain JavaScript and built-ins only, because it must run on any Node from 18.
-// It refuses wrong words and asks before something is destroyed, before it does anything else. Then it finds or installs Node 24, installs the locked packages with it, and hands over to main.ts.
-// Everything it makes stays in the checkout: `.playline/node`, `.playline/npm-cache` and `node_modules`.
+// It refuses wrong words and asks before something is destroyed, before it does anything else. Then it finds or
+// installs Node 24, installs the locked packages with it, and hands over to main.ts. Everything it makes stays in the
+// checkout: `.playline/node`, `.playline/npm-cache` and `node_modules`.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,14 +12,14 @@ import { consentTo, onlyLooks, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
-/** The version installed when the machine's own Node is older; decision 0002. */
+/** Installed when the machine's own Node is older; decision 0002. */
 const NODE_VERSION = '24.21.0';
-/** First version whose type stripping, fetch and test tools are all as the project needs them. */
+/** First version whose type stripping, fetch and test tools meet the needs of the project. */
 const NODE_MIN = [24, 11];
 
 const say = (line) => process.stderr.write(`${line}\n`);
 
-/** The registry belongs to the machine: nothing of ours shows its address. */
+/** The registry is a setting of the machine, so our output does not show its address. */
 const withoutAddresses = (chunk) => String(chunk).replace(/\bhttps?:\/\/[^\s'")\]]+/g, '<address>');
 
 class Refusal extends Error {}
@@ -29,8 +30,8 @@ function isNewEnough(version) {
 }
 
 /**
- * Runs a program to its end, its output shown. SIGINT, SIGTERM and SIGHUP are passed on, and the wait goes on:
- * the program decides when it is done.
+ * Runs a program to its end and shows its output. SIGINT, SIGTERM and SIGHUP are passed on, and the wait goes on,
+ * because the program decides when it is done.
  * @returns {Promise<{code: number, fault?: string}>}
  */
 function run(program, args, options = {}) {
@@ -50,7 +51,7 @@ function run(program, args, options = {}) {
   });
 }
 
-/** Environment for npm: the Node it shall use first in PATH, and its cache in the checkout instead of HOME. */
+/** Environment for npm, with its Node first in PATH and its cache in the checkout instead of HOME. */
 function npmEnvironment(node) {
   return {
     ...process.env,
@@ -87,7 +88,7 @@ async function findNode(words) {
     `Node ${process.version} is older than ${NODE_MIN.join('.')}: installing Node ${NODE_VERSION} into .playline/node`,
   );
   mkdirSync(folder, { recursive: true });
-  // A package.json of its own keeps npm from taking the checkout for the project it installs into.
+  // With its own package.json npm does not install into the checkout's project.
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--no-package-lock', '--ignore-scripts', '--loglevel=error'];
   await npm(process.execPath, ['install', ...flags, `${name}@${NODE_VERSION}`], folder);
@@ -101,7 +102,7 @@ function versionOf(node) {
   return node === process.execPath ? process.version : `v${NODE_VERSION}`;
 }
 
-/** Of a command that changes nothing: what it lacks, and what brings it. */
+/** For a command that changes nothing: what is missing, and the command that installs it. */
 const lookingNeeds = ([name], what) => `${name} only looks, and needs ${what}: \`npm start\` installs what is missing`;
 
 async function installPackages(node, words) {
@@ -120,7 +121,7 @@ async function installPackages(node, words) {
   writeFileSync(stampFile, stamp);
 }
 
-/** Runs the command that the words name. @returns its exit code, or nothing where this process goes on as the command */
+/** Runs the named command. @returns its exit code, or nothing when this process continues as the command */
 async function runCommand(words) {
   const refusal = refusalOf(words) ?? (await consentTo(words));
   if (refusal !== null) {

@@ -13,7 +13,7 @@ export interface BrokersOptions {
   readonly port: (name: string) => number;
 }
 
-/** Every broker of a stack; the first one is the controller, and has what other clients than its services go through. */
+/** Every broker of a stack. The first is the controller, and has the listeners for clients other than the services. */
 export function brokerSpecs(places: Places, stack: BrokersOptions): Promise<ProcessSpec>[] {
   const { java, options, security, port } = stack;
   const { kafkaFrontPort: advertisedPort } = options;

@@ -10,7 +10,7 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** An authority of one stack or one test: nobody else trusts it. */
+/** A certificate authority of one stack or test, trusted by nobody else. */
 export interface Authority {
   /** What clients trust. */
   readonly certificate: string;
@@ -18,9 +18,9 @@ export interface Authority {
   issue(name: string, hosts: readonly string[]): CertificateFiles;
 }
 
-/** Longer than any stack of tests stands. */
+/** Longer than any test stack lives. */
 const VALID_DAYS = '30';
-/** Quick to make, and known to Java, Redis and Node. */
+/** Quick to generate, and supported by Java, Redis and Node. */
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
 /** @throws Error with what openssl said */
@@ -31,7 +31,7 @@ function runOpenssl(args: readonly string[]): void {
   if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
 }
 
-/** Makes an authority in a folder, which is made with mode 0700; one that stands there already is used again. */
+/** Creates an authority in a folder (mode 0700), or uses the one that is there. */
 export function createAuthority(folder: string, commonName: string): Authority {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const [certificate, key] = [join(folder, 'authority.pem'), join(folder, 'authority.key')];

@@ -9,9 +9,9 @@ import { readDispensableFile, writePrivateFile } from './private-file.ts';
 import { askRedisOnce } from './redis.ts';
 import type { DemoChain } from './stack-file.ts';
 
-/** What is remembered of the chain: `chain.json`, beside the data that it is about. */
+/** Content of `chain.json`, which is stored with the chain's data. */
 interface Kept {
-  /** Hash of its first block: another one is another chain. */
+  /** Hash of its first block; a different hash means a different chain. */
   readonly genesis: string;
   /** Address of the demo project's key that mints. */
   readonly signer: string;
@@ -20,13 +20,13 @@ interface Kept {
 type Env = Record<string, string | undefined>;
 type OperatorLine = { readonly address?: string; readonly name?: string; readonly contractAddress?: string };
 
-/** What is linked with what. */
+/** The parts to link. */
 export interface DemoLink {
   readonly rpc: string;
   readonly contracts: DemoAddresses;
   /** Settings of the stack, for the operator's commands. */
   readonly env: Env;
-  /** Where records of access are looked up. */
+  /** Redis with the access records. */
   readonly redisUrl: string;
   readonly say: (line: string) => void;
 }
@@ -37,11 +37,11 @@ const [{ name: CHAIN }] = DEMO_CHAINS;
 
 export const demoChainPath = (places: Places): string => join(places.state, 'chain.json');
 
-/** A chain whose state was lost is another one: its contracts are there again, and nothing that was minted. */
+/** A chain whose state was lost is a new one: it has the contracts again, but no minted tokens. */
 const BEGUN_ANEW =
   'the chain has lost its state and begun anew: the demo contracts are at their addresses again, without the tokens that were minted. What was recorded of the chain before is of a chain that is gone: `npm run reset` begins anew with everything';
 
-/** Words of the operator that answer with a JSON line for each record. */
+/** Operator commands that print a JSON line for each record. */
 async function ask(places: Places, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
   const output = await runOperator(places, { args: [...args, '--json'], env });
   return output
@@ -68,7 +68,7 @@ const collectionsOf = (contracts: DemoAddresses) => [
   { address: contracts.erc1155, name: 'Demo items' },
 ];
 
-/** All at once, for a stack that has nothing of it. @returns null where something of it was there */
+/** Creates everything at once for a new stack. @returns null when a part existed already */
 async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Promise<string | null> {
   const collections = collectionsOf(contracts).map((collection) => linkCollection(places, env, collection));
   const [signer, ...linked] = await Promise.allSettled([makeSigner(places, env), ...collections]);
@@ -77,8 +77,8 @@ async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Prom
 }
 
 /**
- * Looks first: the key by its name, and what is linked. Also where only this stack's memory of it was lost; a collection
- * that somebody has unlinked is left alone.
+ * Creates only missing parts, after looking for the key by its name and for the links. Used also when only `chain.json`
+ * was lost. A collection that somebody has unlinked stays unlinked.
  */
 async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): Promise<string> {
   const [keys, linked] = await Promise.all([
@@ -95,7 +95,7 @@ async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): 
   return signer;
 }
 
-/** Whether the records of the demo are where services look for them: then nothing need be asked of the operator. */
+/** Whether services already find the records of the demo, so that no operator command is needed. */
 async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
   const found = await askRedisOnce({ url }, (client) =>
     Promise.all([
@@ -107,8 +107,8 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
 }
 
 /**
- * Links chain and demo project: a key that mints, and both collections. Whatever of it was lost, on the chain or in the
- * records, is made again; nothing is made twice. Needs Redis, the topics and the demo project.
+ * Links chain and demo project: a minting key and both collections. Lost parts, on the chain or in the records, are
+ * created again; nothing is created twice. Needs Redis, the topics and the demo project.
  * @throws Error with the words of the command that failed
  */
 export async function linkDemo(places: Places, link: DemoLink): Promise<DemoChain> {

@@ -8,13 +8,13 @@ import type { Places } from './places.ts';
 import type { DemoChain } from './stack-file.ts';
 import type { StackOptions } from './stack-options.ts';
 
-/** The chain of a stack, and what makes its blocks. */
+/** The chain of a stack, and its block maker. */
 export interface ChainPart {
-  /** Resolves when the demo contracts are there. */
+  /** Resolves when the demo contracts are deployed. */
   readonly contracts: Promise<unknown>;
-  /** Gives the demo project its part of the chain. @throws Error with the words of what failed */
+  /** Links the demo project with the chain. @throws Error with the words of the failed command */
   link(link: Pick<DemoLink, 'env' | 'redisUrl'>): Promise<DemoChain>;
-  /** Makes no more blocks and saves what stands; the node itself is stopped with the stores. */
+  /** Stops making blocks and saves the chain; the node itself is stopped with the stores. */
   close(): Promise<void>;
 }
 
@@ -24,9 +24,9 @@ export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 's
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** As often as on many chains, and seldom enough for a person to watch. */
+/** Milliseconds between blocks: usual for chains, and slow enough for a person to watch. */
 const BLOCK_MS = 1_000;
-/** A fault that lasts is said once in this time. */
+/** A lasting fault is reported once in this time. */
 const SILENCE_MS = 60_000;
 
 /** Starts the chain of a stack. */
@@ -38,7 +38,7 @@ export function openChainPart(
   const path = chainStatePath(places);
   let saidAt = Number.NEGATIVE_INFINITY;
   const onFault = (fault: unknown) => {
-    // A node that is being started again says so itself.
+    // The keeper already reports that the node restarts.
     if (performance.now() - saidAt < SILENCE_MS) return;
     saidAt = performance.now();
     say(`chain: ${fault instanceof Error ? fault.message : fault}`);
@@ -50,7 +50,7 @@ export function openChainPart(
     if (!isClosed) maker = openBlockMaker({ rpc, depth: FINAL_DEPTH, blockMs: BLOCK_MS, save, onFault });
     return deployDemo(rpc);
   });
-  // Whoever starts a stack may learn of an earlier failure first and never ask this one.
+  // If another part fails first, nobody waits for this promise; its rejection must not be unhandled.
   contracts.catch(() => {});
   return {
     contracts,

@@ -11,12 +11,12 @@ export interface ServedChain {
 /** A chain as development nodes number theirs. */
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
-/** It makes blocks only while something is to be minted: none for hours is no alarm. */
+/** The chain makes blocks only while something is minted, so hours without a block are normal. */
 const MAY_STAND_STILL = { stillAfterS: 0 };
 
 /**
- * What a stack tells its chain API of chains and cursors, and its chain indexer and minter of nodes.
- * @param chainPort of its chain; absent: it has none, and nothing is indexed or minted
+ * Settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
+ * @param chainPort port of the stack's chain; without one nothing is indexed or minted
  */
 export function chainSettings(
   { cursorSecret }: Pick<Secrets, 'cursorSecret'>,
@@ -37,7 +37,7 @@ export function servedChainsOf({ CHAINS = '[]' }: Record<string, string>): Serve
   return JSON.parse(CHAINS);
 }
 
-/** What a stack tells whoever signs, and nobody else. */
+/** Settings only for services that sign. */
 export function signingSettings({ signerKeys }: Pick<Secrets, 'signerKeys'>): Record<string, string> {
   return { SIGNER_KEYS: signerKeys };
 }

@@ -6,16 +6,16 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** With two blocks in an epoch a transaction is final when four blocks have come behind its own. */
+/** With two blocks in an epoch a transaction is final after four further blocks. */
 const EPOCH_BLOCKS = 2;
-/** How many blocks that takes. */
+/** Number of these further blocks. */
 export const FINAL_DEPTH = 2 * EPOCH_BLOCKS;
 
 export function chainAddress(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
-/** What the chain held when it was last saved. */
+/** The last saved state of the chain. */
 export const chainStatePath = (places: Places): string => join(places.state, 'data', 'chain', 'state.json');
 
 /** @throws Error when the node answers for another chain, or does not answer */
@@ -31,7 +31,7 @@ export function chainSpec(places: Places, { port, program }: { port: number; pro
   return {
     name: 'chain',
     program: program ?? anvilProgram(),
-    // Asked anew for each start: after the first one there is a state to begin with.
+    // Computed anew for each start, because after the first one there is a saved state.
     get args() {
       return anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' });
     },

@@ -12,12 +12,12 @@ interface ChildrenFile {
   children: ProcessRecord[];
 }
 
-/** As long as a service may drain; a store that takes longer has nothing left to save. */
+/** The longest drain of a service. A store that takes longer has nothing left to save. */
 const ORPHAN_GRACE_MS = 25_000;
 
 const pathOf = (places: Places) => join(places.state, 'children.json');
 
-/** Keeps `children.json` in step with the processes that this process owns. */
+/** Keeps `children.json` up to date with the processes that this process owns. */
 export function openChildrenFile(places: Places): { set(name: string, pid: number | null): void; close(): void } {
   const owner = { name: 'owner', pid: process.pid, mark: markOf(process.pid) ?? '' };
   const children = new Map<string, ProcessRecord>();
@@ -40,7 +40,7 @@ export function findOrphans(places: Places): ProcessRecord[] {
   return orphansIn(peekAt(places));
 }
 
-/** The record as it is, untouched; null also where it cannot be read, which a start says and mends. */
+/** Reads the record without changing it; null also when it cannot be read, which a start reports and mends. */
 function peekAt(places: Places): ChildrenFile | null {
   try {
     return readJsonFile(pathOf(places)) as ChildrenFile | null;
@@ -60,7 +60,7 @@ function peekAtProcesses(places: Places): Record<string, number> {
   }
 }
 
-/** What the addresses' file says of processes, without the mark that would tell them from others: for people to judge. */
+/** Process ids from the stack file. Without marks they may belong to other processes, so a person must judge. */
 function survivorsOf(places: Places): string {
   const recorded = Object.entries(peekAtProcesses(places));
   const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
@@ -69,9 +69,9 @@ function survivorsOf(places: Places): string {
 }
 
 /**
- * Ends what a dead owner left running: services first, then stores. Nothing is touched while the owner lives, nor a
- * process that merely got the id of one of them.
- * @param say told when the record cannot be read: it is set aside then, and nothing is ended
+ * Ends processes that a dead owner left running, services before stores. Nothing is touched while the owner lives, nor
+ * a process that only has the same id.
+ * @param say called when the record cannot be read; it is set aside then, and nothing is ended
  * @returns the names of those that were ended
  */
 export async function endOrphans(places: Places, say: (line: string) => void = () => {}): Promise<string[]> {
@@ -86,7 +86,7 @@ export async function endOrphans(places: Places, say: (line: string) => void = (
   return orphans.map((record) => record.name);
 }
 
-/** Ends and removes what earlier runs, killed before they could, left in the folders under `parent`. */
+/** Ends and removes the leftovers of killed earlier runs in the folders under `parent`. */
 export async function sweepStacks(placesOfFolder: (folder: string) => Places, parent: string): Promise<void> {
   let folders: string[];
   try {
@@ -99,7 +99,7 @@ export async function sweepStacks(placesOfFolder: (folder: string) => Places, pa
   for (const folder of folders) {
     const places = placesOfFolder(join(parent, folder));
     const file = peekAt(places);
-    // Without a record it is a stack that is just being born, or was put away: nothing runs there.
+    // Without a record the stack is just starting or has been stopped, so nothing runs there.
     if (file === null || isAlive(file.owner)) continue;
     await endOrphans(places);
     rmSync(places.state, { recursive: true, force: true });

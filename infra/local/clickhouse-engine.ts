@@ -21,7 +21,7 @@ function callC(funcName: string, paramsValue: number[]): number {
   return result;
 }
 
-/** Puts a new terminal in place of standard input. @returns the terminal's other end and the real input */
+/** Replaces standard input by a new terminal. @returns the terminal's other end and the real input */
 function lendTerminal(): { terminal: number; input: number } {
   open({ library: 'libc', path: '' }); // '' is what the process itself has loaded
   // NOCTTY: it must not become the controlling terminal, whose hang-up would be a signal.
@@ -42,15 +42,15 @@ function lendTerminal(): { terminal: number; input: number } {
 }
 
 /**
- * clickhouse-local lets every account read every file of this user by the function `file`, which no grant forbids and no
- * setting bounds: all data, and all passwords. Before it reads it asks which folder the process stands in, and fails when
- * that one is gone. To start the engine needs one; so its first statement reads a pipe, and while it waits there a thread
- * removes the folder.
+ * clickhouse-local lets every account read every file of this user by the function `file`, including all data and
+ * passwords. No grant or setting forbids it. But before it reads, it looks up the process's current folder, and fails
+ * if that is gone. The engine needs the folder at its start. So its first statement reads a pipe, and while it waits a
+ * thread removes the folder.
  * @returns that statement, and the thread
  */
 function createNowhere(dataFolder: string): { statement: string; thread: Worker } {
   const folder = join(dataFolder, '..', 'nowhere');
-  // One that was killed while it started has left its own.
+  // An engine that was killed during its start has left its folder.
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const pipe = join(folder, 'pipe');

@@ -11,7 +11,7 @@ import { storeEnvironment } from './store-environment.ts';
 
 /** The database of the stack that people start; its first letters carry the grants of users.xml. */
 export const DATABASE = 'playline';
-/** Half of what the smallest machine we promise has; queries above it fail instead of the machine. */
+/** Half the memory of the smallest supported machine. Queries beyond it fail, instead of the machine. */
 const MEMORY_MAX_BYTES = 3_000_000_000;
 const MARK_CACHE_BYTES = 256 * 1024 * 1024;
 const ENGINE = join(import.meta.dirname, 'clickhouse-engine.ts');
@@ -34,15 +34,16 @@ export function engineLibrary(): string {
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** What a request says in base64 that means `default:` and any password, or `:`, which means the same account. */
+/** Base64 of `default:` with any password, or of `:`, which means the same account. */
 const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 
 /**
- * Over HTTP, the account of the engine's own session would open to anybody on this machine, and to any page in a browser
- * here, since a plain POST needs no permission: it can close the listeners. So a request reaches the engine only when its
- * headers name an account, and not that one. The first rule that fits decides; what none fits is answered with 404.
+ * Over HTTP, anybody on this machine could use the account of the engine's own session and close the listeners. So
+ * could any page in a browser here, since a plain POST needs no permission. So a request reaches the engine only if its
+ * headers name another account. The first matching rule decides; a request without one is answered with 404.
  *
- * A parameter `user` in the URL comes before the header, and no rule sees it: who forges both gets as far as the quota.
+ * A parameter `user` in the URL overrides the header, and no rule sees it. A forged request gets only as far as the
+ * quota.
  */
 function httpHandlers(): string {
   const rule = (what: string, handler: string) => `<rule>${what}<handler>${handler}</handler></rule>`;
@@ -79,10 +80,9 @@ function configuration(etc: string): string {
 }
 
 /**
- * The engine's own session is `default`, and starts with no other account, nor with a password. All it may do is what its
- * one statement needs, and that statement uses up its quota until the process ends (the duration is the longest there
- * is). Only a SELECT that reads no table is outside of quotas, such as the one that the engine begins with: it gets a
- * second.
+ * The engine's own session is `default`; it can have no other account and no password. It may do only what its one
+ * statement needs, and that statement uses up its quota until the process ends (the longest possible duration). Only a
+ * SELECT without a table, such as the engine's first statement, is outside of quotas. It is limited to a second.
  */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
@@ -97,7 +97,7 @@ const SESSION_ACCOUNT = `<clickhouse>
 </clickhouse>
 `;
 
-/** Hashes of all passwords, as users.xml takes them. */
+/** Hashes of all passwords, for users.xml. */
 function accountEnvironment(secrets: Secrets): Record<string, string> {
   const passwords = {
     operator: secrets.operatorPassword,
@@ -112,7 +112,7 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     `CLICKHOUSE_${account.toUpperCase()}_SHA256`,
     sha256(password),
   ]);
-  // The engine itself logs in with this one, to load its dictionary.
+  // In plain text, because the engine itself logs in with it to load its dictionary.
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 

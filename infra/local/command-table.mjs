@@ -1,10 +1,10 @@
-// Every command of `npm run`, with its words: what it is for, which flags and words it takes, what it destroys.
-// Plain JavaScript and built-ins only, because bootstrap.mjs reads it on any Node from 18, before anything is installed:
-// a slip of the keyboard must not install 700 MB first, nor remove anything.
+// Every command of `npm run`: its purpose, its flags and arguments, what it destroys.
+// Plain JavaScript and built-ins only, because bootstrap.mjs reads it on any Node from 18, before anything is
+// installed: a typing error must not install 700 MB first, nor remove anything.
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** What an exit code means, of every command here, of the operator's, and of bench, fuzz and faults. */
+/** Exit codes of every command here, of the operator's, and of bench, fuzz and faults. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 };
 
 const NOTHING = {};
@@ -16,9 +16,9 @@ const STACK = {
 };
 
 /**
- * `options`: flags as `parseArgs` takes them; `words`: how many other words. Without `options` the command has words of
- * its own (the operator's commands, bench, fuzz, faults, tools), and refuses the wrong ones itself before it does
- * anything. `looks`: it changes nothing, so nothing is installed for it either.
+ * `options`: flags for `parseArgs`; `words`: number of other arguments. A command without `options` (the operator's
+ * commands, bench, fuzz, faults, tools) checks its arguments itself before it does anything. `looks`: it changes
+ * nothing, so nothing is installed for it either.
  */
 const COMMANDS = {
   start: {
@@ -98,7 +98,7 @@ const COMMANDS = {
   supervise: { does: 'what `up` starts', options: STACK.options },
 };
 
-/** The names that people use, by what one wants to do. The scripts of package.json stand in this order, under the same words. */
+/** The commands, grouped by purpose. The scripts of package.json are in this order under the same headings. */
 const GROUPS = {
   'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help'],
   'see it work': ['simulate', 'demo-portal'],
@@ -110,7 +110,7 @@ const GROUPS = {
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 
-/** Whether a command only looks: who asks what is wrong must not be handed another machine than he asked about. */
+/** Whether a command only looks. A command that reports the state of the machine must not change it. */
 export const onlyLooks = ([name = '']) => COMMANDS[name].looks === true;
 
 /** How a command is called through npm, which knows two of them itself. */
@@ -134,7 +134,7 @@ function overview() {
 }
 
 /**
- * Judges the words of a call before anything is done.
+ * Checks the arguments of a call before anything is done.
  * @param {string[]} argv the command's name and its words
  * @returns {{ code: number, text: string } | null} what to say instead of running it; null when it may run
  */
@@ -157,7 +157,7 @@ export function refusalOf([name = '', ...args]) {
 }
 
 /**
- * Asks before a command destroys something. Where nobody can answer, `--yes` is the answer.
+ * Asks before a command destroys something. Without a terminal, `--yes` is the answer.
  * @param {string[]} argv as of `refusalOf`, which has judged it
  * @returns {Promise<{ code: number, text: string } | null>} what to say instead of running it; null when it may run
  */

@@ -9,9 +9,9 @@ const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
-/** The commands of `npm run`, by the word that they give the bootstrap. Tools for developers are left out. */
+/** The commands of `npm run`, by their name for the bootstrap, without tools for developers. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
-/** Their own mains check what is said behind the name. */
+/** Commands that check their arguments themselves. */
 const passedOn = new Set([
   'simulate',
   'keys',
@@ -36,7 +36,7 @@ const passedOn = new Set([
 const measures = new Set(['bench', 'fuzz', 'faults']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));
 
-/** A checkout without anything installed: a command that goes on behind its words leaves a trace in it, or fails. */
+/** A checkout without anything installed. A command that does more than check its arguments leaves a trace or fails. */
 const bare = mkdtempSync(join(tmpdir(), 'playline-words-'));
 mkdirSync(join(bare, 'infra'));
 cpSync(join(CHECKOUT, 'infra', 'local'), join(bare, 'infra', 'local'), { recursive: true });
@@ -45,7 +45,7 @@ afterAll(() => rmSync(bare, { recursive: true, force: true }));
 
 function runIn(checkout: string, args: readonly string[]) {
   const bootstrap = join(checkout, 'infra', 'local', 'bootstrap.mjs');
-  // Without addresses of a deployment: a command that went on would find nothing to work on.
+  // Without addresses of a deployment, so that a command has nothing to work on.
   const env = { PATH: process.env.PATH, HOME: bare };
   const run = spawnSync(process.execPath, [bootstrap, ...args], { cwd: bare, env, encoding: 'utf8', input: '' });
   return { code: run.status, out: run.stdout, err: run.stderr };
@@ -59,7 +59,7 @@ describe('the words of a command', () => {
     expect(runIn(bare, []).code).toBe(2);
   });
 
-  it('stand in package.json under the same words, in the same order, as in the overview', () => {
+  it('are in package.json under the same headings and in the same order as in the overview', () => {
     const overview = runIn(bare, ['help']).out;
     const shown = overview
       .split('\n')
@@ -76,7 +76,7 @@ describe('the words of a command', () => {
     expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
   });
 
-  it.each(judgedFirst)('of %s: wrong ones end with 2 before anything is installed, started or removed', (name) => {
+  it.each(judgedFirst)('of %s: wrong arguments end with 2 before anything is installed, started or removed', (name) => {
     for (const rubbish of RUBBISH) {
       // A path to test and the name of a log may be any word.
       if ((name === 'test' || name === 'logs') && !rubbish.startsWith('-')) continue;
@@ -88,7 +88,7 @@ describe('the words of a command', () => {
     expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
   });
 
-  it.each([...passedOn, ...measures])('of %s: --help explains, wrong ones end with 2, nothing is done', (name) => {
+  it.each([...passedOn, ...measures])('of %s: --help explains, wrong arguments end with 2, nothing is done', (name) => {
     const help = runIn(CHECKOUT, [name, '--help']);
     expect(help.code).toBe(0);
     expect(help.out).toMatch(/^usage: /);
@@ -114,7 +114,7 @@ describe('the words of a command', () => {
     },
   );
 
-  it('that destroy everything are asked back, and without an answer nothing is touched', () => {
+  it('that destroy everything need a confirmation, and without one nothing is touched', () => {
     const { code, err } = runIn(bare, ['reset']);
     expect(code).toBe(2);
     expect(err).toContain('nothing was touched');

@@ -10,12 +10,12 @@ export interface CommandOptions {
   logFile: string;
 }
 
-/** Addresses of registries and mirrors are the machine's own business: they are taken out of what we print. */
+/** Addresses of registries and mirrors are private to the machine, so they are removed from our output. */
 export function withoutAddresses(text: string): string {
   return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 }
 
-/** A program ended with something else than 0; null when a signal ended it. */
+/** A program ended with an exit code other than 0, or by a signal (null). */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: number | null;
@@ -54,7 +54,7 @@ export function runCommand(program: string, args: readonly string[], options: Co
   });
 }
 
-/** The path of a program, looked for in PATH and in the folders that PATH of an ordinary user leaves out; or null. */
+/** The path of a program in PATH or in folders that are not in an ordinary user's PATH; or null. */
 export function findProgram(
   name: string,
   environment: Record<string, string | undefined> = process.env,

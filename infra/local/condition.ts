@@ -4,10 +4,10 @@ import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import { findSupervisor } from './supervisor.ts';
 
-/** What a process of the stack is at, as its supervisor last saw it. */
+/** State of a process of the stack, as last seen by its supervisor. */
 export type ProcessState = 'starting' | 'serving' | 'not serving' | 'ended' | 'stopped';
 
-/** What the supervisor knows of one process, and nobody could ask of the process itself. */
+/** What only the supervisor knows of a process. */
 export interface Condition {
   readonly name: string;
   readonly state: ProcessState;
@@ -19,9 +19,9 @@ export interface Condition {
   readonly restarts: number;
   /** Why it does not serve; null while it does. */
   readonly reason: string | null;
-  /** It lives and has not served for a minute: what it waits for may come back, or it hangs. */
+  /** True when it runs but has not served for a minute: it waits for something, or it hangs. */
   readonly isSilent: boolean;
-  /** The last thing that went wrong, also when it is mended since. */
+  /** The last fault, even if it is over. */
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
 

@@ -5,8 +5,9 @@ import { environmentWithoutStores } from './services.ts';
 import { sharedSettingsOf } from './stack-file.ts';
 
 /**
- * A link by which somebody becomes the first administrator of the portal, for the terminal alone: it is never written into a
- * log. Null where there is an administrator already, and where nobody can tell now: `npm run accounts -- link` says which.
+ * A link by which somebody becomes the first administrator of the portal, for the terminal alone: it is never written
+ * into a log. Null where there is an administrator already, and where nobody can tell now: `npm run accounts -- link`
+ * says which.
  */
 export async function makeFirstLink(places: Places): Promise<string | null> {
   const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
@@ -22,7 +23,7 @@ export async function makeFirstLink(places: Places): Promise<string | null> {
   }
 }
 
-/** What a start says of it. */
+/** The line that a start prints about it. */
 export function firstLinkReport(link: string): string {
   return `  Nobody administers the portal yet. Whoever opens this link first does; it is good for 15 minutes, once:
     ${link}

@@ -1,4 +1,4 @@
-/** A process that accepts a connection and then says nothing is asked again after this. */
+/** A process that accepts a connection and does not answer is asked again after this time. */
 const ANSWER_MS = 2000;
 
 /** True when the address answers with a status of 200 to 299. @throws when it does not answer */
@@ -9,7 +9,7 @@ export async function answersOk(url: string): Promise<boolean> {
   return true;
 }
 
-/** What a service says at `/readyz`. */
+/** The answer of a service at `/readyz`. */
 interface Readiness {
   notReady?: string[];
   degraded?: string[];

@@ -20,7 +20,7 @@ const JVM_FLAGS = [
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Nobody looks at a JVM's counters here, and they are sampled twenty times a second.
+  // Nobody reads the JVM's counters here, and they are sampled twenty times a second.
   '-XX:-UsePerfData',
   // The second compiler costs more at the start than it brings on a small machine.
   '-XX:TieredStopAtLevel=1',
@@ -30,11 +30,11 @@ const JVM_FLAGS = [
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
-/** A second listener of the broker, for clients that shall come through something that stands before it. */
+/** A second listener of the broker, for clients that connect through a proxy. */
 export interface KafkaFront {
   /** Where the broker listens. */
   port: number;
-  /** Where it tells its clients to go. */
+  /** The port that it advertises to its clients. */
   advertisedPort: number;
 }
 

@@ -94,7 +94,7 @@ test('a death is reported with the last lines of the process that died, not of o
   expect(deaths[1]?.lastLines).not.toContain('process number 1');
 });
 
-test('a process that is merely stopped is left alone, and still hears that it shall end', async () => {
+test('a process that is only stopped is left alone, and can still be told to end', async () => {
   let cleanEnds = 0;
   const onCleanEnd = () => {
     cleanEnds += 1;
@@ -118,7 +118,7 @@ test('a process that ends before it was ever ready fails the start with its last
   expect(pids).toEqual([expect.any(Number), null]);
 });
 
-test('what a process said last is told without the frames of its stack', async () => {
+test('the last words of a process are reported without stack frames', async () => {
   const { keeper, conditions } = keep('throw new Error("the folder is not mine")', { isReady: async () => false });
   await expect(keeper.whenReady()).rejects.toThrow();
   expect(conditions.at(-1)?.lastError?.what).toBe('exit code 1: Error: the folder is not mine');
@@ -186,7 +186,7 @@ test('a log that grew too large is set aside when its process starts', async () 
   expect(existsSync(`${logFile}.1`)).toBe(true);
 });
 
-test('a process that lives and does not serve is told of once, with the reason, left alone, and told of again once it serves', async () => {
+test('a process that runs and does not serve is reported once with the reason, left alone, and reported again once it serves', async () => {
   let reason: string | null = null;
   const isReady = async () => {
     if (reason !== null) throw new Error(reason);
@@ -212,7 +212,7 @@ test('a process that lives and does not serve is told of once, with the reason, 
   expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0, isSilent: false });
 });
 
-test('a process that was not ready in time is watched on: it is told of when it serves, and started again when it ends', async () => {
+test('a process that was not ready in time is still watched: it is reported when it serves, and restarted when it ends', async () => {
   let isReady = false;
   const { keeper, pids, recoveries, conditions } = keep(FOREVER, { isReady: async () => isReady, readyDeadlineMs: 50 });
   await expect(keeper.whenReady()).rejects.toThrow(NotReadyError);

@@ -10,7 +10,7 @@ export interface ProcessSpec {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Record<string, string | undefined>;
-  /** Made when it is absent: who empties the data must not keep a process from starting. */
+  /** Created when absent, so that a process can start after its data was removed. */
   readonly folder: string;
   /** Standard output and errors, appended. */
   readonly logFile: string;
@@ -40,11 +40,11 @@ export interface KeeperEvents {
   /** A new process id, or null while there is no process. Called before anything else can happen to the process. */
   onPid(name: string, pid: number | null): void;
   onDeath(death: Death): void;
-  /** Ready again after a death, after a silence that was told, or for the first time after its deadline. */
+  /** Ready again after a death or a reported silence, or for the first time after its deadline. */
   onRecovery(name: string): void;
-  /** It lives and has not served for a minute: told once, until it serves again. */
+  /** It runs and has not served for a minute. Called once until it serves again. */
   onSilence?(silence: Silence): void;
-  /** What is known of the process has changed. */
+  /** The condition of the process has changed. */
   onCondition?(condition: Condition): void;
 }
 
@@ -54,7 +54,7 @@ export interface Silence {
   reason: string;
 }
 
-/** It lives, and was not ready within its deadline. */
+/** The process runs, but was not ready within its deadline. */
 export class NotReadyError extends Error {
   override readonly name = 'NotReadyError';
   /** Why, as its probe said last. */
@@ -69,17 +69,17 @@ export class NotReadyError extends Error {
 export interface Keeper {
   readonly name: string;
   /**
-   * @throws Error with the last lines of its log when it exits before it is ready the first time; NotReadyError when its
-   * deadline passes before that. It is watched, and started again, all the same then
+   * @throws Error with the last lines of its log when it exits before it is ready the first time; NotReadyError when
+   *   its deadline passes before that. It is watched, and started again, all the same then
    */
   whenReady(): Promise<void>;
   /** Ends the process for good; resolves when it has ended. */
   stop(): Promise<void>;
 }
 
-/** Under the promised half second, and long enough for the dead process's sockets and locks to be released. */
+/** Less than the promised half second, and enough time to release the dead process's sockets and locks. */
 const FIRST_RESTART_MS = 150;
-/** A process that cannot run costs one attempt in this time, no more. */
+/** A process that cannot run is started at most once in this time. */
 const RESTART_MAX_MS = 5_000;
 /** Ready for this long, a process has recovered: its next death is a first one again. */
 const HEALTHY_MS = 5_000;
@@ -238,7 +238,7 @@ class KeptProcess implements Keeper {
     if (child === null) return;
     if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A process that somebody stopped hears of SIGTERM only when it goes on.
+    // A stopped process receives SIGTERM only when it continues.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {

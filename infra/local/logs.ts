@@ -16,7 +16,7 @@ export function openLog(path: string): number {
 
 /** One line of a screen, more or less. */
 const WORDS_MAX = 200;
-/** Some hundred lines: what lies further back is told nobody any more. */
+/** Some hundred lines; older ones are not reported. */
 const ERROR_BYTES = 64 * 1024;
 
 /** Of a line that is JSON with a level and an ISO time, as the services write it: an error. Null for any other. */

@@ -6,7 +6,7 @@ import { type StackFile, secretKeyHeaderOf } from './stack-file.ts';
 const FINAL_MAX_MS = 120_000;
 const POLL_MS = 250;
 
-/** What became of the mint request of a stack that has just started. */
+/** Outcome of the mint request of a stack that has just started. */
 export interface ProvenMint {
   readonly referenceId: string;
   readonly transactionHash: string;
@@ -25,8 +25,8 @@ interface MintRequest {
 }
 
 /**
- * Asks for one token of the demo project's ERC-721 and waits until it is minted for good, and in the history: the whole way
- * of a mint.
+ * Asks for one token of the demo project's ERC-721 and waits until it is minted for good, and in the history: the whole
+ * way of a mint.
  * @returns null where the stack has no chain
  * @throws Error when it is refused, fails, or does not come in time
  */

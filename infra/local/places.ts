@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 
-/** Where a stack keeps its things. Two stacks of one checkout share the provisions and nothing else. */
+/** Folders of a stack. Two stacks of one checkout share only the provisions. */
 export interface Places {
   /** The checkout's own folder. */
   readonly checkout: string;

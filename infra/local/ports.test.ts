@@ -29,7 +29,7 @@ test('ports stay the same over restarts while they are free', async () => {
   expect([first.moves, moves]).toEqual([[], []]);
 });
 
-test('a port that somebody took meanwhile is replaced, and the others stay', async () => {
+test('a port that was taken meanwhile is replaced, and the others stay', async () => {
   const places = testPlaces();
   const first = await claim(places);
   first.guard.close();
@@ -49,7 +49,7 @@ test('a stack whose block of ports another one holds takes another block', async
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
 });
 
-test('a record of ports that cannot be read is set aside, and said to be', async () => {
+test('a record of ports that cannot be read is set aside, and this is reported', async () => {
   const places = testPlaces();
   writeFileSync(join(places.state, 'ports.json'), '{ half');
   const { ports, moves } = await claim(places);

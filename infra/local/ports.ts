@@ -11,10 +11,10 @@ const BLOCK_PORTS = 40;
 const BLOCKS = 300;
 /** Single ports are drawn from here to the blocks: above 10080, the last port that `fetch` refuses to connect to. */
 export const FIRST_DRAWN_PORT = 10_081;
-/** Ports are drawn so often; on a machine that has any left some of them are free. */
+/** Number of draws. It is enough to find a free port on any machine that has some. */
 const DRAWS_MAX = 1_000;
 
-/** Holds one port open, so that nobody else takes it. */
+/** Keeps one port open, so that no other process takes it. */
 export interface PortGuard {
   close(): void;
 }
@@ -22,7 +22,7 @@ export interface PortGuard {
 export interface ClaimedPorts {
   /** Port of each name asked for. */
   ports: Record<string, number>;
-  /** Which remembered ports are others now, a sentence each: whoever keeps an address must hear of it. */
+  /** Changes of remembered ports, one sentence each, for people who have noted an address. */
   moves: readonly string[];
   /** Keeps other stacks off this stack's block while it runs. */
   guard: PortGuard;
@@ -45,8 +45,9 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * That many different ports on loopback, free a moment ago. Drawn, so that two who ask at one moment get different ones,
- * and below all that others take: the blocks of stacks, and the ports that the system hands to outgoing connections.
+ * That many different ports on loopback, free a moment ago. Drawn, so that two who ask at one moment get different
+ * ones, and below all that others take: the blocks of stacks, and the ports that the system hands to outgoing
+ * connections.
  * @throws Error when nearly all are taken
  */
 export async function freePorts(count: number): Promise<number[]> {
@@ -79,7 +80,7 @@ interface Kept {
   ports: Record<string, number>;
 }
 
-/** A block of ports is a stack's while it holds the block's first port: two stacks never pick from one block. */
+/** A stack owns a block of ports while it keeps the block's first port open, so two stacks never share a block. */
 async function claimBlock(places: Places, kept: Kept | null): Promise<{ first: number; guard: Server }> {
   const wish = createHash('sha256').update(places.state).digest().readUInt32BE(0) % BLOCKS;
   const start = kept?.block ?? FIRST_PORT + wish * BLOCK_PORTS;

@@ -2,7 +2,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 /**
- * Replaces a file as a whole: a reader sees the old text or the new one, never a part. Mode 0600, since these hold secrets.
+ * Replaces a file as a whole: a reader sees the old text or the new one, never a part. Mode 0600, since these hold
+ * secrets.
  * @param path its folder is made when absent, with mode 0700
  */
 export function writePrivateFile(path: string, text: string): void {
@@ -28,7 +29,7 @@ export function readJsonFile(path: string, mend = 'put a copy back, or begin ane
 
 /**
  * As `readJsonFile`, of a file that can be done without: one that cannot be read is set aside and counts as absent.
- * @param say told so, in one sentence
+ * @param say called with one sentence about it
  */
 export function readDispensableFile(path: string, say: (line: string) => void): unknown {
   try {

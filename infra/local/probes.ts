@@ -9,10 +9,10 @@ import { askRedis } from './redis.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import type { StackFile } from './stack-file.ts';
 
-/** A question for an operator who waits: longer than a slow answer, shorter than patience. */
+/** Time-out of a question while an operator waits: longer than a slow answer, but still tolerable. */
 const ANSWER_MS = 5_000;
 
-/** How a process was found just now. */
+/** Present state of a process. */
 export interface Found {
   /** Null when it serves. */
   readonly fault: string | null;
@@ -35,7 +35,7 @@ async function askEngine({ clickhouse }: StackFile, ca: string | null): Promise<
   await (await askClickHouse(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
 }
 
-/** Asks a store for what its clients ask of it, with their login: an open port says little. */
+/** Sends a store a request as its clients do, with their login, because an open port proves little. */
 async function askStore(name: string, file: StackFile): Promise<Found> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
@@ -57,8 +57,9 @@ export async function probe(name: string, file: StackFile): Promise<Found> {
 }
 
 /**
- * Records that the consumer group of each reading service has not committed yet, by the service's name. Of Kafka itself,
- * for a service that does not answer is the one whose lag matters. A partition without a commit counts as a whole.
+ * Records that the consumer group of each reading service has not committed yet, by the service's name. Of Kafka
+ * itself, for a service that does not answer is the one whose lag matters. A partition without a commit counts as a
+ * whole.
  */
 export async function askLag(file: StackFile): Promise<Map<string, number>> {
   mendKafkaTimer();

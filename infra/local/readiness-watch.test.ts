@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { mendKafkaTimer } from '../kafka/timer.ts';
 import { sentenceOf } from './readiness-watch.ts';
 
-test('a broker that takes connections and never answers is told of with the time, and no name of a request', async () => {
+test('a broker that accepts connections and never answers is reported with the time, without the name of a request', async () => {
   const server = createServer(() => {});
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
@@ -18,7 +18,7 @@ test('a broker that takes connections and never answers is told of with the time
   expect(sentenceOf(fault)).toBe('it does not answer within 1 s');
 });
 
-test('words that a fault and its cause have in common are said once', () => {
+test('words that a fault and its cause share are reported once', () => {
   const cause = new Error('no leader');
   expect(sentenceOf(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
   expect(sentenceOf(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe(

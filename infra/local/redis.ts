@@ -20,7 +20,7 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-/** A Redis that is stopped accepts connections, and says nothing. */
+/** Time-out, because a stopped Redis accepts connections and does not answer. */
 const ANSWER_MS = 2_000;
 
 /** A question of somebody who asks again at once. */

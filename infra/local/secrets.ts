@@ -7,7 +7,7 @@ import { makeSignerKeys } from './signer-keys.ts';
 
 export { signerPublicKeyOf } from './signer-keys.ts';
 
-/** What a stack's parts know each other by. */
+/** Secrets that the parts of a stack share. */
 export interface Secrets {
   redisPassword: string;
   operatorPassword: string;

@@ -19,7 +19,7 @@ export interface ServiceEntry {
   readonly needsIdentities?: boolean;
   /** It is started where the stack has a chain. */
   readonly needsChain?: boolean;
-  /** It alone is told what opens sealed keys. */
+  /** Only this service gets the keys that open sealed keys. */
   readonly signs?: boolean;
   /** Topics that its consumer group, which bears its name, reads. */
   readonly reads?: readonly Topic[];
@@ -39,20 +39,21 @@ export interface ServiceEntry {
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
 /**
- * Of the portal, which nobody waits for in microseconds: a small young generation, full collections at 1.2 times what was
- * alive, and a heap that V8 keeps small rather than fast. Measured with ten million events, a visit of every page, and
- * fifty lookers told of 1.3 million messages: peak 242 -> 190 MiB, before anybody looked 206 -> 157, 48 -> 89 CPU-seconds
- * a million messages, which fifty people who look cost and nobody else; p99 of the slowest page 124 and 272 ms.
+ * Of the portal, which nobody waits for in microseconds: a small young generation, full collections at 1.2 times what
+ * was alive, and a heap that V8 keeps small rather than fast. Measured with ten million events, a visit of every page,
+ * and fifty lookers told of 1.3 million messages: peak 242 -> 190 MiB, before anybody looked 206 -> 157, 48 -> 89
+ * CPU-seconds a million messages, which fifty people who look cost and nobody else; p99 of the slowest page 124 and 272
+ * ms.
  */
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
 /**
- * When 85 % of the objects that one expression of the code made were alive at a collection, V8 allocates them in the old
- * generation from then on. A request that waits for the brokers looks like that. Each such object, although dead, keeps
- * its whole request alive until the next full collection: a fifth of all that was allocated was copied twice, and a full
- * collection came every 0.4 s. Without it, measured beside the same gateway with it, medians of
- * three or four windows: 1.38, 1.15 and 1.32 times the events per CPU-second at batches of 1, 20 and 100; peak 333 →
- * 268 MiB. On writer and linker it changes nothing.
+ * When 85 % of the objects that one expression of the code made were alive at a collection, V8 allocates them in the
+ * old generation from then on. A request that waits for the brokers looks like that. Each such object, although dead,
+ * keeps its whole request alive until the next full collection: a fifth of all that was allocated was copied twice, and
+ * a full collection came every 0.4 s. Without it, measured beside the same gateway with it, medians of three or four
+ * windows: 1.38, 1.15 and 1.32 times the events per CPU-second at batches of 1, 20 and 100; peak 333 → 268 MiB. On
+ * writer and linker it changes nothing.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
@@ -65,8 +66,8 @@ const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
 /**
  * A page of the chain API stands in buffers outside of the heap, which count for when to collect it, and the heap is so
- * small that every 28 pages were a full collection: more than half of what a page cost the process. Measured on one feed,
- * 8 readers: 2.0 -> 0.9 CPU-ms a page, 172 MiB resident.
+ * small that every 28 pages were a full collection: more than half of what a page cost the process. Measured on one
+ * feed, 8 readers: 2.0 -> 0.9 CPU-ms a page, 172 MiB resident.
  */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
@@ -171,7 +172,7 @@ export interface ServiceSetting {
   ports: Record<string, number>;
   /** What all services share: addresses, accounts, the pepper. */
   env: Record<string, string>;
-  /** What whoever signs is told besides: what opens sealed keys. */
+  /** Further settings of services that sign: the keys that open sealed keys. */
   signing: Readonly<Record<string, string>>;
   /** Of the accounts that only some have. */
   passwords: { readonly reader: string; readonly portal: string };

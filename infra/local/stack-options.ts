@@ -11,17 +11,17 @@ export interface StackOptions {
   services?: readonly ServiceName[];
   /** Further settings for the services, by the names they have in the environment. */
   settings?: Record<string, string>;
-  /** Told of progress, in words for people. */
+  /** Called with progress, in words for people. */
   say?: (line: string) => void;
-  /** Told of each process that exited by itself and is about to be started again. */
+  /** Called for each process that exited by itself and is about to be started again. */
   onDeath?: (death: Death) => void;
-  /** Told once of each process that lives and has not served for a minute; `say` tells when it serves again. */
+  /** Called once for each process that runs and has not served for a minute; `say` reports when it serves again. */
   onSilence?: (silence: Silence) => void;
   /** A service that lives and does not serve fails the start, unless this is true: what can stand then stays up. */
   staysUp?: boolean;
   /**
-   * Opens a second listener of Kafka whose clients are told to go to this port of loopback: whoever listens there stands
-   * between them and the broker, as tests that cut the two off from each other do.
+   * Opens a second listener of Kafka whose clients are told to go to this port of loopback: whoever listens there
+   * stands between them and the broker, as tests that cut the two off from each other do.
    */
   kafkaFrontPort?: number;
   /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */

@@ -12,7 +12,7 @@ import { supervisedSinceAt } from './supervisor.ts';
 /** Longer than every single question of a probe, which takes several. */
 const PROBE_MAX_MS = 10_000;
 
-/** One process, as its supervisor knows it and as it answered just now. */
+/** One process: what its supervisor knows, and its present answer. */
 export interface ProcessStatus {
   readonly name: string;
   readonly state: 'serves' | 'degraded' | 'starting' | 'does not serve' | 'down';
@@ -91,7 +91,7 @@ function latest(one: Told, other: Told): Told {
   return one.at >= other.at ? one : other;
 }
 
-/** What `up`, `doctor` and `status` say alike. */
+/** Text that `up`, `doctor` and `status` share. */
 export interface Verdict {
   readonly isWell: boolean;
   readonly sentence: string;

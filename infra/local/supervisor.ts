@@ -20,7 +20,7 @@ function readRecord(places: Places): ProcessRecord | null {
   }
 }
 
-/** The living supervisor of this checkout's stack, or null. A process that merely has its id does not count. */
+/** The living supervisor of this checkout's stack, or null. Another process with the same id does not count. */
 export function findSupervisor(places: Places): ProcessRecord | null {
   const record = readRecord(places);
   return record !== null && isAlive(record) ? record : null;

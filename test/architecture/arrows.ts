@@ -5,7 +5,7 @@ import { declaredIn, manifestOf, type Place, placeOf, type Zone } from './zones.
 
 const OURS = /^@playline\/([^/]+)(\/.*)?$/;
 
-/** What each zone may import of ours, by package; `nouns` and `adapters` stand for the noun packages. */
+/** The packages of ours that each zone may import; `nouns` and `adapters` mean the noun packages. */
 const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boolean }> = {
   'composition root': { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: true },
   service: { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: false },

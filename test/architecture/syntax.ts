@@ -44,7 +44,7 @@ export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
-/** The nodes in a field that holds a node, a list of nodes, or neither. */
+/** The nodes in a field, which may be a node, a list of nodes, or neither. */
 export function nodesIn(value: unknown): Node[] {
   return (Array.isArray(value) ? value : [value]).filter(isNode);
 }

@@ -26,7 +26,7 @@ const FORBIDDEN: { pattern: RegExp; mend: string }[] = [
 /** Written by tools or taken over word for word. */
 const FOREIGN = new Set(['package-lock.json', 'LICENSE']);
 
-/** Committed text speaks of the project alone and leaves no work behind. */
+/** Committed text is only about the project and has no notes of unfinished work. */
 export const checkWords: Rule = ({ tree }) =>
   [...tree].flatMap(([path, text]) => {
     if (FOREIGN.has(path)) return [];

@@ -18,9 +18,9 @@ import {
   SMALL_MESSAGES,
 } from './hostile-batches.ts';
 
-/** As many as a topic has: each takes a batch head of its own. */
+/** As many as a topic has, because each partition needs its own batch head. */
 const PARTITIONS = 6;
-/** The longest environment id for which the bound holds whatever is sent. */
+/** The longest environment id for which the bound is kept by any request. */
 const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
 const now = new Date();
 

@@ -35,7 +35,7 @@ export function toWarnings(rows: readonly ComparedRow[]): string[] {
     );
 }
 
-/** The rows of a run that was kept. @throws Error when the text holds no run */
+/** The rows of a saved run. @throws Error when the text contains no run */
 export function parseBaseline(text: string): Row[] {
   const kept: unknown = JSON.parse(text);
   if (typeof kept !== 'object' || kept === null || !('rows' in kept) || !Array.isArray(kept.rows))

@@ -27,7 +27,7 @@ export interface Asked {
   readonly queryId: string;
 }
 
-/** What the engine takes unless it is told otherwise. */
+/** Default value of the engine. */
 const QUERY_BYTES_MIN = 262_144;
 
 /** Speaks to the engine about the database of a bench. */

@@ -8,7 +8,7 @@ export interface CountedPost {
   body: Buffer;
 }
 
-/** Posts on a connection of its own. @returns the status, and every byte that went out, head and body */
+/** Posts on a new connection. @returns the status, and the number of bytes sent, head and body */
 export async function postCounted({
   body,
   headers,

@@ -11,7 +11,7 @@ export interface Row {
   theirs: number;
   /** Ours divided by theirs. */
   ratio: number;
-  /** What must hold for it; a figure without is told and not judged. */
+  /** Bound of the figure; a figure without one is reported and not judged. */
   bars?: readonly Bar[];
   /** Anything else that was seen: latencies, memory, wall time, the parts of a sum. */
   also: string;

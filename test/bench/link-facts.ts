@@ -14,7 +14,7 @@ interface Pair {
 /** Members of the largest person there may be (`DEFAULT_LIMITS`): a person of the bench grows to this, then the next begins. */
 const PERSON_IDS = 1_000;
 
-/** Every fact joins an anonymous id and a typed user id that nobody has seen: two decisions, three new identities. */
+/** Every fact joins a new anonymous id and a new typed user id: two decisions, three new identities. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }

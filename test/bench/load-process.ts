@@ -99,7 +99,7 @@ function createSchedule(load: Load): () => Due {
   };
 }
 
-/** Runs as a process of its own; tells its parent when the window begins, and what it saw when it ends. */
+/** Runs as a separate process. Tells its parent when the window begins, and its results when the window ends. */
 async function run(load: Load): Promise<void> {
   const next = createSchedule(load);
   const window: Window = { state: 'warming', answered: 0, refused: {}, latenciesMs: [] };

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { MessageRecord } from '@playline/contracts';
 import { ZERO_KEY } from '@playline/contracts';
 
-/** Bytes of one message as it stands in the body: what clients of the three surfaces send, on average. */
+/** Average bytes of one message in a body, over the clients of the three surfaces. */
 export const MESSAGE_BYTES = 940;
 
 /** A message before it is written as JSON. */
@@ -140,7 +140,7 @@ export function createBody(n: number, size: number, now: Date): Buffer {
 
 const keyOf = (kind: string, id: string) => createHash('md5').update(`${kind}\0${id}`).digest();
 
-/** The record that stands in `audience.messages.v1` for a message. */
+/** The record of a message in `audience.messages.v1`. */
 export function toRecord(message: Message, environmentId: string): MessageRecord {
   const at = Date.parse(message.eventTimestamp);
   const anonymousKey = keyOf('anonymous', message.anonymousId);

@@ -30,7 +30,7 @@ export function memoryPeakMibOf(pid: number): number {
   return Math.round((Number(kib) * 1024) / MIB);
 }
 
-/** The memory a process holds now, in MiB: what it shares with others is counted in parts. */
+/** Present memory of a process in MiB, with its proportional part of shared memory. */
 export function memoryMibOf(pid: number): number {
   const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
   return (Number(kib) * 1024) / MIB;

@@ -4,7 +4,7 @@ import { isLast, type Question } from './page-client.ts';
 /** A walk from somewhere back to the beginning. */
 export interface BackWalk {
   readonly question: Question;
-  /** Everything before this time lay behind the cursor that it began with. */
+  /** Everything before this time was before the cursor that it began with. */
   readonly upTo: number;
   /** As they came: descending. */
   readonly rows: readonly { id: string; us: number }[];

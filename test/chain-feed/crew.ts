@@ -19,9 +19,9 @@ export interface Crew {
   join(): Promise<GatedProcess>;
   /** One more API, ready. */
   serve(): Promise<Api>;
-  /** One more API that answers. While nobody knows how far the feed is, none is ready. */
+  /** Starts one more API. None is ready before the first watermark. */
   listen(): Promise<Api>;
-  /** Takes a writer, or an API, out of the lists; whoever does so ends it. */
+  /** Removes a writer or an API from the lists. The caller must end it. */
   dismiss(member: GatedProcess | Api): void;
 }
 

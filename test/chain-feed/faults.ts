@@ -10,7 +10,7 @@ import type { Served } from './served.ts';
 
 /** Traffic comes all the time: a writer without a partition of activities is cut off wherever it is. */
 const REACH_MAX_MS = 3_000;
-/** Walks back that end while nobody knows how far the feed is: more than were under way before. */
+/** Number of walks back that must end while there is no watermark: more than were running before. */
 const WALKS_WITHOUT_WATERMARKS = 3;
 
 /** What faults are done to. */
@@ -135,7 +135,7 @@ const FAULTS: readonly Fault[] = [
 /** How many a run needs to have each kind. */
 export const ALL_KINDS: number = FAULTS.length;
 
-/** Does so many faults, one after the other; each ends with everything caught up. @param say told of each when it is over */
+/** Causes this many faults one after the other, and catches up after each. @param say called after each */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
   { count, say }: { count: number; say: (line: string) => void },

@@ -23,7 +23,7 @@ export interface Api {
   readonly oldHorizons: { readonly known: number; ask(): Promise<number> };
 }
 
-/** A version as it stands in the table. */
+/** A version in the table. */
 export interface StoredVersion {
   readonly chain: string;
   readonly id: string;

@@ -51,7 +51,7 @@ export class Follower {
     this.walks = [this.#walk];
   }
 
-  /** Goes on from a cursor of somebody else, as a walk of its own. */
+  /** Starts a separate walk from the cursor of another reader. */
   startAt(question: Question, cursor: string | null): void {
     this.#walk = { question, rows: [], arrivals: [] };
     this.walks.push(this.#walk);

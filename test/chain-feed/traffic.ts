@@ -30,7 +30,7 @@ export interface Journal {
   readonly aborted: Set<number>;
   /** Sent as what must be refused; it is not when it came first. */
   readonly wrong: Set<number>;
-  /** Transactions by what became of them. */
+  /** Numbers of transactions by outcome. */
   readonly transactions: { committed: number; aborted: number };
 }
 

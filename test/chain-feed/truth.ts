@@ -28,7 +28,7 @@ export interface LogTruth {
   readonly accepted: readonly TrueVersion[];
   /** `partition offset` of what must be a dead letter. */
   readonly refused: ReadonlySet<string>;
-  /** Numbers of versions that the log holds. */
+  /** Numbers of the versions in the log. */
   readonly numbers: ReadonlySet<number>;
 }
 
@@ -78,7 +78,7 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
   return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
 }
 
-/** Whether the log holds what was acknowledged and nothing that was aborted: else nothing below says anything. */
+/** Whether the log has everything acknowledged and nothing aborted. Otherwise the checks below prove nothing. */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const undone = [...journal.aborted].filter((number) => numbers.has(number));
@@ -124,7 +124,7 @@ export async function placeVersions(
   );
 }
 
-/** Whether whoever has these filters wants to see it. */
+/** Whether an activity passes these filters. */
 export function isWanted(version: TrueVersion, filters: ActivityFilters): boolean {
   const { type, contractAddress, fromIndexedAt, toIndexedAt } = filters;
   return (

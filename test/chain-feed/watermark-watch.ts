@@ -1,7 +1,7 @@
 import { openRedisWatermarks } from '@playline/chain/redis';
 import type { RedisDatabase } from '@playline/testkit';
 
-/** The watermarks as they stand in Redis, beside every process under test. */
+/** The watermarks in Redis, read independently of the tested processes. */
 export interface WatermarkWatch {
   /** How often they were lost. */
   readonly losses: number;

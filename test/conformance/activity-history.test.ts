@@ -14,7 +14,7 @@ afterAll(() => api.close());
 
 let contracts = 1000;
 let after = 0;
-/** Rows of a contract of its own, one microsecond apart, and the filter that finds them. */
+/** Rows of a new contract, one microsecond apart, and the filter that finds them. */
 async function put(...rows: Parameters<typeof activityRow>[0][]) {
   const contract = addressOf(contracts++);
   const made = rows.map((row) => activityRow({ contractAddress: contract, after: after++, ...row }));

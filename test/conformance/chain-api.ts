@@ -4,7 +4,7 @@ import { CHAIN, type HistoryPage } from '../../services/chain-api/src/test/open-
 import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
 import { type ChainStores, openChainStores } from '../../services/chain-api/src/test/open-stores.ts';
 
-/** A chain API process on stores of its own; `put…` do what a writer does. */
+/** A chain API process with separate stores; `put…` write as a writer does. */
 export interface ConformanceChainApi extends ChainStores {
   readonly url: string;
   /** Of a path below `/v1/chains/demo-chain`. */

@@ -29,7 +29,7 @@ export interface ConformanceGateway extends ConformanceKeys {
 export interface ConformanceKeys {
   publishableKey: string;
   secretKey: string;
-  /** Well formed, and nobody's. */
+  /** A well formed key that does not exist. */
   unknownKey: string;
   /** A live publishable key of another environment. */
   otherPublishableKey: string;

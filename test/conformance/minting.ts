@@ -35,7 +35,7 @@ const PREFIX = 'svcapik';
 export const OWNER = `0x${'ab'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
 
-/** A chain API and an activity writer as processes, on topics, tables and a Redis of their own; nobody mints. */
+/** A chain API and an activity writer as processes, with separate topics, tables and Redis, and without a minter. */
 export interface MintingSystem {
   /** Linked to the environment of the secret key, which has a key that signs; another one for each call. */
   link(over?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
@@ -44,7 +44,7 @@ export interface MintingSystem {
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
   /** Requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
-  /** Says what became of a request, as the minter does. */
+  /** Publishes the outcome of a request, as the minter does. */
   say(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
   /** Rows of ClickHouse. */
   rows<R>(sql: string): Promise<R[]>;
@@ -170,7 +170,7 @@ async function say(
   await producer.sendPlaced({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
 }
 
-/** An asset with an id of its own. */
+/** An asset with a new id. */
 export const assetOf = (over: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...over });
 
 /** What an envelope says. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { applySql } from '@playline/infra/clickhouse';
 import { testStores } from '@playline/testkit';
 
-/** A database with every table, of its own. */
+/** A new database with every table. */
 export interface OwnDatabase {
   readonly target: { url: string; user: string; password: string; database: string };
   /** Runs a statement. @throws Error with the words of ClickHouse */

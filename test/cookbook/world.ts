@@ -5,7 +5,7 @@ import type { Identity } from '../../services/operator/src/simulate/persons.ts';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';
 
-/** One event as it must count, whatever copies of it stand. Keys are 32 hexadecimal digits; null for nobody. */
+/** One event, to be counted once however many copies are stored. Keys are 32 hexadecimal digits; null for nobody. */
 export interface Fact extends AcceptedCopy {
   /** Small letters. */
   readonly id: string;

@@ -66,7 +66,7 @@ beforeAll(async () => {
     return accepted !== null;
   });
   receipt = await expectErased(rig, erasureId, erasedOne.keys);
-  // Who was found is forgotten right behind the receipt.
+  // The closure is deleted right after the receipt.
   const countProgress = async () => Number((await rig.query('SELECT count() FROM erasure_progress'))[0]?.[0]);
   await until('the erasure is over', async () => (await countProgress()) === 0);
   await others.close();
@@ -84,7 +84,7 @@ async function leaveTraces(person: Person): Promise<void> {
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
   expect((await rig.ask('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
   await sendRefused(person);
-  // Bytes that nobody can read become dead letters as they are.
+  // Unreadable bytes become dead letters unchanged.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
   await rig.log.publish(topics.map((topic) => ({ topic, key: person.userKey, value })));

@@ -6,7 +6,7 @@ import { keyNeedles } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';
 import { findForbidden } from './traces/registry.ts';
 
-/** Waits for the receipt, and holds what it says against the stores: no survivor, nothing in Redis, no hold left. */
+/** Waits for the receipt and compares it with the stores: no survivor, nothing in Redis, no hold left. */
 export async function expectErased(
   rig: ErasureRig,
   erasureId: Buffer,
@@ -52,7 +52,7 @@ export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[],
 export const isHeld = async ({ people }: ErasureRig, erasureId: Buffer): Promise<boolean> =>
   (await people.guards.list(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
 
-/** No hold of this erasure, and none of anybody else. */
+/** Checks that neither this erasure nor any other has a hold. */
 export async function expectNoHold(rig: ErasureRig, erasureId: Buffer): Promise<void> {
   await until('the hold is released', async () => !(await isHeld(rig, erasureId)));
   for (const family of ['h', 'hl', 'hk']) expect(await rig.redis.exists(`${family}:{${ENVIRONMENT_ID}}`)).toBe(0);

@@ -6,7 +6,7 @@ import { failAChange, loseClickHouse } from './faults/stores-away.ts';
 import { insertLate } from './faults/zombie.ts';
 import { type ErasureRig, openErasureRig, recover } from './rig.ts';
 
-// All of them on one set of processes: each test has people of its own.
+// All tests share one set of processes, and each has its own people.
 let rig: ErasureRig;
 beforeAll(async () => {
   rig = await openErasureRig();

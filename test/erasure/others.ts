@@ -5,7 +5,7 @@ import type { ErasureRig } from './rig.ts';
 const BATCH = 20;
 const PEOPLE = 10;
 
-/** People who play all the while, and are nobody whom a test erases. */
+/** People who play during the whole test and are not erased. */
 export interface Others {
   /** Messages that were taken. */
   sent(): number;

@@ -4,7 +4,7 @@ import { ENVIRONMENT_ID, type ErasureRig } from './rig.ts';
 
 export type Message = Readonly<Record<string, unknown>> & { readonly messageId: string };
 
-/** Somebody whose ids are nobody else's: each holds the token. */
+/** A person with unique ids, each of which contains the token. */
 export interface Person {
   readonly token: string;
   readonly anonymousId: string;
@@ -101,7 +101,7 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
   });
 }
 
-/** Everything that the column store holds of somebody, row by row. */
+/** All rows of a person in ClickHouse. */
 export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
   const list = keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
   const owners = {

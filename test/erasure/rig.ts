@@ -33,7 +33,7 @@ export interface ErasureRig {
   readonly running: Record<ServiceName, ServiceProcess>;
   /** Topic under the prefix of this rig. */
   topic(name: string): string;
-  /** What every process of this rig is told besides the world's own, and more. */
+  /** Settings of every process of this rig, including the world's. */
   settingsWith(more: Record<string, string>): Record<string, string>;
   /** Starts one more process of a service; resolves when it is ready. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;

@@ -12,7 +12,7 @@ import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
 
-/** Redis stays away for up to this long behind the linker's first attempt. */
+/** Redis stays away for up to this long after the linker's first attempt. */
 const FURTHER_MAX_MS = 2_000;
 
 const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);

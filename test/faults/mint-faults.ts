@@ -55,7 +55,7 @@ function openOnBrokers(stores: () => Promise<Stores>): ReturnType<MintFault['ope
         const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
         return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
       } catch (error) {
-        // What a failed seed left behind would fail the next one, too.
+        // Leftovers of a failed seed would fail the next one too.
         await close();
         throw error;
       }

@@ -17,9 +17,9 @@ export interface TrialsOptions extends WorldOptions {
 }
 
 /**
- * A world for a test file: started before its tests, ended behind them.
- * @returns what a test does with a scenario: one seed, or the next ones, too, while its fault does not strike; FAULT_SEED
- * is the first
+ * A world for a test file: started before its tests, ended after them.
+ * @returns what a test does with a scenario: one seed, or the next ones, too, while its fault does not strike;
+ *   FAULT_SEED is the first
  */
 export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scenario: Scenario) => Promise<void> {
   const firstSeed = Number(process.env.FAULT_SEED ?? 1);

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Socket } from 'node:net';
 import { closeServer, listen } from './writer-kafka-gate.ts';
 
-/** What becomes of an insert; a promise holds it up. */
+/** What the gate does with an insert; a promise delays it. */
 export interface InsertWatch {
   /** The whole insert has reached the gate and not the engine; `token` names its block. */
   arrived?(token: string): Promise<void> | void;
@@ -17,7 +17,7 @@ export interface InsertWatch {
 
 /** A way to ClickHouse for one process, where inserts can be held up, doubled in time and lost. */
 export interface ClickHouseGate {
-  /** What the process is told instead of the engine's address. */
+  /** Address for the process instead of the engine's. */
   readonly url: string;
   watch: InsertWatch;
   /** Settings of the engine that inserts get on their way, such as a limit of memory. */
@@ -33,7 +33,7 @@ export interface ClickHouseGate {
 
 const HTTP_BAD_GATEWAY = 502;
 
-/** Opens a gate of its own for one process. */
+/** Opens a separate gate for one process. */
 export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<unknown>>();

@@ -23,20 +23,20 @@ import {
   stopEngineGracefully,
 } from './writer-starved-engine.ts';
 
-/** A fault of the writer, tried on topics and tables of its own. */
+/** A fault of the writer, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
   readonly tried: string;
   readonly partitions: number;
   /** Each seed begins with empty topics: it counts everything there is. */
   readonly isAlone?: boolean;
-  /** It stops, starves or fills the engine, and so has one of its own. */
+  /** It stops, starves or fills the engine, so it needs a separate one. */
   readonly engine?: OwnEngineOptions;
   /** @returns what one seed does, and comes to; it throws when the end is not as promised */
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** A fault of the engine itself, tried on an engine of its own. */
+/** A fault of the engine itself, tested on a separate engine. */
 function onOwnEngine(
   tried: string,
   engine: OwnEngineOptions,

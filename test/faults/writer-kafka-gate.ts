@@ -14,7 +14,7 @@ export interface CommitWatch {
 
 /** A way to the brokers for one process, where commits of offsets or transactions can be held up. */
 export interface KafkaGate {
-  /** What the process is told instead of the brokers. */
+  /** Addresses for the process instead of the brokers'. */
   readonly brokers: string[];
   watch: CommitWatch;
   /** Resolves when the process has gone and every commit it had sent has been answered, or cannot be any more. */
@@ -29,7 +29,7 @@ const FIND_COORDINATOR = 10;
 const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
-/** Opens a gate of its own for one process; every broker gets a port. */
+/** Opens a separate gate for one process, with a port for every broker. */
 export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
   const lanes = brokers.map((broker) => {
     const cut = broker.lastIndexOf(':');
@@ -76,7 +76,7 @@ interface Way {
   rewrite(frame: Buffer): void;
 }
 
-/** An answer that takes longer is one that a broker holds back until there are records. */
+/** A slower answer is one that a broker delays until there are records. */
 const ANSWER_MAX_MS = 2_000;
 
 /** Both directions of one connection. A request that is held when its process dies still goes on when it is let go. */

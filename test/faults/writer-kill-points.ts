@@ -23,7 +23,7 @@ function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   return { clickhouse: { answered }, kafka: create(() => isOver) };
 }
 
-/** Which passage each point stands for. */
+/** The passage of each kill point. */
 const POINTS = {
   'before the intent': (hold: Hold): Watches => ({
     kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },

@@ -7,7 +7,7 @@ import { openWriterRig, type WriterRig } from './writer-rig.ts';
 const SESSION_TIMEOUT_MS = 2_000;
 const SEED_MAX_MS = 400_000;
 
-/** A rig of its own: what was poisoned by one test is no row of the next. */
+/** A separate rig, so that poisoned records of one test are not rows of the next. */
 async function onRig(work: (rig: WriterRig) => Promise<unknown>): Promise<void> {
   const rig = await openWriterRig(testStores(), { partitions: 2, sessionTimeoutMs: SESSION_TIMEOUT_MS });
   try {

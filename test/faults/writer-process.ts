@@ -6,7 +6,7 @@ import { bareEnvironment } from '@playline/testkit';
 import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
 import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
 
-/** A service as a process of its own that reaches Kafka and ClickHouse through gates of its own. */
+/** A service as a separate process that reaches Kafka and ClickHouse through its own gates. */
 export interface GatedProcess {
   readonly pid: number;
   readonly kafka: KafkaGate;
@@ -34,7 +34,7 @@ export interface GatedProcessOptions {
   /** Where the gates lead. */
   readonly brokers: readonly string[];
   readonly clickhouse: string;
-  /** Everything else it is told. */
+  /** All other settings. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

@@ -6,13 +6,13 @@ import { createOperate } from '../../services/operator/src/test/operate.ts';
 import { SMALL_BLOCKS } from './small-blocks.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
-/** Topics and a database of their own in real stores, writers behind gates, and the count of what they stored. */
+/** Separate topics and a database in real stores, writers behind gates, and the count of their rows. */
 export interface WriterRig {
   readonly stores: Stores;
   readonly prefix: string;
   readonly database: string;
   readonly group: string;
-  /** What every process of it is told. */
+  /** Settings of all of its processes. */
   readonly environment: Readonly<Record<string, string>>;
   readonly producer: Producer;
   readonly reader: LogReader;
@@ -29,7 +29,7 @@ export interface WriterRig {
   read(topic: string): Promise<StreamRecord[]>;
   /** Records of the topic of messages that the group has not committed. */
   lag(): Promise<number>;
-  /** Resolves when the group has committed all that the topic of messages holds. */
+  /** Resolves when the group has committed all records of the message topic. */
   caughtUp(deadlineMs?: number): Promise<void>;
   /** What is wrong with the raw rows of `events`, compared with the log; empty when every record is one row. */
   differences(): Promise<Difference[]>;

@@ -23,7 +23,7 @@ const FAULTS_MIN = 3;
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 export const ENGINE_DISK_MIB = 96;
 
-/** A rig on an engine of its own. */
+/** A rig on a separate engine. */
 export interface StarvedRig {
   readonly rig: WriterRig;
   readonly engine: OwnEngine;
@@ -44,13 +44,13 @@ async function assertNoneStopped(writer: GatedProcess): Promise<void> {
 }
 
 /**
- * Records that may wait for the writer: more would only be waited for in the end, forty rows a block. Without it a trial
- * on a busy machine published for as long as the engine was away, and the writer did not catch up in two minutes.
+ * Records that may wait for the writer: more would only be waited for in the end, forty rows a block. Without it a
+ * trial on a busy machine published for as long as the engine was away, and the writer did not catch up in two minutes.
  */
 const BEHIND_MAX = 4_000;
 const LOOK_AGAIN_MS = 50;
 
-/** Publishes until the answer is called, and holds on while the writer is far behind. */
+/** Publishes until the returned function is called, and pauses while the writer lags far behind. */
 function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
   let isOver = false;
   const run = async () => {
@@ -139,7 +139,7 @@ export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<R
   return await withWriter(rig, work, settings);
 }
 
-/** A file system of its own, so small that a test can fill it. Needs the right to mount: root, here and in a container. */
+/** A file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
 export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${ENGINE_DISK_MIB}m`, 'tmpfs', folder], { stdio: 'pipe' });
@@ -179,8 +179,8 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
 }
 
 /**
- * As an engine leaves it that is killed after it has noted the token of an insert and before it has renamed the part into
- * place: it remembers the token and does not have the rows.
+ * As an engine leaves it that is killed after it has noted the token of an insert and before it has renamed the part
+ * into place: it remembers the token and does not have the rows.
  */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);

@@ -7,7 +7,7 @@ import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
 import { applySql } from '../apply.ts';
 
-/** How a question is sent besides. */
+/** Options of a question. */
 export interface How {
   /** After `?database=playline`. */
   readonly search?: string;
@@ -20,18 +20,18 @@ export interface Answer {
   readonly text: string;
 }
 
-/** An engine for one test, with the accounts of production and the database that their grants and row policies name. */
+/** An engine for one test, with the accounts of production and the database named in their grants and row policies. */
 export interface AnalystsEngine {
   readonly url: string;
-  /** Everything that somebody logs in with, in the clear. */
+  /** All passwords in plain text. */
   readonly passwords: readonly string[];
-  /** Where the passwords stand. */
+  /** File with the passwords. */
   readonly secretsFile: string;
   readonly logFile: string;
   ask(account: string, sql: string, how?: How): Promise<Answer>;
-  /** As the operator. @throws Error with the words of ClickHouse */
+  /** Runs SQL as the operator. @throws Error with the words of ClickHouse */
   operate(sql: string): Promise<string>;
-  /** Says whether an account may read an environment from now on. */
+  /** Sets whether an account may read an environment. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,10 +1,10 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
-/** Two environments of two projects with one of everything; the id of the one begins the id of the other. */
+/** Two environments of two projects, each with one row of everything. One id is the beginning of the other. */
 export const OURS = 'demo';
 export const OTHER = 'demo-2';
 export type Environment = typeof OURS | typeof OTHER;
-/** Projects of the two. */
+/** Projects of the two environments. */
 export const PROJECT_OF = { [OURS]: 'game', [OTHER]: 'game-2' } as const;
 
 const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
@@ -17,20 +17,20 @@ const ERASURE = {
   [OTHER]: '66666666-6666-4666-8666-666666666666',
 } as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
-/** Of contracts: as ClickHouse holds them, and as they are asked for. */
+/** Addresses of contracts, as stored in ClickHouse and as used in questions. */
 const CONTRACT = { [OURS]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
 const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[environment]).toString('hex')}`;
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
 
-/** What an answer must not have in it when it is about no row of the second environment. */
+/** Texts that only rows of the second environment contain. */
 export const ofOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
 const traceOf = (environment: Environment) => (environment === OURS ? 'trace-of-ours' : 'trace-of-stray');
 const quoted = (text: string) => `'${text}'`;
 
-/** The arguments of each view, about an environment. Whoever adds a view for the portal adds it here. */
+/** The arguments of each view for an environment. Each new view of the portal must be added here. */
 export function argumentsOf(environment: Environment): Record<string, Record<string, string>> {
   const of = { environment: quoted(environment) };
   const span = { since: String(NOW_MS - DAY_MS), until: String(NOW_MS + DAY_MS) };
@@ -71,7 +71,7 @@ export const callOf = (view: string, args: Record<string, string>) =>
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')})`;
 
-/** What happened on a chain, and what was asked for of it. */
+/** Rows of activities on a chain and of requests to it. */
 function chainRowsOf(environment: Environment, key: string): Record<string, Record<string, unknown>> {
   const word = environment === OURS ? 'ours' : 'stray';
   const contract = CONTRACT[environment];

@@ -1,19 +1,19 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
-/** Two environments with one of everything. All texts of the second one have `stray` in them. */
+/** Two environments with one row of everything. All texts of the second contain `stray`. */
 export const OURS = 'demo-ours';
 export const OTHER = 'demo-stray';
-/** In everything that names a person, and in nothing else. */
+/** A text that is in everything that names a person, and nowhere else. */
 export const RAW = 'rawid';
 /** Hexadecimal keys of the identities. */
 const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 type Environment = keyof typeof KEY;
 
-/** What an answer must not have in it when it is about no row of the other environment. */
+/** Texts that only rows of the other environment contain. */
 export const ofOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
 export const personOf = (environment: Environment) => KEY[environment];
 
-/** Arguments of the views that take some, about an environment. */
+/** Arguments of parameterised views for an environment. */
 export function argumentsOf(view: string, environment: Environment): string {
   const span = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
@@ -58,7 +58,7 @@ const testOf = (environment: Environment) => ({
   message_id: environment === OURS ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
 });
 
-/** Rows of each table that a view for analysts reads, and of those that it does not. */
+/** Rows of every table, whether a view for analysts reads it or not. */
 function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
   const word = environment === OURS ? 'ours' : 'stray';
   const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];

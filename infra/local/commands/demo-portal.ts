@@ -23,7 +23,7 @@ export async function demoPortal(places: Places): Promise<number> {
   }
   const file = readStackFile(places);
   console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
-  // Of a stack that was just started the link stands above already, and each has one life.
+  // A stack that was just started has printed its link already, and each link works once.
   if (wasRunning) await sayFirstLink(places, file);
   return EXIT.ok;
 }

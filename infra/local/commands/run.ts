@@ -40,7 +40,7 @@ export function operate(name: string): (places: Places, args: readonly string[])
     });
 }
 
-/** Whose answers, or commits, `verify` judges by. */
+/** Processes whose answers or commits `verify` depends on. */
 const NEEDED_BY_VERIFY = ['kafka', 'registry', 'clickhouse', 'event-writer'];
 
 /** Settings with which the operator's commands work on another deployment than the stack of this checkout. */

@@ -26,7 +26,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   const { say } = supervision;
   const asked = new AbortController();
   const signalled = new Promise<void>((done) => {
-    // One press of Ctrl-C arrives up to three times (terminal, npm, bootstrap); a stop that has begun goes on.
+    // One Ctrl-C arrives up to three times (from terminal, npm and bootstrap), so a stop that has begun goes on.
     for (const signal of STOP_SIGNALS)
       process.on(signal, () => {
         asked.abort();
@@ -105,7 +105,7 @@ export async function areSettingsRight(places: Places): Promise<boolean> {
   return true;
 }
 
-/** To this terminal, and to no log: whoever has the link administers the portal. */
+/** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
 export async function sayFirstLink(places: Places, file: StackFile | null): Promise<void> {
   if (file?.portal === undefined) return;
   const link = await makeFirstLink(places);

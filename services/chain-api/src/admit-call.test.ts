@@ -19,7 +19,7 @@ function setUp(keys: RateLimitKeys = PLANS) {
     onRefused: (limit) => refused.push(limit),
     usage,
   });
-  /** What becomes of a call: its header fields, or the code of its refusal. */
+  /** Result of a call: its header fields, or the code of its refusal. */
   const call = async (key?: string, address = '192.0.2.1'): Promise<string> => {
     const exchange = { traceId: 'trace', request: { address, headers: { 'x-api-key': key } } } as unknown as Exchange;
     try {
@@ -42,14 +42,14 @@ describe('a call', () => {
     expect(await call(undefined, '192.0.2.2')).toContain('r=1');
   });
 
-  it('under a key counts against the plan of the key, wherever it comes from', async () => {
+  it('under a key counts against the plan of the key, from any address', async () => {
     const { call } = setUp();
     for (let calls = 0; calls < 3; calls++) await call();
     expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
     expect(await call('good', '192.0.2.2')).toContain('r=3');
   });
 
-  it('is counted under a key that is good, with the trace of its last refusal, and under no other', async () => {
+  it('is counted under a valid key with the trace of its last refusal, and under no other', async () => {
     const { call, usage } = setUp();
     for (let calls = 0; calls < 7; calls++) await call('good');
     await call('bad');
@@ -61,7 +61,7 @@ describe('a call', () => {
     });
   });
 
-  it('under a key that is not valid is refused for the key, and counts against its address', async () => {
+  it('under an invalid key is refused, and counts against its address', async () => {
     const { call } = setUp();
     expect(await call('bad')).toBe('AUTHENTICATION_ERROR');
     expect(await call('')).toBe('AUTHENTICATION_ERROR');
@@ -69,12 +69,12 @@ describe('a call', () => {
     expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
   });
 
-  it('fails, and is not refused, while nobody can tell whether its key is valid', async () => {
+  it('fails without a refusal while its key cannot be checked', async () => {
     const { call } = setUp({ find: () => Promise.reject(new Error('away')) });
     expect(await call('good')).toBe('Error: away');
   });
 
-  it('goes by the plan that its key has now', async () => {
+  it('follows the present plan of its key', async () => {
     let calls = 1;
     const { call } = setUp({ find: async () => ({ keyId: 'id', calls, windowS: 60 }) });
     await call('good');

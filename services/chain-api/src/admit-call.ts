@@ -3,21 +3,21 @@ import { PublicError } from '@playline/errors';
 import type { ClientAddressOf, Exchange } from '@playline/http';
 import { admitRequest, type OnRefused, type WindowLimiter, type WindowPolicy } from '@playline/rate-limit';
 
-/** What the owner of a rate limit key may use. */
+/** The calls that a rate limit key permits. */
 export interface RateLimitPlan {
   readonly keyId: string;
   readonly calls: number;
   readonly windowS: number;
 }
 
-/** Where rate limit keys are known. */
+/** Look-up of rate limit keys. */
 export interface RateLimitKeys {
-  /** The plan of a key; null when it is not valid. @throws when nobody can tell: no fault of the caller */
+  /** The plan of a key; null when it is not valid. @throws when the key cannot be checked now */
   find(key: string): Promise<RateLimitPlan | null>;
 }
 
 /**
- * Lets a call in under the limit of its key, or without one of its client address.
+ * Admits a call under the limit of its key, or of its client address if it has no key.
  * @throws PublicError TOO_MANY_REQUESTS_ERROR when that is used up; AUTHENTICATION_ERROR for a key that is not valid
  */
 export type AdmitCall = (exchange: Exchange) => Promise<void>;
@@ -29,17 +29,17 @@ export interface AdmitCallParts {
   policy: WindowPolicy;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
-  /** Counts calls under keys that are good. */
+  /** Counts calls under valid keys. */
   usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
 const KEY_HEADER = 'x-api-key';
 
-/** A call under a key that is not valid counts against its address: guessing is bounded like everything else. */
+/** A call under an invalid key counts against its address, so guesses are limited too. */
 export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, usage }: AdmitCallParts): AdmitCall {
   const admitAddress = (exchange: Exchange) =>
     admitRequest(exchange, limiter.window(`address ${addressOf(exchange.request)}`, policy), onRefused);
-  // A window keeps the policy that it was made with, so a key whose plan has changed has another one.
+  // A window keeps its first policy, so a key whose plan has changed gets another window.
   const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) => {
     const key = { keyId, environmentId: null };
     const account = limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS });

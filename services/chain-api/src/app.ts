@@ -24,11 +24,11 @@ export interface ChainApiParts {
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];
-  /** Counts the use of rate limit keys; somebody else takes what it has counted. */
+  /** Counts the use of rate limit keys. The owner of the counter collects the counts. */
   usage: AdmitCallParts['usage'];
   /** Verifies secret keys. */
   verifySecret: KeyVerifier;
-  /** What the operations on collections work with. */
+  /** Ports of the operations on collections. */
   minting: MintingParts;
   metrics: ChainApiMetrics;
   logger: Logger;
@@ -48,7 +48,7 @@ export type ChainApiSettings = Pick<
   | 'MINTS_LISTED_AFTER_MS'
 > & { PUBLIC_URL: string };
 
-/** The whole chain API without its port: limit, key, chain, parameters, store, answer. */
+/** Builds the whole chain API except for the listener. */
 export function createChainApiApp({ config, metrics, logger, ...parts }: ChainApiParts): HttpApp {
   const store = timeReads(parts.store, metrics);
   const admit = createAdmitCall({

@@ -4,7 +4,7 @@ import type { ChainSettings } from './config.ts';
 
 /** A chain that is served. */
 export interface Chain extends ChainSettings {
-  /** Where its activities stand in their topic: the partition of its name as a key. */
+  /** Partition of its activities: that of its name as a record key. */
   readonly partition: number;
 }
 

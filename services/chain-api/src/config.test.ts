@@ -16,11 +16,11 @@ const required = {
 const parse = (environment: Record<string, string> = {}) => parseConfig(configSchema, { ...required, ...environment });
 
 describe('the settings', () => {
-  it('let a client address make 1,500 calls in 5 minutes unless they say otherwise', () => {
+  it('let a client address make 1,500 calls in 5 minutes by default', () => {
     expect(parse()).toMatchObject({ RATE_LIMIT_CALLS: 1500, RATE_LIMIT_WINDOW_S: 300, TRUSTED_PROXIES: 0 });
   });
 
-  it('keep the order of cursor keys, whatever their ids: the first signs', () => {
+  it('keep the order of cursor keys, because the first one signs', () => {
     const { CURSOR_KEYS } = parse({ CURSOR_KEYS: `2=${SECRET}, 1=${'cd'.repeat(40)}` });
     expect(CURSOR_KEYS.map(({ id }) => id)).toEqual([2, 1]);
     expect(CURSOR_KEYS[1].secret).toEqual(Buffer.from('cd'.repeat(40), 'hex'));

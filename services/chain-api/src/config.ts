@@ -3,22 +3,22 @@ import { TOPICS } from '@playline/contracts';
 import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** What callers may make without a rate limit key: contract, "Callers". */
+/** Calls without a rate limit key: contract, "Callers". */
 const CALLS = 1500;
 const CALLS_WINDOW_S = 300;
-/** Calls of one window are remembered one by one: more than this of one caller would be megabytes. */
+/** Each call of a window is remembered, so more than this for one caller would take megabytes. */
 const CALLS_MAX = 1_000_000;
 const DAY_S = 86_400;
-/** What a project may mint: contract, "Mint limits". */
+/** Tokens that a project may mint: contract, "Mint limits". */
 const MINTS_PER_MINUTE = 200;
 const MINTS_BURST = 2_000;
-/** Of metadata, an hour. */
+/** Metadata refreshes of a project per hour. */
 const REFRESHES_PER_HOUR = 10_000;
 /** An order of a hundred assets must fit. */
 const MINTS_BURST_MIN = 100;
 /** A request for 250 tokens must fit. */
 const REFRESHES_MIN = 250;
-/** As long as the hash that it keys. */
+/** As long as the output of the hash that it is the key of. */
 const CURSOR_KEY_BYTES_MIN = 32;
 /** Cursors name their key in one byte. */
 const CURSOR_KEY_ID_MAX = 255;
@@ -27,9 +27,9 @@ const CHAIN_ID = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
 /** A chain that is served. */
 export interface ChainSettings {
-  /** As paths say it: 1 to 64 lower-case letters, digits and hyphens. */
+  /** Name in paths: 1 to 64 lower-case letters, digits and hyphens. */
   readonly name: string;
-  /** As answers say it: `namespace:reference`. */
+  /** Id in answers: `namespace:reference`. */
   readonly id: string;
 }
 
@@ -56,7 +56,7 @@ const chains = () =>
 
 const ENTRY = /^(\d{1,3})=((?:[0-9a-fA-F]{2})+)$/;
 
-/** `id=hexadecimal secret`, comma-separated; the first signs, cursors of all of them are taken. */
+/** `id=hexadecimal secret`, comma-separated. The first signs; cursors signed by any of them are accepted. */
 const cursorKeys = () =>
   z.string().transform((text, context): readonly [CursorKey, ...CursorKey[]] => {
     const keys = new Map<number, CursorKey>();
@@ -94,23 +94,23 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   CHAINS: chains(),
   CURSOR_KEYS: cursorKeys(),
-  /** As many as `chain.activities.v1` has: they tell in which of them a chain stands, whose watermark is its horizon. */
+  /** Partitions of `chain.activities.v1`. They determine the partition of a chain, whose watermark is its horizon. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
   /** A page takes tens of milliseconds; up to 10 s, so that a drain has room for a request. */
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
-  /** What a client address may ask for without a rate limit key. */
+  /** Calls of a client address without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, CALLS_MAX).default(CALLS),
   RATE_LIMIT_WINDOW_S: settings.integer(1, DAY_S).default(CALLS_WINDOW_S),
-  /** Distinct token ids that a project may ask to mint: in the long run, and at once. */
+  /** Distinct token ids that a project may request to mint: per minute on average, and at once. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
-  /** Collections, tokens and stacks whose metadata a project may give. */
+  /** Collections, tokens and stacks whose metadata a project may refresh. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
-  /** When requests are listed: until then one that was asked for earlier may still be on its way to the tables. */
+  /** Age from which requests are listed. Before that, an earlier request may not be in the tables yet. */
   MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
-  /** How long brokers may take to store a request. From 100 ms on, which a healthy write never takes. */
+  /** How long brokers may take to store a request. At least 100 ms, which a healthy write never takes. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
-  /** As the operator has it, who makes keys. */
+  /** Must equal the setting of the operator, which makes keys. */
   ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
   TRUSTED_PROXIES: settings.trustedProxies(),
 });

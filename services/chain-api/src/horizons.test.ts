@@ -2,7 +2,7 @@ import { openMemoryWatermarks } from '@playline/chain/memory';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createHorizons } from './horizons.ts';
 
-/** Watermarks that can be away, silent or emptied. */
+/** Watermarks in a store that can be away, hang or be emptied. */
 function setUp() {
   const stored = openMemoryWatermarks();
   const world = { mode: 'open' as 'open' | 'away' | 'silent' | 'empty', faults: 0, stored };
@@ -18,7 +18,7 @@ function setUp() {
 afterEach(() => vi.useRealTimers());
 
 describe('the horizon of a partition', () => {
-  it('is right behind its own watermark, read anew for each page', async () => {
+  it('is the first time after its own watermark, read anew for each page', async () => {
     const { world, horizons } = setUp();
     await world.stored.publish(1, 1000);
     await world.stored.publish(2, 9000);
@@ -39,7 +39,7 @@ describe('the horizon of a partition', () => {
     },
   );
 
-  it('never goes back when a lower watermark is read, as from a store that was emptied and has begun again', async () => {
+  it('never goes back when a lower watermark is read, as after a store was emptied', async () => {
     const { world, horizons } = setUp();
     await world.stored.publish(1, 1000);
     await horizons.of(1);
@@ -48,7 +48,7 @@ describe('the horizon of a partition', () => {
     expect([await lower.of(1), await lower.of(1)]).toEqual([5001, 5001]);
   });
 
-  it('is read once for all who ask while it is read for another, and knows what was published before they asked', async () => {
+  it('is read once for all callers that ask during a reading, and covers everything published before they asked', async () => {
     const readings: PromiseWithResolvers<number>[] = [];
     const read = () => {
       readings.push(Promise.withResolvers<number>());
@@ -68,7 +68,7 @@ describe('the horizon of a partition', () => {
     expect(await last).toBe(3001);
   });
 
-  it('is that of a moment ago for who has company, and of no moment ago for who has none', async () => {
+  it('may be a moment old while several pages are read, and is never old for a single reader', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const world = { published: 1000, readings: 0 };
     const read = async () => {
@@ -88,7 +88,7 @@ describe('the horizon of a partition', () => {
     expect(world.readings).toBe(3);
   });
 
-  it('is asked for again behind a reading that failed, by who has company too', async () => {
+  it('is read again after a failed reading, also while several pages are read', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { world, horizons } = setUp();
     await world.stored.publish(1, 1000);

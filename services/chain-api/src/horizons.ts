@@ -2,14 +2,14 @@ import { toHorizon, type Watermarks } from '@playline/chain';
 import { settleWithin } from '@playline/http';
 
 /**
- * The first time that must not be served yet, of one partition, in epoch microseconds; null while no watermark was published.
- * @param hasCompany whether other pages are being read too: then a watermark of a moment ago will do
+ * Returns the first time of one partition that must not be served yet, in epoch microseconds; null before the first
+ * watermark. @param hasCompany whether other pages are being read too, so that a watermark of a moment ago is enough
  */
 export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
 
 export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
-  /** Told when a page is served under the last horizon that was known. */
+  /** Called when a page is served under the last known horizon. */
   onFault: (fault: unknown) => void;
   readMaxMs?: number;
 }
@@ -20,20 +20,19 @@ export interface Horizons {
   known(partition: number): number | null;
 }
 
-/** A healthy answer takes a millisecond, and whoever waits for it is a request. */
+/** A healthy answer takes a millisecond, and a request waits for it. */
 const READ_MAX_MS = 250;
 /**
- * While several pages are read at the same time, a watermark may be this old: writers publish a few a second, and asking
- * Redis was one eighth of what a page costs the process. A lone reader gets the latest one, and so does whoever comes to
- * the end of the history.
+ * While several pages are read at the same time, a watermark may be this old. Writers publish a few each second, and
+ * asking Redis was one eighth of the cost of a page. A lone reader gets the latest watermark, and so does a reader that
+ * reaches the end of the history.
  */
 const COMPANY_AGE_MAX_MS = 50;
 
 /**
- * Builds what tells how far pages may reach. What stands below a watermark stands for ever, so when none can be read the
- * last one is still true, and also when a lower one is read, as from a store that was emptied. The clock would not do: rows
- * of this moment are still on their way, and a reader who was let past them would never see them.
- * `of` fails only while none has ever been read.
+ * Builds the limit of pages. Rows below a watermark are complete for ever, so the last watermark stays valid when none
+ * can be read, or a lower one, as from an emptied store. A clock cannot replace it: rows of this moment may still be on
+ * their way, and a reader who passed them would never see them. `of` fails only while none has ever been read.
  */
 export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
   const known = new Map<number, number>();
@@ -65,8 +64,9 @@ interface Reading {
 }
 
 /**
- * Reads a watermark for all who ask for it before the reading begins; whoever asks during a reading gets the next one. So
- * a page knows all that was published before it was asked for, and one with company all up to a moment before that.
+ * Shares one reading of a watermark among all callers that ask before it begins. Callers that ask during a reading get
+ * the next one. So a page covers everything published before its request, or until a moment before while others are
+ * read.
  */
 function createSharedReads(read: Watermarks['read']): ReadShared {
   const lastOf = new Map<number, Reading>();

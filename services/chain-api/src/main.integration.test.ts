@@ -55,7 +55,7 @@ describe('the chain API on real stores', () => {
   const known = activityRow();
   beforeEach(() => stores.putTokens(tokenRow()));
 
-  it('serves rows that stand in ClickHouse as far as the watermark in Redis says, and a token', async () => {
+  it('serves rows of ClickHouse up to the watermark in Redis, and a token', async () => {
     const coming = activityRow({ after: 10 });
     await stores.put(known);
     await stores.putSilently(coming);
@@ -66,7 +66,7 @@ describe('the chain API on real stores', () => {
     expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
   });
 
-  it('counts, times and tells how far each chain is served', async () => {
+  it('reports counts, durations and how far each chain is served', async () => {
     const opened = await openReady();
     await opened.get(HISTORY);
     await opened.get(TOKEN);
@@ -77,7 +77,7 @@ describe('the chain API on real stores', () => {
     expect(text).toMatch(/chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/);
   });
 
-  it('drains on SIGTERM under load: every call that was taken is answered, and it ends with 0', async () => {
+  it('drains on SIGTERM under load: every accepted call is answered, and it ends with 0', async () => {
     const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
     const statuses: number[] = [];
     let refused = 0;
@@ -102,7 +102,7 @@ describe('the chain API on real stores', () => {
 });
 
 describe('the chain API without one of its stores', () => {
-  it('lives without ClickHouse, says so, and answers 500; ready as soon as it is back', async () => {
+  it('keeps running without ClickHouse, reports it missing and answers 500, and is ready as soon as it is back', async () => {
     const clickhouse = new URL(testStores().clickhouse.url);
     wire = await openWire(Number(clickhouse.port));
     wire.mode = 'cut';
@@ -117,7 +117,7 @@ describe('the chain API without one of its stores', () => {
     expect((await opened.get(TOKEN)).status).toBe(200);
   });
 
-  it('is not ready while Redis was never there, and serves tokens all the same', async () => {
+  it('is not ready until Redis has answered once, and serves tokens all the same', async () => {
     const redis = await openRedisWire();
     redis.wire.mode = 'cut';
     const opened = await open({ REDIS_URL: redis.REDIS_URL });

@@ -62,7 +62,7 @@ await runService(logger, async (use) => {
 
   const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
   const onLost = (calls: number) => lost.inc(calls);
-  // Closed behind the listener, so that the calls of a drain are told as well.
+  // Closed after the listener, so that the calls of a drain are counted too.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
@@ -80,11 +80,11 @@ await runService(logger, async (use) => {
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
   });
-  // Opened last, so closed first: requests in flight are answered while the store is still there.
+  // Opened last, so closed first: requests in flight are answered while the store is still open.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** What the operations with secret keys need besides. Without it reads go on. */
+/** Opens what only operations with secret keys need. Without it reads go on. */
 async function openMinting(use: Use) {
   const keys = await use('keys', () => openRedisKeyStore(redis));
   const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));

@@ -6,7 +6,7 @@ import type { Chain } from './chains.ts';
 export interface ChainApiMetrics {
   onAnswer(status: number): void;
   onRefused(limit: string): void;
-  /** A page was read under the last horizon that was known. */
+  /** Counts a page that was read under the last known horizon. */
   onOldHorizon(): void;
   /** How long the store took. */
   onRead(operation: 'token' | 'activity-history', seconds: number): void;
@@ -34,10 +34,10 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
   };
 }
 
-/** What a store is asked for. */
+/** Reads of the store. */
 type Reads = Pick<ChainStore, 'readPage' | 'readToken'>;
 
-/** A store whose answers are timed, faults too. */
+/** Wraps a store so that its answers and faults are timed. */
 export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRead'>): Reads {
   const timed = async <T>(operation: Parameters<typeof onRead>[0], read: () => Promise<T>): Promise<T> => {
     const startedMs = performance.now();
@@ -53,7 +53,7 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
   };
 }
 
-/** Shows operators how far each chain is served; against their clock it is how far the feed is behind. */
+/** Reports how far each chain is served. The difference to the present time is the lag of the feed. */
 export function showHorizons(
   metrics: Metrics,
   chains: readonly Chain[],

@@ -2,33 +2,33 @@ import { isAddressText } from '@playline/chain';
 import { PublicError } from '@playline/errors';
 import type { Query } from '@playline/http';
 
-/** What is wrong with one parameter. */
+/** The fault of one parameter. */
 export interface ParameterFault {
   readonly field: string;
   readonly message: string;
 }
 
-/** The answer to a request with parameters that are wrong: `details.errors` has each of them. */
+/** The answer to a request with invalid parameters; `details.errors` lists each. */
 export function invalidParameters(errors: readonly ParameterFault[]): PublicError {
   const [first, ...others] = errors;
   const message = first === undefined || others.length > 0 ? 'Several parameters are not valid.' : first.message;
   return new PublicError('VALIDATION_ERROR', { message, details: { errors } });
 }
 
-/** What a parameter must be, and how it is read. */
+/** The permitted values of a parameter, and its parser. */
 export interface Kind<T> {
   /** Ends the sentence "page_size must be …". */
   readonly expected: string;
-  /** Null for what is not expected. */
+  /** Returns null for an invalid value. */
   readonly parse: (text: string) => T | null;
 }
 
-/** Reads the parameters of one query and keeps what is wrong with them. */
+/** Reads the parameters of one query and collects their faults. */
 export interface Parameters {
   readonly faults: readonly ParameterFault[];
-  /** The value of a parameter; null when it is absent, and when it is wrong, which is then among the faults. */
+  /** The value of a parameter; null when it is absent or invalid, and then a fault is added. */
   read<T>(name: string, kind: Kind<T>): T | null;
-  /** As `read`, of a parameter with two names; given under both, which one is meant cannot be known. */
+  /** As `read`, for a parameter with two names. A value under both names is a fault. */
   readEither<T>(names: readonly [string, string], kind: Kind<T>): T | null;
 }
 
@@ -54,13 +54,13 @@ export function createParameters(query: Query): Parameters {
   };
 }
 
-/** An address of a contract, read in any case and kept in lower case. */
+/** An address of a contract, in upper or lower case; converted to lower case. */
 export const ADDRESS: Kind<string> = {
   expected: '0x and 40 hexadecimal digits',
   parse: (text) => (isAddressText(text) ? text.toLowerCase() : null),
 };
 
-/** Contract, "Parameters of a history"; of the list of mint requests as well. */
+/** Contract, "Parameters of a history"; also for the list of mint requests. */
 const PAGE_SIZE_MAX = 200;
 export const PAGE_SIZE = 100;
 

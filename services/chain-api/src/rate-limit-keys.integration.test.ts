@@ -14,7 +14,7 @@ import { addressOf, tokenRow } from './test/rows.ts';
 
 const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
 const plan = { partner: 'Acme', calls: 1_000_000, windowS: 60, expiresAt: null };
-/** Nobody has this one. */
+/** A key that does not exist. */
 const STRANGER = createRateLimitKeyText('svcapik');
 
 let stores: ChainStores;
@@ -78,7 +78,7 @@ describe('rate limit keys on two chain APIs', () => {
     if (successor !== null) for (const api of apis) expect(await statusOf(api, successor.key)).toBe(200);
   });
 
-  it('are good from the moment on that their command has ended, and 403 once they have expired', async () => {
+  it('are valid as soon as their command has ended, and get 403 once they have expired', async () => {
     const api = await open();
     expect(await statusOf(api, STRANGER)).toBe(403);
     const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);

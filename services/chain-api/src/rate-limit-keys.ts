@@ -14,14 +14,14 @@ export interface RateLimitKeysParts {
 }
 
 export interface OpenRateLimitKeys extends RateLimitKeys {
-  /** True when all keys that there are now are known here. */
+  /** True when this process knows all present keys. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * Opens the rate limit keys as Redis has them; gateways keep it level with the log. All of them stand in this process, looked
- * at twice a second, so that a call with a key needs no question to Redis.
+ * Opens the rate limit keys of Redis, which gateways keep up to date with the log. All keys are in memory and refreshed
+ * twice a second, so that a call with a key does not ask Redis.
  */
 export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
   const copy = openRecordCopy({ view });

@@ -12,8 +12,8 @@ export interface ReadinessParts {
 }
 
 /**
- * Builds the answer to `/readyz`. Horizons count only until they were read once: after that pages are served under the
- * last ones, and a service taken out for them would end just that.
+ * Builds the answer to `/readyz`. Horizons count only until they were read once. After that pages are served under the
+ * last ones, which taking the service out would end.
  */
 export function createReadiness({ store, horizons, chains, accepting }: ReadinessParts): ReadinessChecks {
   let horizonsSeen = false;
@@ -32,14 +32,14 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
 export interface DegradedParts {
   watermarks: Pick<Watermarks, 'ready'>;
   rateLimitKeys: { ready(): Promise<boolean> };
-  /** True when what the operations with secret keys need answers. */
+  /** True when the stores for operations with secret keys answer. */
   minting: () => Promise<boolean>;
 }
 
 /**
- * What the service may lack and still be ready: without watermarks the feed stands still, and nothing in it is wrong; without
- * rate limit keys callers who bring one that is not known yet get 500, and all others are served; without brokers nothing is
- * minted, and everything is read.
+ * Builds the checks that leave the service ready. Without watermarks the feed stops, but it stays correct. Without rate
+ * limit keys, calls with a key that is not in memory get 500, and all others are served. Without brokers nothing is
+ * minted, but reads go on.
  */
 export function createDegraded({ watermarks, rateLimitKeys, minting }: DegradedParts): ReadinessChecks {
   return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting };

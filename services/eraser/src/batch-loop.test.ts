@@ -14,7 +14,7 @@ const createRequest = (key: Buffer): ErasureRequest => ({
   ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: '' },
 });
 
-it('a batch that cannot be finished keeps back nobody but whom it is about, and is finished when it can be', async () => {
+it('a batch that cannot be finished delays only its own people, and is finished as soon as it can be', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const stuck = new Set<string>();
@@ -60,7 +60,7 @@ it('a batch that cannot be finished keeps back nobody but whom it is about, and 
   await loop.close();
 });
 
-it('requests that wait for another erasure keep back nobody, however many they are', async () => {
+it('requests that wait for another erasure delay no other requests, however many they are', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const [held, waiting, again, stranger] = Array.from({ length: 4 }, () => randomBytes(16)) as [
@@ -73,7 +73,7 @@ it('requests that wait for another erasure keep back nobody, however many they a
   const late = { cutoffAt: T + 10, requestedAt: T - 1_000 };
   const others = [waiting, again].map((key) => ({ ...createRequest(key), ...late }));
   const last = { ...createRequest(stranger), ...late, requestedAt: T };
-  // Of a long erasure: only its hold is seen here.
+  // The hold of a long erasure, which is not otherwise part of this test.
   const { erasureId, environmentId } = first;
   await people.guards.place({ erasureId, environmentId, keys: [held], cutoffMs: T, lapsesAtMs: null });
   for (const { subjectKeys: keys, cutoffAt: cutoffMs, ...request } of [...others, last])

@@ -7,25 +7,25 @@ import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
-  /** How long requests are gathered from the first one on. */
+  /** How long requests are gathered, counted from the first one. */
   readonly windowMs: number;
-  /** How many requests at most are done together. */
+  /** Most requests of one batch. */
   readonly batchRequestsMax: number;
-  /** Called each time that requests have been looked for. */
+  /** Called after each look for requests. */
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Called when work under way stops because another process leads. */
+  /** Called when running work stops because another process leads. */
   readonly onHandover: () => void;
 }
 
-/** Does one batch after the other, in the one process that leads; first those that another one left. */
+/** Erases one batch after the other in the leading process, starting with the batches that another process left. */
 export interface BatchLoop extends Leading {
-  /** Requests may stand in the store that did not before. */
+  /** Tells the loop that the store may have new requests. */
   wake(): void;
 }
 
-/** How often requests are looked for without being woken: another process may have stored some. */
+/** How often the loop looks for requests without being woken, because another process may have stored some. */
 const LOOK_MS = 10_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
@@ -55,10 +55,10 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
 }
 
 /**
- * Does the batches that were noted, and begins one of the requests that are in none. A batch that cannot be finished does
- * not keep back other people: only who is asked for again waits for it.
+ * Finishes the batches that were begun, and begins a batch of the requests that are in none. A batch that cannot be
+ * finished does not delay other people, only further requests about its own.
  * @returns whether there was anything to do
- * @throws the first fault, behind all that could be done
+ * @throws the first fault, after everything else was done
  */
 async function runNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
@@ -74,7 +74,7 @@ async function runNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSig
   return hasBegun || progress.length > 0;
 }
 
-/** Ids of requests (hexadecimal) that wait for other erasures, and when they are looked at again: others go on. */
+/** Ids (hexadecimal) of requests that wait for other erasures, and when they are tried again. */
 type LeftOut = Map<string, number>;
 
 async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
@@ -117,7 +117,7 @@ async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal):
 
 interface Alarm {
   ring(): void;
-  /** Resolves when it rings, has rung since the last wait, after `ms`, or with the signal. */
+  /** Resolves when the alarm rings or has rung since the last wait, after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 

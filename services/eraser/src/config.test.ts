@@ -12,7 +12,7 @@ const STORES = {
 };
 
 describe('the settings of the eraser', () => {
-  it('have times of day in UTC, half past two and three by themselves', () => {
+  it('have times of day in UTC, by default half past two and three', () => {
     expect(readConfig(STORES)).toMatchObject({ SCRUB_AT: 150, REMOVAL_AT: 180, BATCH_WINDOW_MS: 2_000 });
     expect(readConfig({ ...STORES, SCRUB_AT: '00:00', REMOVAL_AT: '23:59' })).toMatchObject({
       SCRUB_AT: 0,
@@ -20,7 +20,7 @@ describe('the settings of the eraser', () => {
     });
   });
 
-  it.each(['24:00', '3:00', '03:60', 'noon'])('take no %j for a time of day, and say what they want', (text) => {
+  it.each(['24:00', '3:00', '03:60', 'noon'])('refuse %j as a time of day, and say what is expected', (text) => {
     expect(() => readConfig({ ...STORES, REMOVAL_AT: text })).toThrow('a time of day in UTC, as 03:30');
   });
 });

@@ -8,7 +8,7 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** A time of day in UTC, as minutes behind midnight. */
+/** A time of day in UTC, as minutes after midnight. */
 const timeOfDay = z
   .string()
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, as 03:30')
@@ -27,18 +27,18 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('eraser'),
   SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
-  /** Groups whose commits say what is stored. */
+  /** Consumer groups whose committed offsets show what is stored. */
   LINKER_GROUP: settings.text().default('identity-linker'),
   WRITER_GROUP: settings.text().default('event-writer'),
-  /** As the linker's. */
+  /** Must equal the setting of the linker. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
-  /** How long requests are gathered; while a batch is done, the next one gathers by itself. */
+  /** How long requests are gathered. While a batch runs, requests of the next one gather anyway. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
-  /** A batch of a thousand is done in a minute on the machine of the figures. */
+  /** A batch of a thousand took a minute in the benchmark (`test/bench`). */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
-  /** When rows of everybody who was ever erased are looked for, daily. */
+  /** Time of the daily search for rows of everybody who was ever erased. */
   SCRUB_AT: timeOfDay.default(150),
-  /** When files with deleted rows are written anew, daily: by night, since erasures wait behind it. */
+  /** Time of the daily rewriting of files with deleted rows. By night, because erasures wait for it. */
   REMOVAL_AT: timeOfDay.default(180),
 });
 

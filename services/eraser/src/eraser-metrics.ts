@@ -4,7 +4,7 @@ import type { Metrics } from '@playline/runtime';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 
-/** What waits, as last heard from the stores; instants are epoch milliseconds. */
+/** Work that waits, as last read from the stores; times are epoch milliseconds. */
 export interface Waiting {
   readonly requests: number;
   /** When the oldest request without a receipt was accepted; null when there is none. */
@@ -13,29 +13,29 @@ export interface Waiting {
 }
 
 export interface EraserMetrics {
-  /** Call the answer with the receipts of the batch. */
+  /** Starts the time of a batch. Call the returned function with its receipts. */
   startBatch(): (receipts: readonly ErasureReceipt[]) => void;
-  /** What was under way is another process's now. */
+  /** Counts work that stopped because another process leads. */
   countHandover(): void;
   countFault(during: Step | 'take' | UpkeepWork): void;
-  /** Work of the upkeep has been done, or counts from now on. */
+  /** Notes that work of the upkeep was done, or that its age is measured from now on. */
   noteUpkeep(work: UpkeepWork): void;
-  /** Rows that a scrub found although they were erased. */
+  /** Counts rows that a scrub found although they should have been erased. */
   countSurvivors(table: string, rows: number): void;
   countPutBack(links: number): void;
 }
 
-/** What waits, asked with every scrape. */
+/** Reads the waiting work; called at every scrape. */
 export interface WaitingSource {
   /** @throws whatever the stores throw */
   readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
 
-/** From a single request on a quiet stack to the end of a day. */
+/** From a single request on an idle stack to a whole day. */
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
 const MS_A_SECOND = 1_000;
-/** Whoever reads metrics waits some seconds. */
+/** A scraper of metrics waits only some seconds. */
 const ANSWER_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): EraserMetrics {
@@ -79,12 +79,12 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
   };
 }
 
-/** Between two instants of the wall clocks of this product. */
+/** Seconds between two times in epoch milliseconds. */
 export function secondsBetween(fromAt: number | null, untilAt: number): number {
   return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
 }
 
-/** Asked by whoever reads the metrics, also of a process that does not lead. */
+/** Registers the gauges of waiting work. Every process reports them, also one that does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
   metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
@@ -100,7 +100,7 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   });
 }
 
-/** One question for all gauges; while a store does not answer, the last answer stands. */
+/** Builds one read for all gauges. While a store does not answer, the last answer is used. */
 function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let asking: Promise<Waiting> | null = null;
@@ -120,7 +120,7 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
   };
 }
 
-/** @returns what notes that some work has been done */
+/** @returns a function that notes that some work has been done */
 function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   const doneMs = new Map<UpkeepWork, number>();
   metrics.collectedGauge(

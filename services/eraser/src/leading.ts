@@ -1,19 +1,19 @@
 import type { Closable } from '@playline/runtime';
 
-/** Work that this process does for as long as it leads. */
+/** Work that this process does only while it leads. */
 export interface Leading extends Closable {
-  /** This process leads from now on; nothing happens when it does already. */
+  /** Tells that this process leads from now on; does nothing if it leads already. */
   lead(): void;
-  /** Another process may lead from now on. Resolves when what was under way has stopped. */
+  /** Tells that another process may lead from now on. Resolves when the running work has stopped. */
   follow(): Promise<void>;
 }
 
-/** Runs work one after the other, also behind work of an earlier time as the leader that has not stopped yet. */
+/** Runs works one after the other. They also wait for unfinished work of an earlier time as the leader. */
 export type RunInTurn = (work: () => Promise<void>) => void;
 
 /**
- * Opens the work of a leader; nothing runs before it leads. Closing is following.
- * @param begin called each time that this process begins to lead; the signal is aborted when it leads no more
+ * Opens the work of a leader; nothing runs before it leads. Closing does the same as `follow`.
+ * @param begin called whenever this process begins to lead; the signal is aborted when it stops leading
  */
 export function openLeading(begin: (signal: AbortSignal, run: RunInTurn) => void): Leading {
   let stop: AbortController | null = null;

@@ -32,7 +32,7 @@ async function openBench() {
   return { records, eraser, assign, revoke, metrics, countLooks: () => looks };
 }
 
-it('whoever has partition 0 does the batches, also when the end of an earlier assignment is told behind the next one', async () => {
+it('the owner of partition 0 does the batches, also when an earlier assignment ends after the next has begun', async () => {
   const { eraser, assign, revoke, countLooks } = await openBench();
   expect(await assign(3)).toBe(7);
   expect(countLooks()).toBe(0);
@@ -49,7 +49,7 @@ it('whoever has partition 0 does the batches, also when the end of an earlier as
   expect(countLooks()).toBe(atEnd);
 });
 
-it('what waits is told by every process when it is asked, whether it leads or not', async () => {
+it('every process reports waiting work when it is asked, whether it leads or not', async () => {
   const { eraser, records, metrics } = await openBench();
   const key = randomBytes(16);
   const requestedAt = Date.now() - 90_000;

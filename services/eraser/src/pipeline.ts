@@ -40,13 +40,13 @@ export interface Eraser extends Closable {
   hindrances(): Readonly<Record<string, string>>;
 }
 
-/** Whose process does the batches: the owner of this partition of the topic of requests, so one at a time. */
+/** The owner of this partition of the request topic does the batches, so one process at a time does. */
 const LEADING_PARTITION = 0;
 const AN_HOUR_S = 3_600;
 
 /**
- * Opens the eraser: every process takes requests, one of them does the batches. Two that both believe they lead do no
- * harm: every step may be done twice, and what may not be done behind the release is refused then.
+ * Opens the eraser: every process takes requests, one of them does the batches. If two believe that they lead, no harm
+ * is done: every step may be repeated, and steps that must not follow the release are refused.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const { people } = parts;
@@ -77,8 +77,8 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
 }
 
 /**
- * Counts assignments of the leading partition. The end of one may be reported after the next has begun, since it waits
- * for the last batch. To lead for too long does no harm; somebody must lead.
+ * Counts assignments of the leading partition. The end of one may be reported after the start of the next, since it
+ * waits for the last batch. Leading for too long does no harm, but some process must lead.
  */
 function createLeadership(workers: readonly Leading[]) {
   let assignments = 0;
@@ -94,7 +94,7 @@ function createLeadership(workers: readonly Leading[]) {
   };
 }
 
-/** What the leading process does: batches of erasures, and what follows them. */
+/** Opens the work of the leading process: batches of erasures, and the upkeep after them. */
 function openWorkers(parts: EraserParts) {
   const { logger } = parts;
   let step: Step | 'take' = 'take';

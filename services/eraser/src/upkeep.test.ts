@@ -55,7 +55,7 @@ describe('the upkeep', () => {
     await upkeep.close();
   });
 
-  it('does again what failed, half an hour later and on the same day', async () => {
+  it('repeats failed work half an hour later, on the same day', async () => {
     const { records, upkeep, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
@@ -72,7 +72,7 @@ describe('the upkeep', () => {
     await upkeep.close();
   });
 
-  it('does nothing when another process leads, and not twice when it is told twice', async () => {
+  it('does nothing while another process leads, and starts once when it is told to lead twice', async () => {
     const { upkeep, countOf } = openBench();
     upkeep.lead();
     upkeep.lead();
@@ -82,10 +82,10 @@ describe('the upkeep', () => {
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
 
-  it('is closed at once while files are written anew, which the store goes on with', async () => {
+  it('closes at once while files are rewritten, and the store goes on rewriting', async () => {
     const { rows, upkeep, countOf } = openBench();
     const begun = vi.fn();
-    // As a table of a billion rows: nothing but the signal ends the wait.
+    // Like a table of a billion rows: only the signal ends the wait.
     rows.removeDeleted = (signal) => {
       begun();
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
@@ -97,7 +97,7 @@ describe('the upkeep', () => {
     expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
   });
 
-  it('lets go of holds and targets that an eraser left of erasures which are done, and of no others', async () => {
+  it('releases holds and drops targets that were left by finished erasures, and no others', async () => {
     const { people, records, rows, upkeep, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];
     const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
@@ -117,7 +117,7 @@ describe('the upkeep', () => {
   });
 });
 
-it('a day of a work begins at its minute', () => {
+it('the day of a kind of work begins at its own minute', () => {
   const at = (hour: number, minute: number) => Date.UTC(2026, 5, 15, hour, minute);
   expect(dayOf(at(2, 30), 150) - dayOf(at(2, 29), 150)).toBe(1);
   expect(dayOf(at(23, 59), 150)).toBe(dayOf(at(2, 30), 150));

@@ -22,28 +22,28 @@ export interface UpkeepParts {
   readonly schedule: Schedule;
   readonly logger: Logger;
   readonly onSurvivors: (survivors: readonly Survivors[]) => void;
-  /** Told when this process begins to lead. */
+  /** Called when this process begins to lead. */
   readonly onLead: () => void;
   readonly onDone: (work: UpkeepWork) => void;
   readonly onFault: (work: UpkeepWork) => void;
 }
 
-/** Minutes behind midnight UTC. */
+/** Minutes after midnight UTC. */
 export interface Schedule {
   readonly scrubMinute: number;
   readonly removalMinute: number;
 }
 
 /**
- * - tidy: lets go of what an eraser that was paused or killed left: holds and targets of erasures that are done
- * - expire: notes in receipts that the log holds nothing of them any more
- * - scrub: looks for rows of everybody who was ever erased
- * - remove: writes files with deleted rows anew, and has Redis write its log anew
+ * - tidy: removes holds and targets of finished erasures that a paused or killed eraser left behind
+ * - expire: notes in receipts that the log has no records of the person any more
+ * - scrub: searches for rows of everybody who was ever erased
+ * - remove: rewrites files with deleted rows, and makes Redis rewrite its log
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
 
-/** Daily and regular work on erasures that are done: see `UPKEEP_WORK`. */
+/** Regular work on finished erasures: see `UPKEEP_WORK`. */
 export type Upkeep = Leading;
 
 const MINUTE_MS = 60_000;
@@ -73,7 +73,7 @@ export function openUpkeep(parts: UpkeepParts): Upkeep {
   });
 }
 
-/** Once a day each, and once when this process begins to lead, which does not know when it was done last. */
+/** Each is due once a day, and once when this process begins to lead, as it does not know when it was last done. */
 function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
@@ -94,7 +94,7 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
       days.set(work, day);
       return true;
     },
-    /** It failed: it is due again on the same day, after a while. */
+    /** Makes failed work due again on the same day, after a while. */
     postpone(work: UpkeepWork): void {
       days.delete(work);
       notBeforeMs.set(work, performance.now() + AGAIN_AFTER_MS);
@@ -102,7 +102,7 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
   };
 }
 
-/** Days that begin at a minute of the day (UTC), counted. */
+/** Number of the day, if days begin at this minute of the day (UTC). */
 export function dayOf(nowMs: number, minute: number): number {
   return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
 }
@@ -144,7 +144,7 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
   },
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
-    // Not waited for: Redis does it beside its work.
+    // Not waited for, because Redis rewrites in the background.
     await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis does not write its log anew when asked'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
       logger.error({ survivors }, 'rows of erased people stand in files behind the removal: no receipt is marked');
@@ -153,7 +153,7 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
   },
 };
 
-/** A paused eraser may have placed a hold again that its successor had released. */
+/** Releases holds of finished erasures. A paused eraser may have placed one again after its successor released it. */
 async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())

@@ -73,7 +73,7 @@ describe('the event writer on records of access', () => {
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
   });
 
-  it('stores no secret of an account, and what was done to it with the instance and with its projects', async () => {
+  it('stores no secret of an account, and records changes of accounts under the instance and under their projects', async () => {
     const projectId = `of-${randomBytes(4).toString('hex')}`;
     const account: AccountRecord = {
       ...{ id: 'account-9', revision: 1, name: 'Ada', login: 'ada', state: 'invited', isAdministrator: false },
@@ -91,12 +91,12 @@ describe('the event writer on records of access', () => {
     expect(all).not.toContain(SECRET);
   });
 
-  it('keeps one row of a record that stands in the log twice, and of a topic that a new group reads again', async () => {
+  it('keeps one row of a record that is in the log twice, and of a topic that a new group reads again', async () => {
     const projectId = 'twice';
     const record = collectionRecord({ projectId });
     await stores.publish([record, entryRecord({ projectId })]);
     await stores.publish([record]);
-    // Blocks of one record, so that what reads again writes other blocks, under other tokens.
+    // Blocks of one record, so that the second reader writes other blocks, under other tokens.
     const first = await stores.startWriter('once', { BLOCK_ROWS_MAX: '1' });
     await until('both', async () => (await auditOf(projectId)).length === 2);
     await stores.stop(first, 'SIGTERM');
@@ -110,7 +110,7 @@ describe('the event writer on records of access', () => {
     await stores.query('SYSTEM STOP MERGES audit_log');
   });
 
-  it('forgets where a request came from after 90 days, and the rest after two years', async () => {
+  it('deletes the address of a request after 90 days, and the whole entry after two years', async () => {
     const projectId = 'old';
     const ofAge = (days: number) =>
       entryRecord({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const HOUR_MS = 3_600_000;
-/** Twice the session: a member that does not beat has lost its partitions by then. */
+/** Twice the session timeout: a member without heartbeats has lost its partitions by then. */
 const WATCHED_MS = 5_000;
 
 let stores: RealStores;
@@ -44,7 +44,7 @@ it.each([
   await until('the first event', isStored);
   await clock.set(writer, shiftMs);
   const endMs = performance.now() + WATCHED_MS;
-  // Nothing to do meanwhile: a commit would count as a heartbeat.
+  // Nothing is published meanwhile, because a commit would count as a heartbeat.
   while (performance.now() < endMs) {
     const { groups } = await admin.describeGroups([`${stores.prefix}clock`]);
     expect(groups[0]).toMatchObject({ state: 'Stable', members: [expect.anything()] });

@@ -11,7 +11,7 @@ const required = {
   CLICKHOUSE_DATABASE: 'playline',
   ADMIN_PORT: '0',
 };
-/** The most that is planned for: rows a second into one partition of a table, and partitions of a topic. */
+/** Upper limits of the design: rows per second into one partition of a table, and partitions of a topic. */
 const PLANNED = { rowsPerS: 160_000, bytesPerS: 160 * 1024 * 1024, partitions: 40 };
 
 describe('the least that the settings of blocks may be', () => {
@@ -29,7 +29,7 @@ describe('the least that the settings of blocks may be', () => {
     expect(parse).toThrow(name);
   });
 
-  it('keeps the tokens of ten minutes of blocks within what a table remembers, however blocks are cut', () => {
+  it('keeps the tokens of ten minutes of blocks within the number that a table remembers, for any block limits', () => {
     const table = readFileSync(new URL('../../../infra/clickhouse/tables/0001-events.sql', import.meta.url), 'utf8');
     const remembered = Number(/non_replicated_deduplication_window = (\d+)/.exec(table)?.[1]);
     expect(BLOCKS_PER_S_MAX * 600).toBeLessThanOrEqual(remembered);

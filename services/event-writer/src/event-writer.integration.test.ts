@@ -82,7 +82,7 @@ describe('the event writer as a process', () => {
     await stores.close();
   });
 
-  it('turns messages and decisions into rows, and keeps what it cannot read as a dead letter', async () => {
+  it('turns messages and decisions into rows, and keeps unreadable records as dead letters', async () => {
     const writer = await stores.startWriter('flow');
     await publishMessages([message('test-flow', 'one'), message('test-flow', 'two')]);
     await stores.publish([{ topic: messages, key: null, value: Buffer.from('no frame') }]);
@@ -91,7 +91,7 @@ describe('the event writer as a process', () => {
     const decision = decisionOf(a, b);
     const value = frameRecord(stores.schemaIdOf(decisions), identityDecisionCodec.encode(decision));
     await stores.publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
-    // The same decision once more, as a linker that died before its commit publishes it.
+    // The same decision again, as a linker publishes it that died before its commit.
     await stores.publish([{ topic: decisions, key: Buffer.from('test-flow'), value }]);
 
     await until('two events', async () => (await countOf('test-flow')).rows === 2);
@@ -116,7 +116,7 @@ describe('the event writer as a process', () => {
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
   });
 
-  it('waits for a schema it has not seen, and keeps a record of an id that the registry does not know', async () => {
+  it('waits for a schema it has not seen, and keeps a record with an unknown schema id as a dead letter', async () => {
     const writer = await stores.startWriter('schemas');
     const subject = `${messages}-value`;
     const schema = JSON.parse(messageRecordCodec.schema) as { fields: object[] };
@@ -130,7 +130,7 @@ describe('the event writer as a process', () => {
       body: JSON.stringify({ schema: newer }),
     });
     const { id } = (await answer.json()) as { id: number };
-    // One string more at the end of the record.
+    // The newer schema has one more string at the end.
     const body = Buffer.concat([messageRecordCodec.encode(message('test-schemas', 'newer')), Buffer.of(2, 65)]);
     const before = deadLetters;
     await stores.publish([
@@ -143,7 +143,7 @@ describe('the event writer as a process', () => {
     expect((await countOf('test-schemas')).rows).toBe(1);
   });
 
-  it('loses nothing and doubles nothing when it is killed again and again while records come in', async () => {
+  it('loses and duplicates nothing when it is killed again and again while records come in', async () => {
     const environment = 'test-killed';
     const settings = { BLOCK_ROWS_MAX: '300', BLOCK_AGE_MAX_MS: '20' };
     const sent = 20 * 500;
@@ -165,6 +165,6 @@ describe('the event writer as a process', () => {
     await until('every message', async () => (await countOf(environment)).ids === sent, 90_000);
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
     expect(await countOf(environment)).toEqual({ rows: sent, ids: sent });
-    // Four starts, three sessions that run out: long on a busy machine.
+    // Four starts and three session timeouts take long on a busy machine.
   }, 240_000);
 });

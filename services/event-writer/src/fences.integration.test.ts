@@ -7,7 +7,7 @@ import { openRealStores, type RealStores } from './test/open-stores.ts';
 const ENVIRONMENT = 'test-fences';
 const T = 1_790_000_000_000;
 const [erased, bystander, nobody] = [randomBytes(16), randomBytes(16), Buffer.alloc(16)];
-/** All in one partition, so in the order in which they were published. */
+/** One key for all records, so that one partition keeps their order. */
 const KEY = Buffer.from('one partition');
 
 let stores: RealStores;
@@ -46,7 +46,7 @@ const fence = (key: Buffer) =>
   stores.query(`INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
     VALUES ('${ENVIRONMENT}', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(${T}), generateUUIDv4())`);
 
-/** Publishes messages of the erased person, each with one of a bystander behind it, until one of them is kept out. */
+/** Publishes messages of the erased person, each followed by one of somebody else, until one is kept out. */
 async function untilFenced(): Promise<void> {
   for (let probe = 0; ; probe++) {
     const [own, other] = [`probe-${probe}`, `behind-${probe}`];
@@ -56,7 +56,7 @@ async function untilFenced(): Promise<void> {
   }
 }
 
-/** Yesterday's topic once more, an old batch of a client that was away, and what the person does now. */
+/** Yesterday's records again, an old batch of a client that was offline, and new events of the person. */
 const AGAIN = (run: string) => [
   message(`${run}-replayed`, { identityKey: erased }),
   message(`${run}-old-batch`, { identityKey: erased, receivedAt: T + 60_000 }),
@@ -79,7 +79,7 @@ async function expectKeptOut(run: string): Promise<void> {
 }
 
 describe('a writer', () => {
-  it('keeps out what comes late of somebody who was erased while it ran, and keeps what is new or of others', async () => {
+  it('keeps out late records of a person erased while it ran, and stores new ones and those of others', async () => {
     await stores.startWriter('running');
     await publish([message('before', { identityKey: erased })]);
     await until('it is stored', async () => (await names()).includes('before'));
@@ -88,7 +88,7 @@ describe('a writer', () => {
     await expectKeptOut('running');
   });
 
-  it('that was started since knows the fences before it stores anything, of consents too', async () => {
+  it('that was started after the erasure loads the fences before it stores anything, consents included', async () => {
     await stores.killWriters();
     const topic = stores.prefix + TOPICS.consents.name;
     const consent = { environmentId: ENVIRONMENT, status: 'full', source: 'test', traceId: 'e'.repeat(32) } as const;

@@ -3,7 +3,7 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { openFences } from './fences.ts';
 
-it('a writer without its fences says why, in its log and to whoever asks, and no more once it has them', async () => {
+it('a writer without fences reports the reason in its log and in its readiness until it has them', async () => {
   let isMissing = true;
   const records = {
     async *readFences() {

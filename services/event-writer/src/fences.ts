@@ -3,14 +3,14 @@ import type { Closable, Logger } from '@playline/runtime';
 
 export interface Fences extends Closable {
   readonly set: FenceSet;
-  /** Why nothing can be written now; nothing while the set is fresh. */
+  /** Why nothing can be written now; empty while the set is fresh. */
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** At most one log line in this time says that fences cannot be read. */
+/** At most one log line in this time reports that fences cannot be read. */
 const TELL_AGAIN_MS = 60_000;
 
-/** Opens the fences of erased people, and says why they cannot be read: without them nothing is written. */
+/** Opens the fences of erased people and reports why they cannot be read. Without them nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger): Fences {
   let why = 'they are being read';
   let toldMs = Number.NEGATIVE_INFINITY;

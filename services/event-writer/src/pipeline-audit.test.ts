@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { createPipeline } from './pipeline.ts';
 
 const KEYS = `test.${TOPICS.accessKeys.name}`;
-/** Of keys before they had names. */
+/** Id of the key schema of a release in which keys had no names. */
 const OLD_KEYS_ID = 6;
 const NOT_LOADED: FenceSet = { loaded: false, mayHold: () => true, isFenced: () => true };
 const { signal } = new AbortController();
@@ -22,12 +22,12 @@ const oldKeySchema = (() => {
   });
 })();
 
-/** A key as a release wrote it that said nothing of whoever made it. */
+/** A key record of a release that did not store who made the key. */
 const keyValue = () => {
   const key = { keyId: 'key-1', projectId: 'demo', environmentId: 'demo', environment: 'production', kind: 'secret' };
   const rest = { hash: 'HASH', first4: 'sk_a', last4: 'wxyz', createdAt: 1_000, revokedAt: null };
   const whole = accessKeyCodec.encode({ ...key, ...rest, name: '', text: null, changedBy: '', requestId: '' } as never);
-  // What came later stands behind it: three empty texts and a null are a byte each.
+  // Newer fields are at the end: three empty texts and a null, one byte each.
   return frameRecord(OLD_KEYS_ID, whole.subarray(0, -4));
 };
 
@@ -51,12 +51,12 @@ describe('the audit in the pipeline of the event writer', () => {
     expect(pipeline.topics.filter((topic) => pipeline.auditTopics.includes(topic))).toEqual([]);
   });
 
-  it('derives the audit of a key of a release before from its record, while the fences are not loaded', async () => {
+  it('derives the audit entry of an older release’s key record, also while the fences are not loaded', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(KEYS, 0);
     expect(block.add(recordOf(KEYS, keyValue()))).toEqual({ kind: 'ok' });
     const name = { topic: KEYS, partition: 0, start: 0, end: 1 };
-    // Its schema is asked for meanwhile.
+    // Its schema is requested meanwhile.
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
     await block.write(name, signal);
     expect(store.blocks.map(({ token }) => token)).toEqual([`${KEYS}|0|0|0|0|audit_log|1`]);

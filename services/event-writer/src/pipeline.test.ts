@@ -119,7 +119,7 @@ async function createTestPipeline(fences = NO_FENCES) {
 }
 
 describe('the pipeline of the event writer', () => {
-  it('names a block after topic, partition, offsets, time, table and version of the transform', async () => {
+  it('names a block by topic, partition, offsets, time, table and version of the transform', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(MESSAGES, 0, 4);
     expect(block.add(recordOf(MESSAGES, messageValue(), 10))).toEqual({ kind: 'ok' });
@@ -129,7 +129,7 @@ describe('the pipeline of the event writer', () => {
     ]);
   });
 
-  it('writes a decision into two tables, a token each', async () => {
+  it('writes a decision into two tables, each under its own token', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(DECISIONS, 0);
     expect(block.add(recordOf(DECISIONS, decisionValue()))).toEqual({ kind: 'ok' });
@@ -158,7 +158,7 @@ describe('the pipeline of the event writer', () => {
     expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|0|${table}|1`]);
   });
 
-  it('writes rejections, which no fence concerns, also while the fences are not loaded', async () => {
+  it('writes rejections also while the fences are not loaded, because no fence applies to them', async () => {
     const { store, pipeline } = await createTestPipeline({ loaded: false, mayHold: () => true, isFenced: () => true });
     const block = pipeline.sink.openBlock(REJECTIONS, 0);
     expect(block.add(recordOf(REJECTIONS, rejectionValue()))).toEqual({ kind: 'ok' });
@@ -166,7 +166,7 @@ describe('the pipeline of the event writer', () => {
     expect(store.blocks).toHaveLength(1);
   });
 
-  it('writes the same bytes again after a fault that passes, and stops at one that does not', async () => {
+  it('writes the same bytes again after a temporary fault, and stops at a permanent one', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     block.add(recordOf(MESSAGES, messageValue()));
@@ -180,7 +180,7 @@ describe('the pipeline of the event writer', () => {
     expect(store.blocks).toHaveLength(1);
   });
 
-  it('stores the rows of a topic made anew beside those of the old one at the same offsets', async () => {
+  it('stores the rows of a recreated topic besides those of the old one at the same offsets', async () => {
     const { store, pipeline } = await createTestPipeline();
     for (const firstTimestampMs of [1_000, 2_000, 2_000]) {
       const block = pipeline.sink.openBlock(MESSAGES, 0);
@@ -194,7 +194,7 @@ describe('the pipeline of the event writer', () => {
     ]);
   });
 
-  it('makes a dead letter of what is no record, and leaves the block as it was', async () => {
+  it('makes a dead letter of an invalid record, and leaves the block as it was', async () => {
     const { pipeline } = await createTestPipeline();
     const value = messageValue();
     const block = pipeline.sink.openBlock(MESSAGES, 0);
@@ -219,7 +219,7 @@ describe('the pipeline of the event writer', () => {
     expect([consents.rows, consents.bytes]).toEqual([0, 0]);
   });
 
-  it('drops what is about a fenced identity, in messages, decisions and consents', async () => {
+  it('drops records about a fenced identity in messages, decisions and consents', async () => {
     const asked: unknown[] = [];
     const fences: FenceSet = {
       loaded: true,
@@ -237,12 +237,12 @@ describe('the pipeline of the event writer', () => {
       expect([block.rows, block.bytes]).toEqual([0, 0]);
     }
     const question = { environmentId: 'demo', eventTimeMs: 1_000, receivedAtMs: 2_000 };
-    // Whom a decision moved is as old as their first link; a consent has no time but that of its receipt.
+    // The time of a moved identity is that of its first link; a consent has only the time of its receipt.
     const once = { ...question, eventTimeMs: 2_000 };
     expect(asked).toEqual([question, question, once, once]);
   });
 
-  it('stores an event of somebody else on a device of somebody erased without the id of the device', async () => {
+  it('stores an event of another user on an erased person’s device without the id of the device', async () => {
     const device = Buffer.alloc(16, 9);
     const fences: FenceSet = { ...NO_FENCES, mayHold: () => true, isFenced: ({ key }) => key.equals(device) };
     const { store, pipeline } = await createTestPipeline(fences);
@@ -256,7 +256,7 @@ describe('the pipeline of the event writer', () => {
     expect(bytes.includes(device)).toBe(false);
   });
 
-  it('stores nothing while the fences are not loaded, and asks them about what it took meanwhile', async () => {
+  it('stores nothing while the fences are not loaded, and checks records taken meanwhile once they are', async () => {
     const fences = { loaded: false, mayHold: () => true, isFenced: () => true };
     const { store, pipeline } = await createTestPipeline(fences);
     const block = pipeline.sink.openBlock(MESSAGES, 0);

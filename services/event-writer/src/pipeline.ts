@@ -42,7 +42,7 @@ import { createWriteMessages } from './steps/write-messages.ts';
 import { createWriteRecords } from './steps/write-records.ts';
 import { createWriteRows } from './steps/write-rows.ts';
 
-/** Raised when the same record gives other rows; the version before must then stay in `olderVersions` for a release. */
+/** Raised when the same record gives other rows. The previous version then stays in `olderVersions` for one release. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -52,18 +52,18 @@ export interface PipelineOptions {
   deadLetters: Producer;
   metrics: Metrics;
   topicPrefix: string;
-  /** As the block consumer's; buffers a little larger are kept for the next block. */
+  /** The block consumer's limit. Buffers that are a little larger are kept for the next block. */
   blockBytesMax: number;
 }
 
-/** The whole flow: which topics are read and what becomes of their records. */
+/** The whole flow: which topics are read and how their records are stored. */
 export interface Pipeline {
-  /** What happened to players. */
+  /** Topics about players. */
   readonly topics: readonly string[];
-  /** What people did who run the service: read by a group of its own, so that it holds up nothing of the others. */
+  /** Topics about operators. They have their own consumer group, so that they cannot delay the others. */
   readonly auditTopics: readonly string[];
   readonly sink: BlockSink;
-  /** Asks for the schemas that this release knows, so that the first records need not wait. */
+  /** Requests the schemas of this release in advance, so that the first records need not wait. */
   prefetch(): Promise<void>;
 }
 
@@ -114,7 +114,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** Topics whose records say who changed what of the access to the service. */
+/** Topics whose records show who changed access to the service. */
 const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
   [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
@@ -126,12 +126,12 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
 ];
 
 /**
- * The group that reads the topics of access. It is not the group of the events: there, a member of an older release could
- * be assigned partitions of a topic that it does not know, and a fault of one topic could hold up the others.
+ * The consumer group of the access topics. It is not the group of the events: a member of an older release could get
+ * partitions of a topic that it does not know, and a fault of one topic could delay the others.
  */
 export const auditGroupOf = (group: string): string => `${group}-audit`;
 
-/** What this service counts itself; records, drops, dead letters, blocks, lag and calls of the store are counted by the stream. */
+/** Metrics of this service. The stream counts records, drops, dead letters, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const deferredTotal = metrics.counter(
     'event_writer_deferred_total',

@@ -67,12 +67,12 @@ describe('the event writer on consents and rejections', () => {
         (table === 'consent_log' ? ' ORDER BY kafka_offset' : ''),
     );
 
-  it('keeps every change of a consent, shows the latest, and says when the log took it, whatever the producer said', async () => {
+  it('keeps every change of a consent, shows the latest, and has the time of the log, not of the producer', async () => {
     const writer = await stores.startWriter('consents');
     const [identity, other] = [randomBytes(16), randomBytes(16)];
     await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
     await until('two consents', async () => (await stores.rowsOf('SELECT 1 FROM consents_current')).length === 2);
-    // A producer whose clock stands in 1970.
+    // A producer whose clock shows 1970.
     const kafka = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING });
     const producer = kafka.producer();
     await producer.connect();
@@ -94,12 +94,12 @@ describe('the event writer on consents and rejections', () => {
       received: String(RECEIVED_MS),
       trace_id: 'trace',
     });
-    // The broker of the test runs on this machine's clock; a second for the clocks' grain.
+    // The broker uses this machine's clock; one second covers the resolution of the clocks.
     expect(Number(latest?.logged)).toBeGreaterThan(before - 1_000);
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
   });
 
-  it('makes rejections searchable, and keeps what is none as a dead letter of its topic', async () => {
+  it('makes rejections searchable, and keeps invalid records as dead letters of the topic', async () => {
     const writer = await stores.startWriter('rejections');
     const rejection = rejectionOf();
     const broken = { topic: rejections, key: null, value: Buffer.from('no frame') };
@@ -131,7 +131,7 @@ describe('the event writer on consents and rejections', () => {
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
   });
 
-  it('loses and doubles no consent and no rejection when it is killed while they come in', async () => {
+  it('loses and duplicates no consent or rejection when it is killed while they come in', async () => {
     const settings = { BLOCK_ROWS_MAX: '50', BLOCK_AGE_MAX_MS: '20' };
     const [batches, size] = [20, 100];
     let published = 0;
@@ -164,6 +164,6 @@ describe('the event writer on consents and rejections', () => {
     expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
     expect(await consentCount()).toEqual({ rows: all, places: all });
     expect(await rejectionCount()).toEqual({ rows: all, places: all });
-    // Three starts and two sessions that run out: long on a busy machine.
+    // Three starts and two session timeouts take long on a busy machine.
   }, 180_000);
 });

@@ -32,7 +32,7 @@ export interface GatewayParts {
   ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
-  /** Counts the use of keys; somebody else takes what it has counted. */
+  /** Counts the use of keys. The owner of the counter collects the counts. */
   usage: Pick<UsageCounter, 'used' | 'refused'>;
   metrics: Metrics;
   logger: Logger;
@@ -51,7 +51,7 @@ export type GatewaySettings = Pick<
 > &
   RateLimitSettings & { PUBLIC_URL: string };
 
-/** The whole gateway without its port: key, limit, room, body, messages, brokers, answer. */
+/** Builds the whole gateway except for the listener. */
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
@@ -62,7 +62,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     (key, { traceId }) => parts.usage.refused(key, { reason: STRANGE_ORIGIN, traceId }),
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
-  // Asked when the metrics are read: it changes four times in every request.
+  // Read only when metrics are scraped, because the value changes four times in every request.
   parts.metrics.collectedGauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers', {
     collect: (gauge) => gauge.set(bytesInFlight.held),
   });

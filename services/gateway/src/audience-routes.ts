@@ -28,13 +28,13 @@ import {
 
 /** Ports of the operations on one identity: its consent and its erasure. */
 export interface AudiencePorts {
-  /** Kept level with their log. */
+  /** Kept up to date with their topic. */
   consents: Pick<ConsentStore, 'apply' | 'read'>;
-  /** The rest of what is known of people. */
+  /** The identity graph, holds and erasure requests. */
   people: AudiencePeople;
   /** Verifies secret keys. */
   verifySecret: KeyVerifier;
-  /** Ids of the schemas of consents and erasures; null while the registry has not told them. */
+  /** Ids of the schemas of consents and erasures; null until the registry has answered. */
   schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
 }
 
@@ -55,7 +55,7 @@ export interface AudienceRoutesParts {
   metrics: GatewayMetrics;
   /** Counts the use of both kinds of keys. */
   count: OperationCount;
-  /** Told of faults that change no answer. */
+  /** Called with faults that do not change the answer. */
   onFault: (fault: unknown, words: string) => void;
 }
 

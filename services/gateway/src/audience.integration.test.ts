@@ -66,7 +66,7 @@ async function latestInLog(): Promise<Map<string, string>> {
 }
 
 describe('consent on two gateways', () => {
-  it('is what any of them answered 204 to, on both, at once', async () => {
+  it('can be read on both gateways as soon as either has answered 204', async () => {
     for (const [turn, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
       const gateway = gateways[turn % 2]!;
       expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
@@ -74,7 +74,7 @@ describe('consent on two gateways', () => {
     }
   });
 
-  it('ends as the log does, however changes of one identity race on both', async () => {
+  it('is the last change in the log when changes of one identity race on both gateways', async () => {
     const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
     const race = ids.flatMap((anonymousId) =>
       (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
@@ -91,7 +91,7 @@ describe('consent on two gateways', () => {
     }
   });
 
-  it('answers 500 without Redis after the change is on the log; sent again it is taken', async () => {
+  it('answers 500 when Redis is away after the change is on the log, and takes the same change sent again', async () => {
     const url = new URL(testStores().redis);
     const wire = await openWire(Number(url.port));
     url.port = String(wire.port);
@@ -112,7 +112,7 @@ describe('consent on two gateways', () => {
 });
 
 describe('erasure', () => {
-  it('holds links newer than the request, which stands on the log with everybody who was linked', async () => {
+  it('makes links newer than the request wait, and writes the request to the log with everybody who was linked', async () => {
     const [subject, member] = [
       keyOf(environmentId(), 'steam', 'player'),
       keyOf(environmentId(), 'anonymous', 'device'),
@@ -133,7 +133,7 @@ describe('erasure', () => {
     expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
   });
 
-  it('is seen by the identity graph: a newer link of the subject waits, that of another does not', async () => {
+  it('makes a newer link of the subject wait in the identity graph, and no link of anybody else', async () => {
     expect((await erase({ url: gateways[1]!.url, secretKey }, '?anonymousId=held')).status).toBe(202);
     const later = Date.now() + 60_000;
     const keys = (id: string) =>
@@ -142,7 +142,7 @@ describe('erasure', () => {
     expect(await applyLink(keys('free'), later)).toBe('decided');
   });
 
-  it('of an identity ends what its consent was: a change up to the cut-off is not taken any more', async () => {
+  it('makes the store refuse consent changes of the identity up to the cut-off', async () => {
     const key = keyOf(environmentId(), 'anonymous', 'erased');
     await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
     await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
@@ -152,7 +152,7 @@ describe('erasure', () => {
   });
 });
 
-/** A source of facts of its own each time, so that tests need not know what was applied before. */
+/** Uses a new source of facts each time, so that tests do not depend on offsets applied before. */
 async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number): Promise<string> {
   const own = await openRedisPeople({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
   const source = { generation: 0, partition: 0 };

@@ -4,7 +4,7 @@ import { createBytesInFlight, type Hold } from './bytes-in-flight.ts';
 
 const MAX = 100;
 
-it('never holds more than its bound but for a lone request, and ends at zero', () => {
+it('never exceeds its bound except for a lone request, and ends at zero', () => {
   const step = fc.record({ what: fc.constantFrom('admit', 'grow', 'release'), which: fc.nat(9), bytes: fc.nat(150) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -34,7 +34,7 @@ it('never holds more than its bound but for a lone request, and ends at zero', (
   );
 });
 
-it('refuses what has no room, keeps what a refused growth had, and takes it once there is room', () => {
+it('refuses growth without room, keeps what was counted before, and allows the growth once there is room', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit(60);
   first.grow(60);
@@ -48,7 +48,7 @@ it('refuses what has no room, keeps what a refused growth had, and takes it once
   expect(bytesInFlight.held).toBe(100);
 });
 
-it('counts what really is held although there is no room for it', () => {
+it('counts the bytes that are really in memory even when they exceed the bound', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   bytesInFlight.admit(60).grow(60);
   bytesInFlight.admit(40).settle(50);
@@ -56,7 +56,7 @@ it('counts what really is held although there is no room for it', () => {
   expect(() => bytesInFlight.admit(1)).toThrow();
 });
 
-it('is not filled by callers that announce much and send nothing', () => {
+it('counts nothing for callers that announce many bytes and send none', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   for (let caller = 0; caller < 50; caller++) bytesInFlight.admit(MAX / 2).grow(1);
   expect(bytesInFlight.held).toBe(50);

@@ -1,13 +1,13 @@
 import { PublicError } from '@playline/errors';
 import type { OutgoingRecord } from '@playline/stream';
 
-/** Bytes that one request holds. */
+/** The bytes in memory of one request. */
 export interface Hold {
-  /** Raises what is held to `bytes`. @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room for it */
+  /** Raises the count to `bytes`. @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room for it */
   grow(bytes: number): void;
-  /** Sets what is held to what it really is, room or not. */
+  /** Sets the count to `bytes`, which are in memory already, even beyond the bound. */
   settle(bytes: number): void;
-  /** Gives everything back; a second call does nothing. */
+  /** Sets the count to zero; a second call does nothing. */
   release(): void;
 }
 
@@ -15,9 +15,9 @@ export interface Hold {
 export interface BytesInFlight {
   readonly held: number;
   /**
-   * Admits a request that says it will bring `expectedBytes`. What it holds are the bytes that came, not those it
-   * announced: a caller that announces much and sends nothing takes no room from others.
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request always has room
+   * Admits a request that announces `expectedBytes`. Only bytes that have arrived are counted, so a caller that
+   * announces many and sends none takes no room from others.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request is always admitted
    */
   admit(expectedBytes: number): Hold;
 }
@@ -69,7 +69,7 @@ function headerBytesOf(headers: Headers): number {
   return bytes;
 }
 
-/** Bytes that the records keep in memory until they are acknowledged: each is written whole into its batch. */
+/** Bytes that the records take in memory until they are acknowledged. */
 export function bytesOf(records: readonly OutgoingRecord[]): number {
   let bytes = 0;
   let headers: Headers;

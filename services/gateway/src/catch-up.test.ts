@@ -7,7 +7,7 @@ class Lagging extends Error {}
 let catchUp: CatchUp | undefined;
 afterEach(() => catchUp?.close());
 
-/** It lags while it is not level with its log; `runs` counts how often it was caught up. */
+/** A view that may lag behind its log; `runs` counts how often it was brought up to date. */
 interface View {
   level: boolean;
   runs: number;
@@ -34,7 +34,7 @@ function open(run: (view: View) => Promise<void> = async () => {}) {
 }
 
 describe('a question to a view of a log', () => {
-  it('is asked again behind a catch-up, and so are those that come meanwhile', async () => {
+  it('is asked again after a catch-up, and so are questions that come meanwhile', async () => {
     const { view, ask } = open(async (view) => {
       view.level = true;
     });
@@ -43,7 +43,7 @@ describe('a question to a view of a log', () => {
     expect(await Promise.all([ask(), ask(), ask()])).toEqual(['answer', 'answer', 'answer']);
   });
 
-  it('waits for no further catch-up while one was in vain, and for one again once it was answered', async () => {
+  it('waits for no further catch-up after one that changed nothing, until a question has been answered', async () => {
     const { view, question, ask } = open();
     await until('it was looked at', () => view.runs > 0);
     view.level = false;
@@ -59,7 +59,7 @@ describe('a question to a view of a log', () => {
     expect(question).toHaveBeenCalledTimes(2);
   });
 
-  it('is not held against a catch-up that began before it, and may have looked before the loss', async () => {
+  it('starts another catch-up when the one that was running began before the question and did not help', async () => {
     const looks: PromiseWithResolvers<void>[] = [];
     const { view, ask } = open(async () => {
       const look = Promise.withResolvers<void>();
@@ -77,7 +77,7 @@ describe('a question to a view of a log', () => {
     expect(await asked).toBe('answer');
   });
 
-  it('waits for no further catch-up either while the log cannot be had, and does again from the first that succeeds', async () => {
+  it('waits for no catch-up while the log cannot be read, and does again after the first that succeeds', async () => {
     let isAway = false;
     const { view, question, ask } = open(async (view) => {
       if (isAway) throw new Error('no log');

@@ -3,34 +3,34 @@ import { untilNextLook } from '@playline/access-keys';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface CatchUpParts {
-  /** What the view holds, as log lines call it. */
+  /** The view's content, as log lines name it. */
   name: string;
-  /** Reads from the log what Redis may have lost. @returns records read; null when nothing is missing, or it cannot be told whether */
+  /** Reads from the log what Redis may have lost. @returns records read; null when none are known to be missing */
   run(): Promise<number | null>;
-  /** True for the fault with which a view says that it may have lost something. */
+  /** True for the fault of a view that may have lost something. */
   isLagging(fault: unknown): boolean;
   logger: Logger;
 }
 
-/** Brings a view in Redis up to date after every start of Redis, whether the timer or a question notices first. */
+/** Brings a view in Redis up to date after every start of Redis. A timer or a question notices the start. */
 export interface CatchUp extends Closable {
-  /** True once the view has been compared with its log: from then on questions are answered. */
+  /** True once the view has been compared with its log. From then on questions are answered. */
   readonly seen: boolean;
   /**
-   * Asks the view. If the view says that it may have lost something, the log is read, and the question asked once more.
-   * Nobody waits for that where it cannot help: while the log cannot be read, and where reading it changed nothing, as in
-   * a new deployment whose log is empty.
-   * @throws as the question, or as the reading of the log
+   * Asks the view. If the view may have lost something, the log is read and the question is asked again. The caller
+   * does not wait for that where it cannot help: while the log cannot be read, and after a reading that changed nothing
+   * (a new deployment has an empty log).
+   * @throws whatever the question or the reading of the log throws
    */
   ask<T>(question: () => Promise<T>): Promise<T>;
 }
 
-/** How soon a start of Redis is noticed when no request meets it. Each look is one command of ten microseconds. */
+/** How soon a start of Redis is noticed without a request. Each check is one command of ten microseconds. */
 const LOOK_EVERY_MS = 500;
-/** Kafka or Redis is away, or a new deployment has no key yet: asked calmly. */
+/** Wait after a failed comparison: Kafka or Redis is away, or a new deployment has no key yet. */
 const RETRY_MS = 1_000;
 
-/** Looks twice a second, and at the first question that Redis cannot answer. One reading of the log at a time. */
+/** Checks twice a second, and at a question that Redis cannot answer. The log is read once at a time. */
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
   let running: Promise<void> | null = null;
   let seen = false;
@@ -79,15 +79,15 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
 }
 
 interface AskParts extends Pick<CatchUpParts, 'isLagging'> {
-  /** Joins the one that runs, or begins one. */
+  /** Starts a catch-up, or returns the one that is running. */
   catchUp(): Promise<void>;
   isRunning(): boolean;
-  /** Whether the last one did. */
+  /** Whether the last catch-up failed. */
   hasFailed(): boolean;
 }
 
 function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): CatchUp['ask'] {
-  /** The last reading of the log changed nothing. Until a question is answered, none waits for another reading. */
+  /** True after a reading of the log that changed nothing. Until a question is answered, none waits for a reading. */
   let wasVain = false;
   const answered = async <T>(question: () => Promise<T>): Promise<T> => {
     const answer = await question();
@@ -105,7 +105,7 @@ function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): Catc
       try {
         return await answered(question);
       } catch (fault) {
-        // That reading began before the question, perhaps before Redis lost what is asked for: read once more.
+        // The running catch-up may have begun before Redis lost the answer, so the log is read once more.
         if (!isLagging(fault)) throw fault;
       }
     }

@@ -55,7 +55,7 @@ describe.each([
     await until('Redis is asked again', async () => (await post(key)) === 200, 2000);
   });
 
-  it('goes on to refuse nothing and to store what it takes', async () => {
+  it('goes on accepting messages and storing them', async () => {
     await clock.set(gateway.child, shiftMs);
     const before = (await stores.readLog()).length;
     for (let sent = 0; sent < 20; sent++) expect((await gateway.post(stores.key, late(shiftMs))).status).toBe(200);
@@ -63,7 +63,7 @@ describe.each([
   });
 });
 
-/** An event of now by the gateway's clock: the window of time is by the wall clock, as its senders have it. */
+/** An event of now by the gateway's shifted clock: the accepted window of time follows the wall clock. */
 function late(shiftMs: number) {
   return { messages: [message({ eventTimestamp: new Date(Date.now() + shiftMs).toISOString() })] };
 }

@@ -10,7 +10,7 @@ const required = {
 };
 
 describe('the settings', () => {
-  it('have defaults for everything that names no store and no secret', () => {
+  it('have defaults for everything except addresses of stores and secrets', () => {
     expect(parseConfig(configSchema, required)).toMatchObject({
       HTTP_HEADER_PREFIX: 'x-service',
       ACCESS_KEY_PREFIX: 'svcapik',
@@ -37,7 +37,7 @@ describe('the settings', () => {
     expect(parse).toThrow(name);
   });
 
-  it('take a public address with or without a slash at its end', () => {
+  it('accept a public address with or without a slash at its end', () => {
     const config = parseConfig(configSchema, { ...required, PUBLIC_URL: 'https://events.test/' });
     expect(config.PUBLIC_URL).toBe('https://events.test');
   });

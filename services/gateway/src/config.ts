@@ -3,7 +3,7 @@ import { kafkaSettings, redisSettings, registrySettings, settings } from '@playl
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limits/settings.ts';
 
-/** Longest age or lead that still fits the partitions of the events table. */
+/** An older event, or one further ahead, would not fit the partitions of the events table. */
 const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
 
 /** Settings of the gateway, by the names of their environment variables. */
@@ -28,26 +28,26 @@ export const configSchema = z.object({
   ...redisSettings,
   /** Put before every topic name. */
   TOPIC_PREFIX: z.string().default(''),
-  /** As long as the hash that it keys. */
+  /** As long as the output of the hash that it is the key of. */
   IDENTITY_PEPPER: settings.secretHex(32),
-  /** Room for sixteen of the largest batches; at least two, so that one large batch does not shut out all others. */
+  /** Room for sixteen of the largest batches. At least two, so that one large batch does not keep out all others. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
-   * How long a request waits for the brokers before it is answered with 500: within 3 s of the brokers going away. At
-   * least 100 ms, which a healthy write never takes; a 500 that comes too soon loses nothing, since the client sends the
-   * same ids again. At most 20 s, so that a request fits into the 25 s of a drain, and a bounded end of the log is all
-   * that consents must be read from again.
+   * How long a request waits for the brokers before it is answered with 500: within 3 s of the brokers going away.
+   * At least 100 ms, which a healthy write never takes. A 500 that comes too soon loses nothing, since the client sends
+   * the same ids again. At most 20 s: a request then fits into the 25 s of a drain, and a catch-up of consents reads
+   * only a bounded end of the log.
    */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
   /**
-   * How far the clocks of two gateways may differ. An erasure takes everything received up to its request plus this time:
-   * otherwise an event stamped by a gateway whose clock is ahead would survive it. Clocks kept by NTP differ by some tens
+   * How far the clocks of two gateways may differ. The cut-off of an erasure is the time of its request plus this time.
+   * Otherwise an event stamped by a gateway whose clock is ahead would survive. Clocks kept by NTP differ by some tens
    * of milliseconds.
    */
   ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
-  /** Comma-separated names of client libraries that rejections tell of, as `context.library` has them. */
+  /** Comma-separated names of client libraries (`context.library`) that rejection records may contain. */
   CLIENT_LIBRARIES: settings
     .text()
     .default('playline-audience-client,audience-web,audience-pixel,audience-unity,audience-unreal')

@@ -12,7 +12,7 @@ describe('the count of key use', () => {
     expect(environments).toEqual([{ environmentId: 'demo-test', accepted: 1, rejected: 1 }]);
   });
 
-  it('names the trace of a refusal and what the answer names as its reason', async () => {
+  it('records the trace of a refusal and the reason given in the answer', async () => {
     const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
     const lastOf = () => usage.take().keys[0]!;
     const refusalOf = (answer: Response, reason: string) => ({
@@ -31,7 +31,7 @@ describe('the count of key use', () => {
     expect(lastOf()).toMatchObject(refusalOf(limited, 'TOO_MANY_REQUESTS_ERROR'));
   });
 
-  it('counts nothing under keys that nobody made, nor without one', async () => {
+  it('counts nothing for unknown keys or without a key', async () => {
     const { post, usage, key } = await openGateway();
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
     await post({ messages: [message()] }, { [KEY_HEADER]: flipped });
@@ -39,7 +39,7 @@ describe('the count of key use', () => {
     expect(usage.take()).toMatchObject({ keys: [], environments: [], lost: 0 });
   });
 
-  it('counts questions about a consent and erasures, each under its own key', async () => {
+  it('counts reads of consents and erasures, each under its own key', async () => {
     const { url, usage, key, secretKey } = await openGateway();
     const headers = { [KEY_HEADER]: key };
     expect((await fetch(url + CONSENT, { headers })).status).toBe(200);

@@ -3,16 +3,16 @@ import { PublicError } from '@playline/errors';
 import { ClientGone, type Exchange, type Route } from '@playline/http';
 import type { Authorise } from './authorise.ts';
 
-/** Counts requests under keys that are good; nothing is counted before a key is known. */
+/** Counts requests under valid keys; nothing is counted before a key is verified. */
 export type CountUse = Pick<UsageCounter, 'used' | 'refused'>;
 
-/** What a batch without one acceptable message is refused for, beside the codes of envelopes. */
+/** Reason counted for a batch without one acceptable message, which is answered without an error envelope. */
 export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 
-/** What a page is refused for whose origin is not among those of the key. */
+/** Reason counted for a page whose origin is not in the key's list. */
 export const STRANGE_ORIGIN = 'ORIGIN_NOT_ALLOWED';
 
-/** Counts a request that ended in a fault. One whose caller has gone was not refused. */
+/** Counts a request that ended in a fault. A request whose caller has disconnected is not counted as refused. */
 export function countFault(
   usage: CountUse,
   key: KeyRecord,
@@ -20,20 +20,20 @@ export function countFault(
 ) {
   if (error instanceof ClientGone) return;
   const reason = error instanceof PublicError ? error.code : 'INTERNAL_SERVER_ERROR';
-  // What is asked for is not there: that is an answer to a request which was served.
+  // The request was served: the answer is that the thing does not exist.
   if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
   else usage.refused(key, { reason, traceId: exchange.traceId });
 }
 
-/** Counts one operation: its check of keys says whom, its route how it ended. */
+/** Counts one operation: its key check gives the key, its route the outcome. */
 export interface OperationCount {
   authorise(authorise: Authorise): Authorise;
   route(route: Route): Route;
 }
 
 /**
- * Builds the count of operations that carry no messages. The route of messages counts by itself: remembering the key of
- * each request, as is done here, costs more than counting it.
+ * Builds the count of operations that carry no messages. The messages route counts by itself, because remembering the
+ * key of each request, as is done here, costs more than counting it.
  */
 export function createOperationCount(usage: CountUse): OperationCount {
   const keys = new WeakMap<Exchange, KeyRecord>();

@@ -25,7 +25,7 @@ const policyOf = async ({ post }: GatewayProcess) =>
   (await post(key, { messages: [message()] })).headers.get('ratelimit-policy');
 
 describe('the rate of an environment in its project', () => {
-  it('is what two running gateways go by within a second of the command, up and down, and the setting without it', async () => {
+  it('is followed by two running gateways within a second of each change, and is the setting without one', async () => {
     const gateways = [await open(), await open()];
     const changes = [
       [['--cap', '600/1200'], '"messages";q=1200;w=2'],
@@ -40,7 +40,7 @@ describe('the rate of an environment in its project', () => {
     }
   });
 
-  it('is held, and is what was known last while Redis is away', async () => {
+  it('is enforced, and stays as last known while Redis is away', async () => {
     await limit('--cap', '1/3');
     const url = new URL(stores.redisUrl);
     const wire = await openWire(Number(new URL(testStores().redis).port));

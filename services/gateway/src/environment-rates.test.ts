@@ -27,7 +27,7 @@ describe('the rate of an environment', () => {
     expect(ratesOf('other', SETTING)).toBe(SETTING);
   });
 
-  it('is the same object until projects change, and then what they say', () => {
+  it('is the same object until projects change, and follows them then', () => {
     const copy = { records: [projectWith('e', { cap: rate(5, 10), limit: null })] };
     const ratesOf = createEnvironmentRates(copy);
     expect(ratesOf('e', SETTING)).toBe(ratesOf('e', SETTING));

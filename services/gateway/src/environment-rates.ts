@@ -12,9 +12,9 @@ import { type OpenRecordView, openLevelRecords } from './level-records.ts';
 import type { LevelParts } from './level-stores.ts';
 
 /**
- * The rate of an environment. An administrator's cap replaces the setting; the project's own limit can only lower the
- * result. Answers from memory, which is at most a second old while Redis answers. Gives the same object until something
- * changes, and the setting itself where the project says nothing.
+ * Returns the rate of an environment. An administrator's cap replaces the setting. The project's own limit can only
+ * lower the result. Answers from memory, which is at most a second old while Redis answers. Returns the same object
+ * until something changes, and the setting itself when the project has no limit.
  */
 export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
 
@@ -25,8 +25,8 @@ interface EnvironmentRatesParts {
 }
 
 /**
- * Opens what projects say of rates, and keeps their records in Redis level with the log. While Redis is away, what was known
- * last goes on; before it is known for the first time, the settings do.
+ * Opens the rates of projects, and keeps the project records in Redis up to date with the log. While Redis is away, the
+ * rates last known apply. Before they are known for the first time, the settings apply.
  */
 export function openEnvironmentRates({ view, level }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
   const copy = openRecordCopy({ view });
@@ -40,7 +40,7 @@ export function openEnvironmentRates({ view, level }: EnvironmentRatesParts): { 
   };
 }
 
-/** Builds the rates of a copy; made anew when projects have changed, so that a request costs one look into a map. */
+/** Builds the rates from a copy of the projects. Recomputed on a change, so a request costs one map look-up. */
 export function createEnvironmentRates(copy: Pick<RecordCopy<ProjectRecord>, 'records'>): EnvironmentRates {
   let of: readonly ProjectRecord[] = [];
   let environments = new Map<string, ProjectEnvironment>();

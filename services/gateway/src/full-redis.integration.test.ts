@@ -40,12 +40,12 @@ async function takesWrites(): Promise<string | undefined> {
 
 const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
 
-it('readiness and a metric say that Redis is full, with the way to mend it, while ingest goes on', async () => {
+it('readiness and a metric report a full Redis and how to mend it, while ingest goes on', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
   expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, notReady: [] } });
   expect(await takesWrites()).toBe('1');
 
-  // Below what an empty Redis takes: full, as it would be after a while.
+  // Less than an empty Redis needs, so this Redis counts as full.
   await redis.client.config('SET', 'maxmemory', '1kb');
   expect(await statusOfConsent()).toBe(500);
   expect(await askReadiness()).toEqual({
@@ -66,7 +66,7 @@ it('readiness and a metric say that Redis is full, with the way to mend it, whil
   expect(await takesWrites()).toBe('1');
 });
 
-it('readiness says that Redis was emptied, with the command that puts everything back, while ingest goes on', async () => {
+it('readiness reports an emptied Redis and the command that restores it, while ingest goes on', async () => {
   await redis.client.del('identity:epoch');
   const { status, body } = await askReadiness();
   expect([status, body]).toEqual([

@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers());
 const logger = createLogger({ service: 'gateway', level: 'error' }, { write: () => {} });
 const key = Buffer.alloc(16, 1);
 
-it('drops a hold that was left behind within 75 s of its request, also when sweeps before failed', async () => {
+it('drops an abandoned hold within 75 s of its request, also after failed sweeps', async () => {
   const { guards, holdOf } = openMemoryPeople();
   let faults = 3;
   const dropLapsed = async (nowMs: number) => {
@@ -26,7 +26,7 @@ it('drops a hold that was left behind within 75 s of its request, also when swee
   await sweep.close();
 });
 
-it('ends with the service', async () => {
+it('stops when the service closes', async () => {
   let sweeps = 0;
   const sweep = openHoldSweep({ dropLapsed: async () => sweeps++ }, logger);
   await sweep.close();

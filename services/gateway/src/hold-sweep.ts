@@ -1,10 +1,10 @@
 import type { ErasureGuards } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 
-/** A quarter of the time after which a hold lapses: links wait at most that much longer. */
+/** A quarter of the time after which a hold lapses. Links wait at most this much longer. */
 const SWEEP_INTERVAL_MS = 15_000;
 
-/** Drops, every 15 s, the holds that a gateway left behind because it ended between placing a hold and publishing the request. */
+/** Drops abandoned holds every 15 s. A gateway that ends before it publishes the request leaves its hold behind. */
 export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsed'>, logger: Logger): Closable {
   const sweep = async () => {
     try {

@@ -59,7 +59,7 @@ describe('keys on two running gateways, with Redis pub/sub cut off', () => {
   });
 });
 
-/** Forty requests a second with a key, so that it is always cached, until it is refused; any other answer is a fault. */
+/** Sends 40 requests a second with a key, so that it stays cached, until it is refused. Any other answer is a fault. */
 function createLoad(gateway: GatewayProcess, key: string) {
   let takenAt = 0;
   const statuses = new Set<number>();
@@ -74,7 +74,7 @@ function createLoad(gateway: GatewayProcess, key: string) {
 }
 
 describe('a key with a wrong checksum', () => {
-  it('is refused without a look-up: also while Redis is away, when a well formed one is a fault', async () => {
+  it('is refused without a look-up, also while Redis is away, when a well formed unknown key gets 500', async () => {
     const redis = new URL(testStores().redis);
     const wire = await openWire(Number(redis.port));
     onTestFinished(() => wire.close());
@@ -89,7 +89,7 @@ describe('a key with a wrong checksum', () => {
   });
 });
 
-/** Requests with `secret` wherever a caller can put text, one a place. */
+/** One request for each place where a caller can put text, with `secret` in it. */
 function requestsWith(secret: string, key: string): { path: string; init: RequestInit }[] {
   const json = { 'content-type': 'application/json' };
   const good = { ...json, [KEY_HEADER]: key };
@@ -130,7 +130,7 @@ function requestsWith(secret: string, key: string): { path: string; init: Reques
   ];
 }
 
-/** Bytes that no HTTP client would send; gives what comes back until the connection ends. */
+/** Sends bytes that no HTTP client would send. @returns what comes back until the connection ends */
 async function sendRaw(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.end(text);
@@ -143,7 +143,7 @@ const textOf = async (answer: Response) =>
   `${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`;
 
 describe('a secret key that is put everywhere', () => {
-  it('stands in no log, no metric and no answer, whatever becomes of the request', async () => {
+  it('appears in no log, metric or answer, whatever the outcome of the request', async () => {
     const redis = new URL(stores.redisUrl);
     const wire = await openWire(Number(redis.port));
     onTestFinished(() => wire.close());
@@ -163,12 +163,12 @@ describe('a secret key that is put everywhere', () => {
     };
 
     await postAll();
-    // The one place where the contract wants the caller's own value back, word for word: a rejection names its message.
+    // The only value that the contract echoes word for word: the message id in a rejection.
     const echo = await gateway.post(key, { messages: [message({ messageId: secret })] });
     const { rejections, ...rest } = (await echo.json()) as { rejections: { messageId: string }[] };
     expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
     answers.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
-    // Faults are what is logged with the most words.
+    // Faults have the longest log lines.
     wire.mode = 'cut';
     await postAll();
     wire.mode = 'open';

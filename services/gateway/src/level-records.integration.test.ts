@@ -35,7 +35,7 @@ async function create(partner: string): Promise<RateLimitKeyRecord> {
   return JSON.parse(await stores.keys(...words));
 }
 
-/** Partners of the live keys; null while nobody can tell. */
+/** Partners of the live keys; null while the view cannot answer. */
 async function partners(): Promise<string[] | null> {
   try {
     const { records } = await view.readSince(null);
@@ -45,7 +45,7 @@ async function partners(): Promise<string[] | null> {
   }
 }
 
-/** Revokes a key as a command that dies before it reaches Redis. */
+/** Revokes a key as a command does that dies after writing the log and before writing Redis. */
 async function revokeHalf(keyId: string): Promise<void> {
   const { kafka: brokers, registry } = testStores();
   const topic = stores.topicPrefix + kind.topic;
@@ -76,7 +76,7 @@ describe('a running gateway', () => {
     await until('the keys are back', async () => (await partners())?.includes('Acme') === true);
   });
 
-  it('brings in a change whose command died between log and Redis', async () => {
+  it('applies a change whose command died between log and Redis', async () => {
     const { keyId } = await create('Beta');
     await open();
     await revokeHalf(keyId);

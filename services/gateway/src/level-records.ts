@@ -10,7 +10,7 @@ import type { Closable } from '@playline/runtime';
 import { openCatchUp } from './catch-up.ts';
 import type { LevelParts } from './level-stores.ts';
 
-/** A view of records in Redis that is open. */
+/** An open view of records in Redis. */
 export type OpenRecordView<R extends Change> = RecordView<R> & Closable;
 
 export interface LevelRecordsParts<R extends Change> {
@@ -19,12 +19,12 @@ export interface LevelRecordsParts<R extends Change> {
   level: LevelParts;
 }
 
-/** How long a record may be missing when its command died between log and Redis. Each look is one question to the brokers. */
+/** How long a record may be missing when its command died between log and Redis. Each check asks the brokers once. */
 const COMPARE_EVERY_MS = 15_000;
 
 /**
- * Keeps one kind of records in Redis up to date with its log, for every process that reads them from Redis: after a start
- * of Redis that may have lost some, and after a command that died between log and Redis. Closes the view.
+ * Keeps one kind of records in Redis up to date with its log, for every process that reads them from Redis: after a
+ * start of Redis that may have lost some, and after a command that died between log and Redis. Closes the view.
  */
 export function openLevelRecords<R extends Change>({ kind, view, level }: LevelRecordsParts<R>): Closable {
   const topic = level.topicPrefix + kind.topic;

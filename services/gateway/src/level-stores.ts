@@ -12,7 +12,7 @@ import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
 import { openCatchUp } from './catch-up.ts';
 
-/** What brings views in Redis up to date with their logs. One reader of the log serves all views. */
+/** What is needed to bring views in Redis up to date with their logs. One reader of the log serves all views. */
 export interface LevelParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
   registry: Pick<SchemaRegistry, 'schemaOf'>;
@@ -23,10 +23,10 @@ export interface LevelParts {
 
 type OpenKeys = KeyView & { ready(): Promise<boolean>; close(): Promise<void> };
 
-/** The keys as the verifier asks for them, and readiness: true once they were compared with their log and listed. */
+/** Key look-up for the verifier, and whether the keys were compared with their log and listed. */
 export interface LevelKeys extends Closable {
   find: KeyView['find'];
-  /** Brought up to date by itself twice a second, and whenever a key is asked for that it lacks. */
+  /** Refreshes itself twice a second, and when asked for a key that it lacks. */
   readonly live: LiveKeys;
   ready(): Promise<boolean>;
 }
@@ -40,7 +40,7 @@ export function openLevelKeys(view: OpenKeys, { log, registry, topicPrefix, logg
   const isListed = () => live.refresh().then(() => true, passOver(isLagging));
   const catchUp = openCatchUp({
     name: 'access keys',
-    // Redis alone is asked first: the log is read only where something is missing.
+    // Redis is asked first: the log is read only if something is missing.
     run: async () => {
       if (await isListed()) return null;
       const records = await catchUpKeys(view, reader);
@@ -61,7 +61,7 @@ export function openLevelKeys(view: OpenKeys, { log, registry, topicPrefix, logg
   };
 }
 
-/** Gives false for faults of a kind. @throws all others as they are */
+/** Builds a handler that returns false for faults of a kind. The handler throws all others unchanged. */
 function passOver(isOfKind: (fault: unknown) => boolean): (fault: unknown) => false {
   return (fault) => {
     if (isOfKind(fault)) return false;
@@ -93,7 +93,7 @@ export function openLevelConsents(
   };
 }
 
-/** @throws Error when the topic does not exist: nothing read there would pass for a log without changes */
+/** @throws Error when the topic does not exist, because a missing topic would look like a log without changes */
 async function boundsOf(log: LevelParts['log'], topic: string) {
   const bounds = await log.bounds(topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);

@@ -7,9 +7,9 @@ import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-/** Redis is back and answers; a turn that died with it lasts 5 s at most. */
+/** Longest wait after Redis answers again; a catch-up that died with it lasts 5 s at most. */
 const LEVEL_MAX_MS = 8_000;
-/** Long enough that whatever a gateway remembers has to be asked for again. */
+/** Long enough for everything that a gateway caches to expire. */
 const WATCHED_MS = 3_000;
 
 let redis: ForgetfulRedis;
@@ -45,7 +45,7 @@ const made = async (environment: string, action = 'create') =>
 const statusesOf = (key: string) =>
   Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
 
-/** The statuses that each key has met while it was watched. */
+/** The statuses that each key was answered with while it was watched. */
 async function watch(keys: Record<string, string>): Promise<Record<string, number[]>> {
   const seen = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
   const endMs = performance.now() + WATCHED_MS;
@@ -55,7 +55,7 @@ async function watch(keys: Record<string, string>): Promise<Record<string, numbe
 }
 
 describe('a Redis that has lost its last writes in a crash', () => {
-  it('lives on with every change of a key that was lost, without a command, and ingest of good keys goes on', async () => {
+  it('gets every lost change of a key back without a command, while ingest of valid keys goes on', async () => {
     const [revoked, refreshed] = [await made('production'), await made('development')];
     await stores.projects('create', '--name', 'other', '--id', 'other');
     const good = (
@@ -79,7 +79,7 @@ describe('a Redis that has lost its last writes in a crash', () => {
     for (const key of [revoked, refreshed])
       await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));
     await redis.crash();
-    // Neither gateway accepts an ended key for a moment, nor refuses a good one: 500 is for what it cannot know yet.
+    // No gateway accepts an ended key or refuses a valid one at any time. It answers 500 while it cannot know.
     const seen = await watch({ revoked, refreshed, good });
     expect(seen.revoked).not.toContain(200);
     expect(seen.refreshed).not.toContain(200);
@@ -92,7 +92,7 @@ describe('a Redis that has lost its last writes in a crash', () => {
     );
   });
 
-  it('answers with the consent that was lost, on every gateway, without a command, and never with the older one', async () => {
+  it('answers with the lost consent on every gateway without a command, and never with the older one', async () => {
     const key = await made('production');
     const [first, second] = gateways.map(({ url }) => ({ url, key }));
     const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {

@@ -42,7 +42,7 @@ async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
 }
 
 describe('the gateway on real stores', () => {
-  it('has put every message that it answered 200 on the log, once, by the time it answers', async () => {
+  it('has written every accepted message to the log once before it answers 200', async () => {
     const { post } = await openReady();
     const messages = Array.from({ length: 5 }, () => [message(), message({ type: 'identify', userId: 'u' })]);
     for (const two of messages) expect((await post(stores.key, { messages: two })).status).toBe(200);
@@ -50,7 +50,7 @@ describe('the gateway on real stores', () => {
     for (const one of messages.flat()) expect(ids.filter((id) => id === bare(one))).toHaveLength(1);
   });
 
-  it('tells the use of a key, and its refusals with reason and trace, when it drains at the latest', async () => {
+  it('writes the use of a key, and its refusals with reason and trace, no later than its drain', async () => {
     const { post, close } = await openReady();
     await post(stores.key, batch(3));
     const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
@@ -67,7 +67,7 @@ describe('the gateway on real stores', () => {
     await usage.close();
   });
 
-  it('drains on SIGTERM under load: ends with 0, and whatever it answered 200 is on the log', async () => {
+  it('drains on SIGTERM under load: ends with 0, and every batch answered with 200 is on the log', async () => {
     const { child, post, close, adminUrl } = await openReady();
     const acknowledged: Record<string, unknown>[] = [];
     const others: number[] = [];
@@ -109,14 +109,14 @@ describe('the gateway on real stores', () => {
 });
 
 describe('the gateway without one of its stores', () => {
-  it('lives without brokers, says so, and answers 500', async () => {
+  it('keeps running without brokers, reports them missing, and answers 500', async () => {
     const opened = await open({ KAFKA_BROKERS: '127.0.0.1:1', PUBLISH_DEADLINE_MS: '300' });
     await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'broker');
     expect((await opened.post(stores.key, batch(1))).status).toBe(500);
     expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
   });
 
-  it('lives without a registry, says so, answers 500, and is ready as soon as the registry is', async () => {
+  it('keeps running without a registry, reports it missing, answers 500, and is ready as soon as the registry is', async () => {
     wire = await openWire(Number(new URL(testStores().registry).port));
     wire.mode = 'cut';
     const registry = new URL(testStores().registry);

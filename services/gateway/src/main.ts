@@ -37,13 +37,13 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
 const redis = { ...toRedis(config), onFault: faults.of('Redis') };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-/** Shorter than the deadline of a request, so that a caller still gets its 500. */
+/** Shorter than the deadline of a request, so that a caller still gets a 500. */
 const COMMAND_TIMEOUT_MS = 2_000;
 
 await runService(logger, async (use) => {
   const { topics, schemas: written } = topicNamesOf(topicPrefix);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
-  // Connects while the key store is waited for.
+  // Connects in the background while the key store is opened.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
   const limits = { balances, onShared: createSharingReport(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
@@ -54,7 +54,7 @@ await runService(logger, async (use) => {
 
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
-  // Opened before the listener and so closed after it: requests that a drain still answers are counted too.
+  // Opened before the listener, so closed after it: requests answered during the drain are counted too.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
@@ -72,16 +72,16 @@ await runService(logger, async (use) => {
     verifyPublishable: createKeyVerifier({ store, prefix, kind: 'publishable' }),
     ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },
   });
-  // Opened last, so closed first: in-flight requests are answered while the producer still runs, then it is flushed.
+  // Opened last, so closed first: requests in flight are answered before the producer is flushed and closed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** What Redis holds of keys, projects and the other kinds of records, kept level with their logs from here on. */
+/** Opens the views of keys, projects and other records in Redis, and keeps them up to date with their logs. */
 async function openViews(use: Use) {
   const log = await use('log reader', () => openLogReader(kafka));
   const level = { log, registry, topicPrefix, logger };
   const store = await use('key store', async () => openLevelKeys(await openRedisKeyStore(redis), level));
-  // Each waits a moment for a Redis that is away. Opened side by side, all of them take no longer than one.
+  // Each waits a moment for a Redis that is away. Opened in parallel, all of them take no longer than one.
   await Promise.all(
     RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
       use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),
@@ -93,14 +93,14 @@ async function openViews(use: Use) {
   return { level, store, ratesOf };
 }
 
-/** A producer of their own: a topic of rejections without a leader must not hold accepted messages up. */
+/** Rejections have their own producer: a rejection topic without a leader must not delay accepted messages. */
 function openRejectionsOf(use: Use) {
   const topic = topicPrefix + TOPICS.rejections.name;
   const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger });
   return use('rejections', async () => openRejections({ producer: await open(), topic, registry, metrics, logger }));
 }
 
-/** What the operations on one identity work with: its consent and its erasure. */
+/** Opens the ports of the operations on one identity: its consent and its erasure. */
 async function openAudience(use: Use, { level, store }: { level: LevelParts; store: LevelKeys }) {
   const consentTopic = topicPrefix + TOPICS.consents.name;
   const own = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };

@@ -7,13 +7,13 @@ export interface GatewayMetrics {
   onAnswer(status: number): void;
   onAccepted(messages: number): void;
   onRejected(code: RejectionCode, errors: number): void;
-  /** A batch whose messages were all accepted, or not. */
+  /** Counts a batch, by whether any of its messages was rejected. */
   onBatch(hasRejections: boolean): void;
   onPublished(seconds: number): void;
   onConsent(outcome: ApplyOutcome): void;
 }
 
-/** From one round trip on a calm network to the publish deadline. */
+/** From one round trip on an idle network to the publish deadline. */
 const PUBLISH_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {

@@ -3,7 +3,7 @@ import { Deadlines } from '@playline/http';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { Hold } from './bytes-in-flight.ts';
 
-/** Publishes the records of one request; resolves when every one of them is acknowledged. */
+/** Publishes the records of one request; resolves when all are acknowledged. */
 export type Publish = (records: readonly OutgoingRecord[], hold: Hold) => Promise<void>;
 
 export interface PublishOptions {
@@ -13,9 +13,9 @@ export interface PublishOptions {
 }
 
 /**
- * Builds the one way to the brokers. Delivery guarantee: it resolves only after the brokers have acknowledged all
- * records; a fault or the deadline rejects with INTERNAL_SERVER_ERROR, upon which clients send the same ids again.
- * The hold is released when the producer settles, not at the deadline: until then the bytes are in memory.
+ * Builds the only path to the brokers. Delivery guarantee: it resolves only after the brokers have acknowledged all
+ * records. A fault or the deadline rejects with INTERNAL_SERVER_ERROR, and clients then send the same ids again.
+ * The bytes stay counted until the producer settles, not until the deadline, because they stay in memory until then.
  */
 export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
   const deadlines = new Deadlines();

@@ -19,14 +19,14 @@ function setUp() {
   return { world, ask };
 }
 
-it('names each thing that is missing', async () => {
+it('names everything that is missing', async () => {
   const { world, ask } = setUp();
   world.keys = false;
   world.broker = false;
   expect(await ask()).toEqual({ accepting: true, broker: false, schemas: true, keys: false });
 });
 
-it('does not go off when the key store goes away after it has once been there', async () => {
+it('stays on when the key store goes away after it has answered once', async () => {
   const { world, ask } = setUp();
   await ask();
   world.keys = false;

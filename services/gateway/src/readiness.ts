@@ -13,8 +13,8 @@ export interface ReadinessParts {
 }
 
 /**
- * Builds the answer to `/readyz`. The key store counts only until it has answered once: after that cached keys carry
- * ingest through an outage, and a gateway taken out of service for it would end just that.
+ * Builds the answer to `/readyz`. The key store counts only until it has answered once. After that ingest goes on with
+ * cached keys through an outage, which taking the gateway out of service would end.
  */
 export function createReadiness(parts: ReadinessParts): ReadinessChecks {
   let keysSeen = false;
@@ -30,9 +30,9 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
 }
 
 /**
- * What the gateway may lack and still be ready: a full, emptied or absent Redis fails consents and erasures, and a gateway
- * taken out of service for it would end ingest too. The metric is asked for with every scrape, so it tells of a Redis that
- * takes no writes before anybody changes a consent.
+ * Builds the checks that leave the gateway ready. A full, emptied or absent Redis fails consents and erasures, but
+ * taking the gateway out of service would end ingest too. The metric is measured at every scrape, so it reports a Redis
+ * that refuses writes before anybody changes a consent.
  */
 export function createDegraded(
   people: Pick<AudiencePorts['people'], 'ready' | 'takesWrites'>,

@@ -31,7 +31,7 @@ describe('the gateway and the topic of rejections', () => {
   const post = ({ post: send }: GatewayProcess) =>
     send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
 
-  it('puts on the log what was wrong, also what it was told just before SIGTERM', async () => {
+  it('writes rejections to the log, also those published just before SIGTERM', async () => {
     const opened = await openReady();
     const told: RejectionRecord[] = [];
     const consumer = await openRecordConsumer({
@@ -44,7 +44,7 @@ describe('the gateway and the topic of rejections', () => {
       },
     });
     try {
-      // Until the registry has told the schema's id, rejections are dropped; readiness does not wait for it.
+      // Rejections are dropped until the registry has returned the schema's id; readiness does not wait for it.
       await until('a rejection is told', async () => (await post(opened)).ok && told.length > 0);
       const answer = await post(opened);
       expect(await opened.close()).toBe(0);
@@ -61,7 +61,7 @@ describe('the gateway and the topic of rejections', () => {
     }
   });
 
-  it('takes messages as before when the topic is gone', async () => {
+  it('accepts messages as before when the topic is gone', async () => {
     const admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
     await admin.connect();
     await admin.deleteTopics({ topics: [topic] });

@@ -46,12 +46,12 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
 }
 
 describe('the way of rejections to the log', () => {
-  it('tells one record an error, under the environment, with its trace', () => {
+  it('writes one record for each error, keyed by the environment, with its trace', () => {
     const { publish, producer } = openPublisher();
     publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
     const records = producer.sent[0]?.records ?? [];
     expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
-      // The trace stands in the value.
+      // No header: the trace is in the value.
       [TOPIC, 'demo-test', undefined],
       [TOPIC, 'demo-test', undefined],
     ]);
@@ -62,7 +62,7 @@ describe('the way of rejections to the log', () => {
     ]);
   });
 
-  it('takes no more of the log than the batch may, tells of the first errors and counts the rest', async () => {
+  it('writes no more bytes than the batch may use, records the first errors and counts the rest', async () => {
     const { publish, producer, dropped, sentCount } = openPublisher();
     publish(batchOf(50), 1_000);
     const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
@@ -74,13 +74,13 @@ describe('the way of rejections to the log', () => {
     expect(await dropped('batch')).toBe(51 - sentCount());
   });
 
-  it('holds no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
+  it('keeps no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
     const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
     for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
     expect(sentCount()).toBeGreaterThan(0);
     expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
     expect(await dropped('budget')).toBe(500 - sentCount());
-    // As soon as the producer has caught up, there is room again.
+    // Once the producer has settled them, there is room again.
     for (const { done } of producer.sent) done(null);
     expect(await heldBytes()).toBe(0);
     const before = sentCount();
@@ -117,11 +117,11 @@ describe('the way of rejections to the log', () => {
     );
   });
 
-  it('counts what the brokers refuse and what the producer throws, and gives its room back', async () => {
+  it('counts refusals of the brokers and faults of the producer, and frees their room', async () => {
     const refused = openPublisher();
     refused.publish(batchOf(2));
     refused.producer.sent[0]?.done(new Error('refused'));
-    // A producer that settles twice must not open more room than there is.
+    // A producer that settles twice must not free the same room twice.
     refused.producer.sent[0]?.done(new Error('refused'));
     expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
 
@@ -140,14 +140,14 @@ describe('the way of rejections to the log', () => {
     expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
   });
 
-  it('sends nothing before the registry has told the schema id, and counts it', async () => {
+  it('sends nothing before the registry has returned the schema id, and counts what it drops', async () => {
     const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
     publish(batchOf(4, 2));
     expect(producer.sent).toEqual([]);
     expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
   });
 
-  it('keeps no part of a buffer that others share', () => {
+  it('keeps no reference to a shared buffer', () => {
     const { publish, producer } = openPublisher();
     publish(batchOf(3));
     const records = producer.sent[0]?.records ?? [];

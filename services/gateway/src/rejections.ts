@@ -6,37 +6,38 @@ import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream'
 import { bytesOf } from './bytes-in-flight.ts';
 import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
-/** What one batch has to tell about its rejected messages. */
+/** The errors of the rejected messages of one batch. */
 export interface BatchRejections {
   readonly records: readonly RejectionRecord[];
-  /** How many more errors there were, beyond what one batch may report: they are only counted. */
+  /** Number of errors beyond the most that one batch may report. They are only counted. */
   readonly omitted: number;
 }
 
 /**
- * Publishes the rejections of a batch that has been answered. Returns at once and never throws: ingest does not depend on it.
- * @param logBytesMax bytes that it may take on the log; errors beyond it are dropped
+ * Publishes the rejections of an answered batch. Returns at once and never throws, because ingest must not depend on
+ * it.
+ * @param logBytesMax bytes that they may take on the log; errors beyond it are dropped
  */
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
 
 export interface PublishRejectionsOptions {
-  /** Not the producer of accepted messages: a topic of rejections without a leader must not hold those up. */
+  /** Not the producer of accepted messages, which a rejection topic without a leader must not delay. */
   producer: Pick<Producer, 'send'>;
   topic: string;
-  /** Null until the registry has given it. */
+  /** Null until the registry has returned it. */
   schemaId: () => number | null;
   metrics: Metrics;
   bytesMax?: number;
 }
 
-/** As much as one large batch: a sixteenth of the room for accepted messages, and over a thousand errors. */
+/** As much as one large batch: a sixteenth of the room for accepted messages, enough for over a thousand errors. */
 const BYTES_MAX = BATCH_BYTES_MAX;
-/** What a waiting record costs besides its bytes: its objects here and in the producer, rounded up. */
+/** Memory of a waiting record besides its bytes: its objects here and in the producer, rounded up. */
 const RECORD_OVERHEAD_BYTES = 512;
 
 /**
- * Builds the publisher of rejections, best effort: what finds no room, or is not acknowledged, is dropped and
- * counted. A record counts against the bound until the producer settles it, so brokers that are away cost `bytesMax`.
+ * Builds the publisher of rejections. It is best effort: records without room, or not acknowledged, are dropped and
+ * counted. A record counts against the bound until the producer settles it, so an outage costs at most `bytesMax`.
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
   const { producer, topic, schemaId, metrics, bytesMax = BYTES_MAX } = options;
@@ -51,7 +52,7 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     if (count > 0) dropped.inc({ reason }, count);
   };
 
-  /** Hands records to the producer; they are held until it settles them, whatever becomes of them. */
+  /** Hands records to the producer. They count against the bound until it settles them, with or without success. */
   const send = (records: readonly OutgoingRecord[], bytes: number) => {
     let open = true;
     const settle = (fault: unknown) => {
@@ -80,7 +81,7 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     try {
       publish(batch, logBytesMax);
     } catch {
-      // A record that cannot be encoded is a mistake of ours; the batch has been answered.
+      // A record that cannot be encoded is a bug of the gateway. The batch has been answered already.
       drop('fault', batch.records.length);
     }
   };
@@ -93,7 +94,7 @@ interface Room {
   log: number;
 }
 
-/** Encodes the first records that fit, and one more at most: under a flood a drop must cost little. */
+/** Encodes the first records that fit, and at most one more, so that drops stay cheap under a flood. */
 function encodeWithin(
   room: Room,
   records: readonly RejectionRecord[],
@@ -114,7 +115,7 @@ function encodeWithin(
   return { records: moveOut(taken), bytes, isLogFull: logBytes > room.log };
 }
 
-/** Copies the bytes into one buffer of their own: a slice of the pool that Node shares keeps kilobytes alive. */
+/** Copies the bytes into a buffer of their own, because a slice of Node's shared pool keeps kilobytes alive. */
 function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
@@ -127,18 +128,19 @@ function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
 }
 
 /**
- * A batch may take at most so many bytes on the log for each byte received (head and body, decompressed). Batches of client
- * libraries take less than one. Without the bound a hundred numbers in 200 bytes would take 41: as errors told to the log.
+ * Most bytes on the log for each byte of a batch received (head and decompressed body). Batches of client libraries
+ * take less than one. Without the bound, a batch of a hundred numbers in 200 bytes would take 41, because each is an
+ * error.
  */
 const AMPLIFICATION_MAX = 3;
-/** Framing of a record in Kafka's format 2, rounded up: attributes and the varints of length, times, key and value. */
+/** Frame of a record in Kafka's format 2, rounded up: attributes and the varints of length, times, key and value. */
 const RECORD_FRAME_BYTES = 12;
 /** Head of a record batch in the same format. */
 const BATCH_HEAD_BYTES = 61;
 
-/** Bytes that the rejections of a batch may take on the log, beside its accepted messages. */
+/** Bytes that the rejections of a batch may take on the log, besides its accepted messages. */
 export function roomOnLog(request: IncomingMessage, bodyBytes: number, accepted: readonly OutgoingRecord[]): number {
-  // Each may travel in a record batch of its own.
+  // In the worst case each has a record batch of its own.
   const taken = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
   return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - taken;
 }
@@ -154,12 +156,12 @@ function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): nu
   return method.length + url.length + FIRST_LINE_FRAME_BYTES + lines + '\r\n'.length;
 }
 
-/** A healthy flush takes milliseconds; the rest of a drain's time belongs to accepted messages. */
+/** A healthy flush takes milliseconds. The rest of the drain's time is for accepted messages. */
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Opens the publisher of rejections. Its schema id is asked for apart from the others, and the gateway is ready without
- * it. Closes the producer.
+ * Opens the publisher of rejections. Its schema id is requested apart from the others, so the gateway can be ready
+ * without it. Closes the producer.
  * @param options.producer of rejections alone
  */
 export function openRejections(options: {

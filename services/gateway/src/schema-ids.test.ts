@@ -5,7 +5,7 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
-it('asks for the ids of the very texts that the encoder writes, until they are registered, and says what is missing', async () => {
+it('asks for the ids of the exact schemas of the encoder until they are registered, and reports missing ones', async () => {
   const { schemas } = topicNamesOf('test.');
   const registered = new Map([[messageRecordCodec.schema, 7]]);
   const lines: string[] = [];

@@ -11,7 +11,7 @@ export interface SchemaIds {
 /** A schema that this process writes, and where it is registered. */
 export interface WrittenSchema {
   readonly subject: string;
-  /** Its text. The encoder writes by it, whatever newer version the subject has got meanwhile. */
+  /** Its text. The encoder uses it even if the subject has a newer version. */
   readonly schema: string;
 }
 
@@ -20,7 +20,7 @@ export function writtenSchemaOf(topic: string, { schema }: { readonly schema: st
   return { subject: `${topic}-value`, schema };
 }
 
-/** What the records of messages are called on the log and in the registry. */
+/** Topics and schemas of the records of messages. */
 export function topicNamesOf(prefix: string): { topics: string[]; schemas: Record<keyof SchemaIds, WrittenSchema> } {
   const [messages, identityLinks] = [prefix + TOPICS.messages.name, prefix + TOPICS.identityLinks.name];
   const schemas = {
@@ -31,8 +31,8 @@ export function topicNamesOf(prefix: string): { topics: string[]; schemas: Recor
 }
 
 /**
- * The schemas of consents and of requests to erase. Asked for apart from those of messages, so that a registry which lacks
- * one of these keeps no message out.
+ * The schemas of consents and erasure requests. They are requested apart from those of messages, so that messages are
+ * accepted even if the registry lacks one of these.
  */
 export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures', WrittenSchema> {
   return {
@@ -41,15 +41,15 @@ export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures
   };
 }
 
-/** The ids, once the registry has told them; null until then. */
+/** The ids, once the registry has returned them; null until then. */
 export interface SchemaIdCache<Name extends string = keyof SchemaIds> extends Closable {
   current(): Readonly<Record<Name, number>> | null;
 }
 
-/** A registry starts within seconds, and one question a second is no load. */
+/** A registry starts within seconds, and one request per second is no load. */
 const RETRY_MS = 1000;
 
-/** Asks for all ids until the registry answers, then never again: a registry that is down later stops nothing. */
+/** Asks for all ids until the registry answers, then never again, so a later outage of the registry has no effect. */
 export function openSchemaIds<Name extends string>(
   registry: Pick<SchemaRegistry, 'idOf'>,
   schemas: Readonly<Record<Name, WrittenSchema>>,

@@ -5,7 +5,7 @@ import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-/** Behind one address, each with a request at a time, as far as one machine can play them at once. */
+/** Clients behind one address, each with one request at a time, as far as one machine can run them at once. */
 const CLIENTS = 1_000;
 const AT_ONCE = 16;
 const GOOD_POSTS = 40;
@@ -29,7 +29,7 @@ const guess = () => createKeyText('svcapik', { kind: 'publishable', environment:
 const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
-/** Posts under keys that are given in turn, `AT_ONCE` at a time, until `isOver`. @returns how often each status came */
+/** Posts under the keys of `nextKey`, `AT_ONCE` at a time, until `isOver`. @returns the number of each status */
 async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: () => boolean) {
   const counts: Record<number, number> = {};
   const client = async () => {
@@ -42,7 +42,7 @@ async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: (
   return counts;
 }
 
-it('serves a successor 40 of 40 times while 1,000 clients of its address post the old key and others guess', async () => {
+it('serves the new key 40 of 40 times while 1,000 clients of the same address post the old key and others guess', async () => {
   const gateway = await open();
   const old = await made('create', '--replace');
   await until('the key is taken', async () => (await statusOf(gateway, old)) === 200);
@@ -59,12 +59,12 @@ it('serves a successor 40 of 40 times while 1,000 clients of its address post th
   isOver = true;
   const others = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
-  // The limit stands all the same: what is wrong is told so 60 times, then asked to wait.
+  // The limit still applies: wrong keys get 401 60 times, and 429 after that.
   expect(others[401]).toBeLessThan(200);
   expect(others[429]).toBeGreaterThan(CLIENTS / 4);
 });
 
-it('takes a key the moment that its command has printed it, however many guesses come meanwhile', async () => {
+it('accepts a key as soon as its command has printed it, however many guesses come meanwhile', async () => {
   const gateway = await open();
   let isOver = false;
   const flood = postAll(gateway, guess, () => isOver);

@@ -3,7 +3,7 @@ import { invalidField } from '@playline/errors';
 
 /**
  * The text of a required field.
- * @throws PublicError VALIDATION_ERROR when it is absent, null, blank, no text, no Unicode or longer than it may be
+ * @throws PublicError VALIDATION_ERROR when it is absent, null, blank, not a string, not valid Unicode or too long
  */
 export function requireText(
   value: unknown,

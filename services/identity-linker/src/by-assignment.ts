@@ -1,13 +1,13 @@
 import type { BatchPosition } from '@playline/stream';
 
-/** Something kept for each assignment of a partition. A partition that is assigned here again begins anew. */
+/** Keeps a value for each assignment of a partition. A partition that is assigned again gets a new one. */
 export interface ByAssignment<T> {
   of(position: BatchPosition): T;
-  /** Of the partitions that are ours. */
+  /** Values of the partitions that this process owns. */
   all(): readonly T[];
 }
 
-/** Each assignment has a signal of its own, so the signal is the key. */
+/** Creates the store of values. The key is the signal, because each assignment has its own. */
 export function createByAssignment<T>(open: (position: BatchPosition) => T): ByAssignment<T> {
   const assignments = new Map<AbortSignal, T>();
   return {

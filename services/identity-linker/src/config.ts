@@ -32,13 +32,13 @@ export const configSchema = z.object({
   TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('identity-linker'),
   SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
-  /** As long as the hash that it keys. The same in every service. */
+  /** As long as the output of the hash that it is the key of. The same in every service. */
   IDENTITY_PEPPER: settings.secretHex(32),
-  /** Raised by one whenever the link topic is made anew or gets another number of partitions. */
+  /** Raise it by one whenever the link topic is made anew or gets another number of partitions. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
-  /** Identity types of which a person has one value: alias may not join two. */
+  /** Identity types of which a person may have only one value, so alias does not join two. */
   UNIQUE_IDENTITY_TYPES: uniqueTypes.default(['passport']),
-  /** Further values that may not link anybody, by environment. */
+  /** Further ids that may not link anybody, by environment. */
   BLOCKED_IDS: blockedIds.default({}),
 });
 

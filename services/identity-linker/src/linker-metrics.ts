@@ -2,18 +2,18 @@ import type { Applied, People } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
 export interface LinkerMetrics {
-  /** Counts what became of a batch, once it is published. Batches that come again count again. */
+  /** Counts the results of a published batch. Batches that are repeated count again. */
   batch(applied: readonly Applied[], deadLetters: number): void;
 }
 
-/** Asked for with every scrape: facts wait while Redis takes no writes. */
+/** Reports at every scrape whether Redis takes writes, because facts wait while it does not. */
 export function watchRedis(metrics: Metrics, people: Pick<People, 'takesWrites'>): void {
   metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
     collect: async (gauge) => gauge.set((await people.takesWrites()) ? 1 : 0),
   });
 }
 
-/** Asked for with every scrape: facts that wait in the parked place, in the partitions that are ours. */
+/** Reports at every scrape the facts that wait in the parked place, in the partitions of this process. */
 export function watchWaiting(metrics: Metrics, count: () => number): void {
   metrics.collectedGauge('identity_facts_waiting', 'Link facts that wait for an erasure which takes long', {
     collect: (gauge) => gauge.set(count()),
@@ -26,7 +26,7 @@ export function createLinkerMetrics(metrics: Metrics): LinkerMetrics {
   return {
     batch(applied, deadLetters) {
       if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
-      // Counted here first: a look-up of labels for every decision costs more than the count.
+      // Counted here first, because a look-up of labels for every decision costs more than the count.
       const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
       for (const one of applied) {
         countOne(results, one.kind);

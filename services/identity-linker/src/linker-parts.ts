@@ -21,10 +21,10 @@ export interface LinkerParts {
   /** Generation of the link topic. */
   generation: number;
   linkTopic: string;
-  /** The parked place of its facts. */
+  /** Topic of the parked place. */
   parkedTopic: string;
   decisionTopic: string;
-  /** Default: those of a deployment. */
+  /** Default: the pace of a deployment. */
   parkedPace?: ParkedPace;
   placePace?: PlacePace;
   metrics: Metrics;

@@ -5,9 +5,9 @@ import { type LinkerProcess, startProcess } from './test/linker-process.ts';
 import { toFact } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 
-// A killed linker's partitions wait for its session to end.
+// The partitions of a killed linker are reassigned only when its session has ended.
 const WAIT_MS = 40_000;
-/** As of facts that have gone round for a minute: with their next round they go to the parked place. */
+/** Header of facts that have gone round for a minute: they go to the parked place in their next round. */
 const LONG_ROUNDS = { rounds: '17' };
 const FACTS = 20;
 
@@ -66,7 +66,7 @@ async function publish(): Promise<void> {
   await stores.publish(facts, LONG_ROUNDS);
 }
 
-/** Breaks the line behind the question of the next look: its answer is lost. */
+/** Breaks the connection after the next question about holds, so that its answer is lost. */
 async function breakLook(): Promise<void> {
   wire.muteAt(environmentId);
   await until('a look', () => wire.mode === 'mute', WAIT_MS);
@@ -78,7 +78,7 @@ async function waiting({ adminUrl }: LinkerProcess): Promise<number> {
 }
 
 describe('links of a person whom an erasure holds for long, on real stores', () => {
-  it('wait in the parked place and nothing is written, look for look, though Redis goes away, and come when they are let go', async () => {
+  it('wait in the parked place without writes, also while Redis is away, and are decided when they are released', async () => {
     const linker = await open();
     await publish();
     await until('all are there', async () => (await parked()) === FACTS, WAIT_MS);
@@ -99,7 +99,7 @@ describe('links of a person whom an erasure holds for long, on real stores', () 
     expect(await waiting(linker)).toBe(0);
   });
 
-  it('are decided, every one and in their order, though the linker is killed as they go there, wait, are asked for and come back', async () => {
+  it('are all decided in order although the linker is killed while they move there, wait, are checked and come back', async () => {
     await open();
     await publish();
     await until('some are there', async () => (await parked()) > 0, WAIT_MS);

@@ -14,9 +14,9 @@ import {
   withFates,
 } from './test/linking.ts';
 
-/** Two rounds, and to the parked place. */
+/** Facts go to the parked place after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
-/** The parked place as quick; what waits is written anew again and again. */
+/** An equally quick parked place, in which waiting facts are rewritten again and again. */
 const QUICK_PLACE = { lookEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
 /** Room for a few facts. */
 const SMALL_PLACE = { ...QUICK_PLACE, waitingBytesMax: 3_000 };
@@ -25,7 +25,7 @@ const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test',
 
 type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/** A linker over a bench that is opened again whenever a fate kills it. */
+/** Opens a linker on a bench, and opens it again whenever a fate kills it. */
 async function openFated(bench: Bench, fates: Fate[], placePace = QUICK_PLACE) {
   const revivals: Promise<void>[] = [];
   const open = () =>
@@ -50,7 +50,7 @@ async function openFated(bench: Bench, fates: Fate[], placePace = QUICK_PLACE) {
   return { revive, close };
 }
 
-/** Facts by the number that their message bears. */
+/** Creates facts, each with a number in its message id. */
 function createFacts(bench: Bench) {
   let facts = 0;
   const put = (links: readonly { from: string; to: string }[]) =>
@@ -59,7 +59,7 @@ function createFacts(bench: Bench) {
         toOutgoing(LINKS, toFact({ fromId: from, toId: to, messageId: Buffer.alloc(16, ++facts) })),
       ),
     );
-  /** Numbers of the facts of a topic, in the order of its log. */
+  /** Numbers of the decided facts, in the order of their decisions. */
   const decided = () => [...new Set(bench.decisions().map(({ messageId }) => messageId[0]!))];
   const allDecided = () => until('every fact is decided', () => decided().length === facts);
   const allCommitted = () =>
@@ -79,7 +79,7 @@ const fate = fc.constantFrom<Fate>('well', 'well', 'well', 'kill before', 'kill 
 const fates = fc.array(fate, { maxLength: 25 });
 
 describe('facts whose erasure takes long', () => {
-  it('wait in the parked place, where nothing is written any more, with all offsets of links committed, and come back at the end', async () => {
+  it('wait in the parked place without further writes, with all offsets of links committed, and come back at the end', async () => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted } = createFacts(bench);
     await bench.hold(keyOf('untyped', 'u'));
@@ -91,7 +91,7 @@ describe('facts whose erasure takes long', () => {
       { from: 'b', to: 'u' },
     ]);
     await until('they are there', () => bench.log.records(PARKED).length === 2);
-    // No batch comes that would commit them.
+    // No further batch comes, so the commit does not depend on one.
     await until('links are committed', () => bench.committed() === bench.log.records(LINKS).length);
     const written = bench.log.records(LINKS).length;
     expect(written).toBe(6);
@@ -112,7 +112,7 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('go round again from the start when they come back and another erasure holds them', async () => {
+  it('start their rounds again when they come back and another hold delays them', async () => {
     const bench = await createBench();
     const { put, allDecided, allCommitted } = createFacts(bench);
     const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
@@ -122,7 +122,7 @@ describe('facts whose erasure takes long', () => {
     await until('it is there', () => bench.log.records(PARKED).length > 0);
     const before = bench.log.records(LINKS).length;
     const { guards } = bench.people;
-    // The graph finds a hold that was not there when it was looked for.
+    // The graph finds a hold that did not exist at the check.
     const { heldFrom } = guards;
     guards.heldFrom = async (_, keys) => keys.map(() => null);
     await until('it is parked anew', () => bench.log.records(LINKS).length > before + 2);
@@ -140,7 +140,7 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('wait while the store of people is rebuilt: empty, it would say that nobody is held', async () => {
+  it('wait while Redis is rebuilt, because an empty one has no holds', async () => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted } = createFacts(bench);
     const key = keyOf('untyped', 'u');
@@ -159,7 +159,7 @@ describe('facts whose erasure takes long', () => {
     await bench.hold(key);
     await bench.people.rebuild.mintEpoch();
     expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
-    // Once, not with every look.
+    // Once, not at every check.
     expect(lines).toHaveLength(1);
     await bench.release(key);
     await allDecided();
@@ -167,7 +167,7 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('of one person come in the order in which they first came, whatever fails and whoever dies before and behind the release', async () => {
+  it('of one person are decided in the order in which they first came, whatever fails or dies before or after the release', async () => {
     const groups = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
     const property = fc.asyncProperty(groups, fates, async (sizes, wanted) => {
       const bench = await createBench();
@@ -191,7 +191,7 @@ describe('facts whose erasure takes long', () => {
     await fc.assert(property, { numRuns: 25 });
   });
 
-  it('are decided, every one, and committed, in any order of links, holds, releases and crashes, with room for few of them', async () => {
+  it('are all decided and committed, in any order of links, holds, releases and crashes, with room for few of them', async () => {
     const who = fc.constantFrom('x', 'y');
     const link = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
     const step = fc.oneof(
@@ -209,7 +209,7 @@ describe('facts whose erasure takes long', () => {
         if (each.act === 'hold') await bench.hold(keyOf('untyped', each.who));
         if (each.act === 'release') await bench.release(keyOf('untyped', each.who));
         if (each.act === 'crash') fated.revive();
-        // Everybody is decided or has come to the parked place, or both.
+        // Every fact is decided or in the parked place, or both.
         if (each.act === 'rest') await until('rest', () => decided().length + distinct(bench) >= count());
         else await new Promise((resolve) => setImmediate(resolve));
       }

@@ -6,7 +6,7 @@ import { type LinkerProcess, startProcess } from './test/linker-process.ts';
 import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 
-// A killed linker's partitions wait for its session to end.
+// The partitions of a killed linker are reassigned only when its session has ended.
 const WAIT_MS = 40_000;
 
 let stores: RealStores;
@@ -55,7 +55,7 @@ const decisions = async () => (await stores.readDecisions()).filter((one) => one
 const people = (count: number): Partial<IdentityLinkRecord>[] =>
   Array.from({ length: count }, (_, at) => ({ fromId: `a${at}`, toKind: 'steam' as const, toId: `u${at % 7}` }));
 
-/** Every step of `count` typed identifies is decided, in order, and never in two ways. */
+/** Expects that every step of `count` typed identifies is decided, in order, and never in two ways. */
 async function expectWhole(count: number): Promise<void> {
   const all = await decisions();
   const texts = new Set(all.map(toText));
@@ -83,12 +83,12 @@ describe('the linker on real stores', () => {
     );
   });
 
-  it('that is killed between script and publish loses no decision and makes no contradictory one', async () => {
+  it('loses no decision and makes no contradictory one when it is killed between script and publish', async () => {
     const linker = await openWired();
-    // A dead letter: the partition is assigned, and no decision is there to be trimmed before the script runs.
+    // A dead letter shows that the partition is assigned, and leaves no decision to trim before the script runs.
     await publish([{ toId: ' ' }]);
     await committed();
-    // The batch is noted before its facts are sent, and they name the environment.
+    // The note of the batch is sent before its facts, and only the facts name the environment.
     wire.muteAt(environmentId);
     await publish(people(40));
     await until('the script has run', async () => (await stores.redis.hlen(`o:{${environmentId}}`)) > 0);
@@ -99,7 +99,7 @@ describe('the linker on real stores', () => {
     await expectWhole(40);
   });
 
-  it('that is killed at any moment loses no decision and makes no contradictory one', async () => {
+  it('loses no decision and makes no contradictory one when it is killed at any moment', async () => {
     for (const [round, at] of [3, 40].entries()) {
       const linker = await open();
       const load = people(60 * (round + 1)).slice(60 * round);
@@ -113,7 +113,7 @@ describe('the linker on real stores', () => {
     await expectWhole(120);
   });
 
-  it('keeps facts while Redis is away, says so, and decides them when it is back', async () => {
+  it('keeps facts while Redis is away, reports it, and decides them when Redis is back', async () => {
     const linker = await openWired();
     await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
     wire.mode = 'cut';
@@ -126,8 +126,8 @@ describe('the linker on real stores', () => {
     await expectWhole(5);
   });
 
-  it('that is killed while facts wait for an erasure loses none of them, and decides those of others meanwhile', async () => {
-    // The last one here: facts that go round count as committed too.
+  it('loses no fact when it is killed while facts wait for an erasure, and decides those of others meanwhile', async () => {
+    // This test must be the last: facts on their rounds count as committed too.
     const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
     const key = keyOf(environmentId, 'steam', 'u0');
     const name = { environmentId, erasureId: key };

@@ -8,18 +8,18 @@ import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/pa
 import { createPublish } from './steps/publish.ts';
 import { isLeftMark } from './steps/waiting-fact.ts';
 
-/** Faults with less than this between them are one outage, which is logged once. */
+/** Faults less than this apart are one outage, which is logged once. */
 const OUTAGE_GAP_MS = 60_000;
 
-/** The handler of the parked place, and how many facts wait there in the partitions that are ours. */
+/** The handler of the parked place, and the number of facts that wait there in the partitions of this process. */
 export interface ParkedFlow {
   readonly handler: BatchHandler;
   count(): number;
 }
 
 /**
- * Builds the flow of facts whose erasure takes long. They wait on a topic of their own, uncommitted, until no hold concerns
- * them any more. Then they go back to the topic of links.
+ * Builds the flow of facts whose erasure takes long. They wait on a topic of their own, uncommitted, until no hold
+ * delays them any more. Then they go back to the link topic.
  */
 export function createParkedFlow(parts: LinkerParts): ParkedFlow {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');

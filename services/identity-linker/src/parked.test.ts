@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
 import { createParts, type Fate, stepOf, toFact, toOutgoing, toText, withFates } from './test/linking.ts';
 
-/** Rounds as quick as the log in memory. */
+/** Rounds that are quick enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
 describe('the linker', () => {
-  it('puts a parked fact back at the end of its topic until the hold is released, and loses none', async () => {
+  it('writes a parked fact to the end of its topic again until the hold is released, and loses none', async () => {
     const bench = await createBench();
     const { rules } = createParts();
     const key = rules.keyOf('test', 'untyped', 'u');
@@ -45,7 +45,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('that dies or fails anywhere while facts of held persons go round decides every fact, and commits to the end', async () => {
+  it('decides every fact and commits to the end when it dies or fails anywhere while facts go round', async () => {
     const fate = fc.constantFrom<Fate>('well', 'well', 'kill before', 'kill after', 'fault after', 'fault before');
     const fact = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
     await fc.assert(
@@ -94,7 +94,7 @@ describe('the linker', () => {
     );
   });
 
-  it('lets a parked fact go round ever less often while links of others are decided beside it, and commits them', async () => {
+  it('makes rounds of a parked fact ever less often, while it decides and commits links of others', async () => {
     const bench = await createBench();
     const key = createParts().rules.keyOf('test', 'untyped', 'u');
     await bench.hold(key);

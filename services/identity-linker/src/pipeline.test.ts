@@ -18,7 +18,7 @@ import {
 } from './test/linking.ts';
 
 describe('the linker', () => {
-  it('publishes the decisions of every step in order, then commits, then lets the graph forget them', async () => {
+  it('publishes the decisions of every step in order, then commits, then trims them from the outbox', async () => {
     const bench = await createBench();
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({ toKind: 'steam' })), toOutgoing(LINKS, toFact({ toId: 'null' }))]);
@@ -43,7 +43,7 @@ describe('the linker', () => {
     const toGraphFact = createGraphFact(createParts().rules);
     const facts = [0, 1, 2].map((offset) => toGraphFact(toFact({}), offset));
     const again = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
-    // The third waits for the next batch: only then is it known to be committed.
+    // The third is trimmed with the next batch, because only then is it known to be committed.
     expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
     await linker.close();
   });
@@ -79,7 +79,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('tells of the dead letters of a batch in one line, without their content', async () => {
+  it('logs the dead letters of a batch in one line, without their content', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const write = (line: string) => void lines.push(line);
@@ -97,7 +97,7 @@ describe('the linker', () => {
     expect(lines[0]).not.toContain('secret');
   });
 
-  it('takes records that are no link facts to the dead letters, without their content, and goes on', async () => {
+  it('sends records that are not link facts to the dead letters, without logging their content, and goes on', async () => {
     const bench = await createBench();
     const { linker } = await bench.open();
     const key = Buffer.from('test');
@@ -128,7 +128,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('waits while the registry cannot be asked, and says so of neither fact', async () => {
+  it('waits while the registry is not reachable, and makes no fact a dead letter', async () => {
     const bench = await createBench();
     let asked = 0;
     const schemaOf = async () => {
@@ -142,7 +142,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('stops, unready, while the graph has no epoch, and goes on when it has one', async () => {
+  it('stops and is not ready while the graph has no epoch, and goes on when it has one', async () => {
     const bench = await createBench(openMemoryPeople(), false);
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -178,7 +178,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('that dies or fails anywhere between script and publish loses no decision and makes no contradictory one', async () => {
+  it('loses no decision and makes no contradictory one when it dies or fails anywhere between script and publish', async () => {
     const fact = fc
       .record({
         env: fc.constantFrom('e1', 'e2', 'e3'),

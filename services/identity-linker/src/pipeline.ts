@@ -14,18 +14,18 @@ import { createParkFacts } from './steps/park-facts.ts';
 
 export interface Linker extends Closable {
   readonly ready: ReadinessChecks;
-  /** Why partitions stand or do not go on, by `topic/partition`. */
+  /** Why partitions are stopped or wait, by `topic/partition`. */
   hindrances(): Readonly<Record<string, string>>;
 }
 
-/** A batch is trimmed and committed once; more would be long to repeat after a fault. */
+/** A batch is trimmed and committed once. A larger one would take long to repeat after a fault. */
 const BATCH_RECORDS_MAX = 4_000;
 
 /**
  * links  -> find start -> decode -> decide and publish -> park what waits for an erasure
  * parked -> decode -> wait until nobody is held -> back to links (`parked-flow.ts`)
  *
- * The offset of a batch is committed when its last step has ended: a crash repeats a batch, and never skips one.
+ * The offset of a batch is committed after its last step, so a crash repeats a batch and never skips one.
  */
 export function createBatchHandler(parts: LinkerParts): BatchHandler {
   const { generation, logger } = parts;

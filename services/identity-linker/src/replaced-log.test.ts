@@ -5,15 +5,15 @@ import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
 import { type fromDecision, toFact, toOutgoing, withFates } from './test/linking.ts';
 
-describe('a linker whose log and graph do not go together', () => {
-  it('refuses a log that lost facts which the graph has applied: new ones at their offsets would be answered by the old', async () => {
+describe('a linker whose log and graph contradict each other', () => {
+  it('refuses a log that lost applied facts, because new facts at their offsets would get the old decisions', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const logger = createLogger(
       { service: 'test', level: 'error' },
       { write: (line: string) => void lines.push(line) },
     );
-    // Applied, not committed: as when a machine loses power, and the log loses more of it than Redis.
+    // Applied and not committed, as after a power failure in which the log loses more than Redis.
     let kill = () => {};
     const people = withFates(bench.people, ['kill after'], () => kill());
     const first = await bench.open({ people });
@@ -36,7 +36,7 @@ describe('a linker whose log and graph do not go together', () => {
     await third.linker.close();
   });
 
-  it('refuses to begin behind facts that nobody has decided, until an operator says so', async () => {
+  it('refuses to start after undecided facts until an operator accepts it', async () => {
     const bench = await createBench();
     const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
     await put('a');
@@ -57,7 +57,7 @@ describe('a linker whose log and graph do not go together', () => {
     await second.linker.close();
   });
 
-  it('refuses a graph that is older than the log is long: what lies between is in neither', async () => {
+  it('refuses a graph that is older than the start of the log, because facts in between are in neither', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const logger = createLogger(

@@ -3,13 +3,13 @@ import type { BatchHandler, Consumer } from '@playline/stream';
 
 export interface RewindingOptions {
   open(handler: BatchHandler): Promise<Consumer>;
-  /** Told when the graph has lost facts, before the consumer is closed. */
+  /** Called when the graph has lost facts, before the consumer is closed. */
   onRewind(): void;
 }
 
 /**
- * Opens a consumer that goes back when the graph has lost facts that it had applied. A position goes back in one way only:
- * the consumer is closed, opened again, and asked where to start. It is not ready meanwhile.
+ * Opens a consumer that goes back when the graph has lost applied facts. The only way to move a position back is to
+ * close the consumer, open it again and determine the start. It is not ready meanwhile.
  */
 export async function openRewindingConsumer(
   handler: BatchHandler,

@@ -82,7 +82,7 @@ async function measureSize(
   ];
 }
 
-/** Posts requests that nobody has posted before, until all are accepted. @throws Error when one is not */
+/** Posts new requests until all are accepted. @throws Error when one is not */
 async function post(
   bench: Bench,
   { server, path }: PostedTo,

@@ -7,7 +7,7 @@ import { FINAL_DEPTH, openReplayer, type Replayer } from './open-replayer.ts';
 const BLOCKS = 100_000;
 const BLOCKS_MIN = 1_000;
 const LOGS_A_BLOCK = 10;
-/** By then code is compiled, and every token has been asked for its name. */
+/** Warm-up: after it, code is compiled and the name of every token has been read. */
 const WARM_UP_SHARE = 0.05;
 /** As the service has it. */
 const RANGE_BLOCKS = 1_000;
@@ -47,7 +47,7 @@ export async function measureBackfill(bench: Bench): Promise<Row[]> {
   }
 }
 
-/** Lets so many blocks be final, and waits until everything that they hold is published. */
+/** Makes this many blocks final, and waits until all of their content is published. */
 async function index(node: Replayer, indexer: MeasuredIndexer, blocks: number): Promise<void> {
   await node.setHead(blocks - 1 + FINAL_DEPTH);
   const isPublished = async () => (await indexer.countPublished()) >= blocks * LOGS_A_BLOCK;

@@ -17,7 +17,7 @@ export interface CannedBlock {
 
 const CONTRACTS = 500;
 const OWNERS = 20_000;
-/** One transfer in ten comes from nobody: a mint. */
+/** One transfer in ten is a mint, which comes from the zero address. */
 const MINT_EVERY = 10;
 const LOGS_A_TRANSACTION = 2;
 const FIRST_BLOCK_S = 1_600_000_000;
@@ -91,8 +91,8 @@ function logOf(number: number): CannedLog {
 const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NOBODY}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
 /**
- * A block of a chain that is made up: the same number always gives the same, each names the one before as its parent, its
- * bloom is that of its logs, and every log tells of one activity.
+ * A block of a chain that is made up: the same number always gives the same, each names the one before as its parent,
+ * its bloom is that of its logs, and every log tells of one activity.
  */
 export function createCannedBlock(number: number, { logsABlock }: CannedShape): CannedBlock {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];

@@ -22,7 +22,7 @@ export function createAssetBody(number: number): Record<string, unknown> {
   };
 }
 
-/** Header fields of whoever may ask for mints. */
+/** Header fields of a caller that may request mints. */
 export const mintHeadersOf = ({ secretKey }: Bench): Record<string, string> => ({
   'content-type': 'application/json',
   'x-service-api-key': secretKey,

@@ -29,7 +29,7 @@ export interface Erased {
 
 /**
  * Asks for the erasure of people, all at once, and waits for their receipts.
- * @throws Error when a query finds anything of them behind the receipts, or these tell of another number of rows
+ * @throws Error when a query finds anything of them after the receipts, or receipts have another number of rows
  */
 export async function eraseSome({ bench, stack, records, people }: Scene, range: Range): Promise<Erased> {
   const engine = createEngine(bench);

@@ -30,7 +30,7 @@ export interface Removal {
   readonly idleMs: number;
 }
 
-/** @throws Error when a row stands in a file, or not every receipt says that none does */
+/** @throws Error when a row is still in a file, or not every receipt states that none is */
 export async function measureRemoval(
   bench: Bench,
   { rows, records }: { rows: ErasureRows; records: ErasureRecords },

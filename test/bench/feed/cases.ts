@@ -25,7 +25,7 @@ export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[
   ];
 }
 
-/** Of the chain API under measurement, so that a page can be asked for that begins anywhere. */
+/** Cursor secret of the measured chain API, so that the bench can request a page from any place. */
 const CURSOR_SECRET = 'cd'.repeat(32);
 export const CURSOR_KEYS = `1=${CURSOR_SECRET}`;
 const cursors = createCursors({ keys: [{ id: 1, secret: Buffer.from(CURSOR_SECRET, 'hex') }] });

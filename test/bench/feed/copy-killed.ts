@@ -21,7 +21,7 @@ export interface KilledCopy {
   readonly activities: number;
 }
 
-/** Runs `operator replicate` until it ends by itself, after it was killed so many times at random moments. */
+/** Kills `operator replicate` this many times at random moments, then runs it to its end. */
 export async function copyKilled(bench: Bench, copy: KilledCopy): Promise<{ seconds: number }> {
   const startedAt = performance.now();
   for (let kill = 1; kill <= copy.kills; kill++) {

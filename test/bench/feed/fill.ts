@@ -17,7 +17,7 @@ const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
 /** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
 const CHUNK_ROWS = 500_000;
-/** Inserts of the last minutes, whose parts nobody has merged yet. */
+/** Inserts of the last minutes, whose parts are not merged yet. */
 const SMALL_PARTS = 20;
 const SMALL_PART_ROWS = 1_000;
 /** Rows that are tried to be later versions: those whose own activity is one do not count, so one in twenty is left. */
@@ -34,7 +34,7 @@ const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
-/** What stands in a filled feed. */
+/** Content of a filled feed. */
 export interface Feed {
   /** Versions of all chains. */
   readonly rows: number;
@@ -58,8 +58,8 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
 /**
- * Fills the tables of activities past the log, as a writer would have over a year, and raises the watermarks over it. Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small
- * parts.
+ * Fills the tables of activities past the log, as a writer would have over a year, and raises the watermarks over it.
+ * Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small parts.
  */
 export async function fillFeed(bench: Bench): Promise<Feed> {
   const startedAt = performance.now();
@@ -175,8 +175,8 @@ const detailsOf = Object.entries(DETAILS)
   .join(', ');
 
 /**
- * Rows by their number, in the order of time. `base` is the number of the row that an activity first came with: everything
- * that never changes follows from it.
+ * Rows by their number, in the order of time. `base` is the number of the row that an activity first came with:
+ * everything that never changes follows from it.
  */
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: number; count: number }): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;

@@ -28,7 +28,7 @@ export interface PageCpu {
 }
 
 interface PageCpuOptions {
-  /** Null: whoever answers asks no engine. */
+  /** Null when the answering process does not use an engine. */
   readonly enginePort: number | null;
   /** Where a page is that begins at a time, epoch microseconds; by itself of the chain API. */
   readonly pathOf?: (updatedAt: number) => string;
@@ -108,8 +108,8 @@ export async function measureBareCpu(bench: Bench, server: Pick<Server, 'port'>,
 }
 
 /**
- * A bare proxy in front of the engine: each page is the text of as many rows from the same places, so the process waits for
- * the same engine and wakes up as often.
+ * A bare proxy in front of the engine: each page is the text of as many rows from the same places, so the process waits
+ * for the same engine and wakes up as often.
  */
 export async function measureProxyCpu(bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> {
   const port = await findFreePort();

@@ -10,7 +10,7 @@ interface OfferedLoad {
 }
 
 const atMost = (must: number, aim: number): Bar => ({ of: 'ours', bound: 'at most', must, aim });
-/** Loads that the reference carries on one core, so that neither server queues by itself. */
+/** Loads that the reference can serve on one core, so that neither server builds a queue. */
 const LOADS: readonly OfferedLoad[] = [
   { batchSize: 1, requestsPerSecond: 500 },
   { batchSize: 20, requestsPerSecond: 300, bars: { p50: atMost(3, 2), p99: atMost(30, 13) } },

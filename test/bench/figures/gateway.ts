@@ -22,7 +22,7 @@ const SIZES: readonly Size[] = [
 const PLAIN_BAR: Bar = { of: 'ratio', bound: 'at least', must: 3.5 };
 /** What is left of the usual rate, of batches with one bad message and of ids that no cache has seen. */
 const TRAFFIC_MUST: Readonly<Partial<Record<Traffic, number>>> = { 'one bad a batch': 0.8, 'every id new': 0.85 };
-/** What the gateway may hold at saturation, with its bound of 16 MB in flight. */
+/** Memory that the gateway may take at saturation, with its bound of 16 MB in flight. */
 const MEMORY_MUST_MIB = 300;
 const MEMORY_AIM_MIB = 200;
 

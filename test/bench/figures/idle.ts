@@ -21,7 +21,7 @@ interface Part {
   readonly mib: number;
 }
 
-/** What the whole local stack costs while nobody asks it for anything: CPU of a minute, and memory, all processes together. */
+/** Cost of the whole local stack without requests: CPU of a minute, and memory, of all processes together. */
 export const idle: Figure = {
   name: 'idle',
   optional: true,

@@ -12,7 +12,7 @@ const BATCH = 20;
 /** How many messages a second the key may send, and how many it does send: ten times as many. */
 const ALLOWED_PER_S = 1_000;
 const OFFERED_PER_S = 10 * ALLOWED_PER_S;
-/** Requests with a key that nobody made, beside the flood. */
+/** Requests with an unknown key, besides the flood. */
 const STRANGERS_PER_S = 20;
 const WINDOW_MS = 10_000;
 /** Code is compiled and the bucket is empty by then. */

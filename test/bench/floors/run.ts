@@ -15,7 +15,7 @@ export interface FloorFigure {
 const FLOOR_MAX_MS = 120_000;
 
 /**
- * Runs a floor as a process of its own, so that its heap and compiled code are its own too.
+ * Runs a floor in a separate process, so that it shares no heap or compiled code.
  * @param onBegin called when the floor has prepared its work and begins to measure
  */
 export function runFloor(name: string, environment: Record<string, string>, onBegin = () => {}): Promise<FloorFigure> {

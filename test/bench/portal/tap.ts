@@ -12,7 +12,7 @@ import type { Scene } from './scene.ts';
 
 const LOOKERS = 50;
 const MESSAGES = 200_000;
-/** By then code is compiled, and what a message costs falls no more. */
+/** Warm-up: after it, code is compiled and the cost of a message is stable. */
 const WARM_UP_MESSAGES = 400_000;
 const MESSAGES_MIN = 20_000;
 const MESSAGES_PER_SECOND = 4_000;
@@ -23,7 +23,7 @@ const FIRST_EVENT_MAX_MS = 2_000;
 const MEMORY_MAX_MIB = 200;
 const EVENT_WAIT_MAX_MS = 30_000;
 
-/** From the answer of a message until it is told, one after the other. */
+/** Time from the answer to a message until lookers get it, one message after the other. */
 async function firstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const engine = createEngine(bench);
   const before = Number(await engine.ask('SELECT count() FROM events'));
@@ -71,7 +71,7 @@ interface Reading {
   readonly all?: number;
 }
 
-/** Posts messages at a steady rate until all are rows, while somebody reads beside or nobody does. */
+/** Posts messages at a steady rate until all are rows, with or without readers at the same time. */
 async function costOf(bench: Bench, scene: Scene, { readerPid, all = MESSAGES }: Reading): Promise<Cost> {
   const engine = createEngine(bench);
   const messages = Math.max(MESSAGES_MIN, Math.round(all * bench.scale));

@@ -8,7 +8,7 @@ const CHUNK_ROWS = 1_000_000;
 const FIRST_PARTITION = 100;
 const SETTINGS = `SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 100,
   max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
-/** Pairs of people whose links were decided behind everything else. */
+/** Pairs of people whose links were decided after everything else. */
 const FRESH_PAIRS = 250;
 
 /** Fills `events` and the peer's table past the log, for speed, with some of a game's rows. */

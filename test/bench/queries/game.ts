@@ -3,7 +3,7 @@ const REGULARS_SHARE = 0.3;
 const ROWS_OF_A_PERSON = 100;
 /** Two sessions stand in a block, of one to nineteen rows each. */
 const BLOCK_ROWS = 20;
-/** A message sent again comes at most that many rows behind the first. */
+/** A message sent again comes at most this many rows after the first. */
 const RESENT_AFTER_MAX = 1_000;
 const LOGGED_IN_OF = 10;
 export const DAYS = 60;

@@ -36,7 +36,7 @@ export interface Who {
 }
 
 const MONTH_DAYS = 30;
-/** When whoever is asked about came for the first time. */
+/** Day on which the people in question came for the first time. */
 const FIRST_WEEK_DAY = 13;
 
 /** @param day of the game, from 0: the day that is asked about */

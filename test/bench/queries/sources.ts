@@ -15,7 +15,7 @@ export interface Span {
 
 /** Where rows stand, so that one question can be asked of several: columns have the names of `events`. */
 export interface Source {
-  /** What stands behind FROM. */
+  /** Text after FROM. */
   rows(filter: Filter): string;
   /** The same for a question that needs `person`. */
   peopleRows(filter: Filter): string;

@@ -123,7 +123,7 @@ async function insertInTurn(
   return readSpent(bench, engine, fromUs);
 }
 
-/** By the engine's own logs. An insert's own count holds what its views took. */
+/** Read from the engine's own logs. The count of an insert includes its views. */
 async function readSpent({ database }: Bench, engine: Engine, fromUs: string): Promise<{ now: Spent; before: Spent }> {
   await engine.ask('SYSTEM FLUSH LOGS query_log, part_log');
   const cpu = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e6 / ${ROWS / MILLION}`;

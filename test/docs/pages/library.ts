@@ -34,7 +34,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** A library on a free port; it closes by itself after the test. */
+/** Opens a library on a free port. It is closed after the test. */
 export async function openLibrary(): Promise<Library> {
   const library: State = { received: [], pageNumber: 7, fails: false };
   const app = createHttpApp({

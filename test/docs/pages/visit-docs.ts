@@ -47,13 +47,13 @@ export function useBrowser(): void {
   });
 }
 
-/** Opens a page of a gateway, or of a new one, in a profile of its own. */
+/** Opens a page of a given or new gateway in a new browser profile. */
 export async function visitDocs(path: string, look: Look, known?: TestGateway): Promise<DocsPage> {
   const gateway = known ?? (await openGateway());
   return { ...(await visitPage(gateway.url, path, look)), gateway };
 }
 
-/** Opens a page of the service at an address, in a profile of its own. */
+/** Opens a page of the service at an address in a new browser profile. */
 export async function visitPage(url: string, path: string, { width, scheme }: Look): Promise<VisitedPage> {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
   context.setDefaultTimeout(PATIENCE_MS);

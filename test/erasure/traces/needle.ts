@@ -19,7 +19,7 @@ export interface Trace {
 /** A text as clients sent it. */
 export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
 
-/** A keyed hash as it stands in columns and records, and as people and logs write it. */
+/** A keyed hash as bytes, as in columns and records, and as text, as in logs. */
 export function keyNeedles(name: string, key: Buffer): Needle[] {
   const hex = key.toString('hex');
   return [

@@ -14,7 +14,7 @@ export const clearingOf = (place: string): Clearing['by'] | undefined => CLEARIN
 /** Texts go from everywhere but where they go by themselves; what is kept on purpose is keyed hashes. */
 const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
 
-/** Traces behind an erasure that the registry does not allow. */
+/** Traces after an erasure that the registry does not allow. */
 export function findForbidden(traces: readonly Trace[]): Trace[] {
   return traces.filter(({ place, kind }) => {
     const by = clearingOf(place);

@@ -7,7 +7,7 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { watchOutage } from './outage.ts';
 
-/** An outage goes on for up to this long behind the first refusal. */
+/** An outage lasts up to this long after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
 
 async function openLoadedGateway(trial: Trial) {

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { Random } from '../../../services/operator/src/simulate/random.ts';
 import { createMessage, type Message } from '../world/messages.ts';
 
-/** A body that means harm, and what becomes of it: a status, and the messages of it that are stored. */
+/** A hostile body and its expected outcome: a status, and the messages of it that are stored. */
 export interface HostileBody {
   readonly name: string;
   readonly body: string | Buffer;

@@ -28,7 +28,7 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
-/** Faults of what stands behind the log. */
+/** Faults of stores and services after the log. */
 export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,

@@ -12,7 +12,7 @@ const DELIVERY_TIMEOUT_MS = 1_000;
 
 /** A topic of one partition: `leader` leads it, `heir` is in sync, `straggler` will be waited for. */
 async function createTopic({ world, seed, random }: Trial) {
-  // Not the controller, without which nobody is elected.
+  // Not the controller, because without it there is no election.
   const straggler = random.pick([2, 3]);
   const [leader = 0, heir = 0] = random.pick([
     [1, 5 - straggler],
@@ -37,9 +37,9 @@ async function readAll({ world }: Trial, topic: string): Promise<string[]> {
 }
 
 /**
- * The leader has appended a record and waits for a follower that stands still; meanwhile its caller gives up, and another
- * replica, which has the record, becomes the leader. Whoever led answers NOT_LEADER_OR_FOLLOWER. The next record must not
- * be taken for that one.
+ * The leader has appended a record and waits for a follower that stands still; meanwhile its caller gives up, and
+ * another replica, which has the record, becomes the leader. Whoever led answers NOT_LEADER_OR_FOLLOWER. The next
+ * record must not be taken for that one.
  */
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);

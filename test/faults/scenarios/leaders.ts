@@ -9,7 +9,7 @@ import type { Traffic } from '../world/traffic.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** Three brokers, so that one may be away while two hold what is acknowledged. */
+/** Three brokers, so that one may be away while two have all acknowledged records. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
 /** Elections of one attempt, shortly one after the other, so that some of them meet requests on their way. */
@@ -69,7 +69,7 @@ async function electOthers({ trial: { random }, brokers, topic, partitions }: Cl
 /** A broker that stands still loses what it led, and wakes up with requests that it still believes to lead. */
 async function stopOne(cluster: Cluster): Promise<Reached> {
   const { trial, traffic, partitions, pidOf } = cluster;
-  // Not the controller, without which nobody is elected.
+  // Not the controller, because without it there is no election.
   const victim = trial.random.pick([2, 3]);
   const led = (await partitions()).filter(({ leader }) => leader === victim).length;
   await stopped([await pidOf(victim)], async () => {

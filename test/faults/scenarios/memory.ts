@@ -6,7 +6,7 @@ import type { Scenario } from '../world/trial.ts';
 import { watchOutage } from './outage.ts';
 
 const MIB = 1024 * 1024;
-/** The gateway's default: what it holds of batches that are not acknowledged. */
+/** The gateway's default bound on bytes of unacknowledged batches. */
 const BYTES_IN_FLIGHT_MAX = 16 * MIB;
 /** Bodies that were read or refused and are garbage: V8 starts to collect after this much of new memory outside its heap. */
 const UNCOLLECTED_MAX = 64 * MIB;

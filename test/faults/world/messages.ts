@@ -1,6 +1,6 @@
 import type { Random } from '../../../services/operator/src/simulate/random.ts';
 
-/** A message as it stands in a body. */
+/** A message in a body. */
 export interface Message {
   readonly messageId: string;
   readonly [field: string]: unknown;

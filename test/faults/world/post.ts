@@ -1,6 +1,6 @@
 import { type Agent, request } from 'node:http';
 
-/** What became of one request. */
+/** Outcome of one request. */
 export interface Attempt {
   /** Milliseconds of this process's clock (`performance.now`). */
   readonly beganAt: number;

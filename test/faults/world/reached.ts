@@ -1,9 +1,9 @@
 /**
  * What a seed came to, by name, such as `{ kills: 2, 'away s': 6.1 }`.
  *
- * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a length or a size, of which seeds tell the greatest. Every other
- * is a count of what struck, which seeds add up: a count of 0 says that this part of the fault did not happen. What a
- * seed did not draw is not named at all.
+ * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a length or a size, of which seeds tell the greatest. Every
+ * other is a count of what struck, which seeds add up: a count of 0 says that this part of the fault did not happen.
+ * What a seed did not draw is not named at all.
  */
 export type Reached = Readonly<Record<string, number>>;
 
@@ -30,7 +30,7 @@ export function tally(names: readonly string[]): Reached {
   return names.reduce<Reached>((sum, name) => addReached(sum, { [name]: 1 }), {});
 }
 
-/** Milliseconds in seconds, to the tenth: nobody looks for more. */
+/** Milliseconds in seconds, to the tenth, which is precise enough. */
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
 /** One cell of a table. */

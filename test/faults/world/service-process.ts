@@ -132,5 +132,5 @@ function residentBytesOf(pid: number): number {
   return Number(kib) * 1024;
 }
 
-/** Kernel's word that a process takes no more steps. */
+/** The kernel's state of a stopped process. */
 export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -11,7 +11,7 @@ export interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to, whether they live or not: a client finds out by itself. */
+  /** Gateways to send to, running or not, because a client cannot know either. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
   /** Clients that send at the same time, one batch after another. */
   clients?: number;

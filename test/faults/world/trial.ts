@@ -21,7 +21,7 @@ export interface Trial {
   readonly key: string;
   /** The crew as it was when the trial began. */
   readonly crew: readonly ServiceProcess[];
-  /** Starts a process of its own, ready, and ends it with the trial. */
+  /** Starts a separate process, waits until it is ready, and ends it with the trial. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
   /** The same without waiting for it to be ready. */
   launch(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;

@@ -6,7 +6,8 @@ import { createRequestWatch, type RequestWatch } from './request-watch.ts';
  * - open: everything passes
  * - refuse: nobody listens; connections that stood are reset
  * - freeze: connections are taken, and no byte passes in either direction until another mode comes
- * - hold-answers: what clients send reaches the store, nothing that the store says reaches them until another mode comes
+ * - hold-answers: what clients send reaches the store, nothing that the store says reaches them until another mode
+ *   comes
  */
 export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-answers';
 
@@ -163,7 +164,7 @@ class LoopbackWire implements Wire {
 }
 
 /**
- * @param port to listen on, free and kept free while nobody listens
+ * @param port to listen on; it is free, and kept free while nobody listens
  * @param targetPort where the store listens on loopback; asked at each connection
  */
 export async function openWire(port: number, targetPort: () => number): Promise<Wire> {

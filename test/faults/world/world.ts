@@ -16,7 +16,7 @@ export interface Crew {
   writers: number;
 }
 
-/** Real stores of its own, a wire before each, and processes of services between them. */
+/** Separate real stores, each behind a wire, and processes of services. */
 export interface World {
   readonly stack: Stack;
   readonly wires: Wires;
@@ -144,7 +144,7 @@ export interface WorldOptions {
   brokers?: number;
 }
 
-/** Starts a world in a folder of its own. */
+/** Starts a world in a new folder. */
 export async function openWorld({ say = () => {}, brokers = 1 }: WorldOptions = {}): Promise<World> {
   const parent = join(placesOf().state, 'test');
   mkdirSync(parent, { recursive: true });

@@ -28,7 +28,7 @@ const source = createChainDocs({
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
-/** The result that an example shows, as a line of an import has it. */
+/** The result in an example, as a line of an import. */
 function lineOf(name: string): unknown {
   const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
   const shown = (Array.isArray(result) ? result[0] : result) as object;
@@ -40,7 +40,7 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
   return parsed.record;
 }
 
-/** A chain API that knows what examples show, and fares as one of them says. */
+/** Opens a chain API with the data of the examples, in the situation of one of them. */
 async function openIn(situation: string | undefined): Promise<TestChainApi> {
   const broken = { store: { readPage: () => Promise.reject(new Error('away')) } };
   const api = await openChainApi({
@@ -55,7 +55,7 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
   return api;
 }
 
-/** Links what examples are about, and accepts the asset that they know. */
+/** Links the collections of the examples, and accepts their asset. */
 async function readyMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
   if (situation === 'limited') return;
   const foreign = { projectId: 'theirs', environmentId: 'theirs-production' };
@@ -68,7 +68,7 @@ async function readyMints({ minting, call }: TestChainApi, situation: string | u
   if (situation === 'mute') minting.broker = 'away';
 }
 
-/** A body as examples show it: trace ids and cursors are the examples'. */
+/** A body as in examples: trace ids and cursors are replaced by those of the examples. */
 function toShown(text: string): unknown {
   if (text === '') return null;
   const ofMoment = /"(created_at|updated_at|imx_\w+_reset)":"[^"]+"/g;
@@ -81,7 +81,7 @@ function toShown(text: string): unknown {
 }
 
 describe('the description of the interface', () => {
-  it('contradicts itself nowhere', () => {
+  it('does not contradict itself', () => {
     expect(findFaults(source)).toEqual([]);
   });
 
@@ -108,13 +108,13 @@ describe('the description of the interface', () => {
     expect((await fetch(link.replace('https://docs.test', api.url))).status).toBe(200);
   });
 
-  it('gives an example of every code, and of every status of an operation that one can bring about', () => {
+  it('has an example of every code, and of every status of an operation that a caller can cause', () => {
     const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
     expect([...shown].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
   });
 });
 
-/** Behind all that there is in the list that a target asks for. */
+/** A cursor after the last entry of the list at a target. */
 async function nextCursorOf(api: TestChainApi, target: string): Promise<string> {
   if (!target.includes('mint-requests')) return (await api.history()).page.next_cursor;
   const list = await api.call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`);
@@ -162,7 +162,7 @@ describe('the schemas', () => {
     return check(value) ? '' : ajv.errorsText(check.errors);
   };
 
-  it('allow every answer: of each type of activity, with and without what may be null', async () => {
+  it('allow every answer: of each type of activity, with and without nullable members', async () => {
     const api = await openChainApi();
     await api.put(...ACTIVITY_TYPES.map((type, after) => activityRow({ type, after })));
     await api.put(activityRow({ blockchainMetadata: null, after: 10 }));

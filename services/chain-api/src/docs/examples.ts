@@ -1,19 +1,19 @@
 import { CURSOR_OF, type Example, envelope, success } from '@playline/api-docs';
 import type { ChainSettings } from '../config.ts';
 
-/** What the documentation knows of the deployment. */
+/** Settings of the deployment that the documentation needs. */
 export interface DocsSettings {
   /** Without a slash at its end. */
   readonly publicUrl: string;
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** At least one; examples are of the first. */
+  /** At least one; examples use the first. */
   readonly chains: readonly ChainSettings[];
 }
 
 /**
- * Limited: the caller has made its calls. Broken: the store is away. Spent: the project has used its quota. Mute: the brokers
- * do not answer.
+ * State of the service. Limited: the caller has used up its calls. Broken: the store is away. Spent: the project has
+ * used up its quota. Mute: the brokers do not answer.
  */
 export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
 
@@ -21,7 +21,7 @@ const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
 const UNKNOWN = '0x000000000000000000000000000000000000dead';
 const PLAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const UPDATED_AT = '2026-11-22T12:00:00.000000Z';
-/** Stands for a cursor: each deployment signs its own. */
+/** Placeholder for a cursor, because each deployment signs its own. */
 export const EXAMPLE_CURSOR = 'AQEC…';
 
 const get = (target: string, headers: Record<string, string> = {}) =>
@@ -127,7 +127,7 @@ function createTroubles(settings: DocsSettings, target: string): Example[] {
   ];
 }
 
-/** Requests that reach no operation. */
+/** Examples of requests that match no operation. */
 export function createNowhereExamples(settings: DocsSettings): Example[] {
   return [
     {
@@ -177,7 +177,7 @@ function createMint(chain: ChainSettings) {
   };
 }
 
-/** The answer to a request of which one part is wrong. */
+/** The answer to a request with one invalid part. */
 export const invalid = (settings: DocsSettings, field: string, message: string) =>
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 

@@ -2,17 +2,17 @@ import { CURSOR_OF, type Example, envelope, JSON_TYPE, placeholderOf, success, t
 import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
 
-/** Of each operation those that belong to it. */
+/** The examples of each operation. */
 export type MintingExamples = Readonly<
   Record<'collection' | 'stacks' | 'tokens' | 'mint' | 'list' | 'one', readonly Example[]>
 >;
 
 /** The collection of the examples. */
 export const EXAMPLE_COLLECTION = '0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0';
-/** Linked by nobody, and by another project. */
+/** Contracts that are linked by nobody, and by another project. */
 const UNLINKED = '0x000000000000000000000000000000000000dead';
 export const EXAMPLE_FOREIGN = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
-/** Stands for times that are of the moment. */
+/** Placeholder for times that depend on the moment. */
 export const EXAMPLE_RESET = '2026-11-22T12:00:18.000Z';
 export const EXAMPLE_TIME = '2026-11-22T12:00:00.000000Z';
 /** An asset that was accepted before. */

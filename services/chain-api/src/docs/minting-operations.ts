@@ -79,7 +79,7 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
 type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
   Partial<Pick<Operation, 'body' | 'paging' | 'parameters'>>;
 
-/** Every operation that is about a collection. */
+/** Every operation on a collection. */
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
   const contract = inPath('contract_address', 'Of the collection, in any case.', addressParameter);

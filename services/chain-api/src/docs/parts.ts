@@ -10,7 +10,7 @@ export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${hea
 
 const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
 
-/** Every answer of every operation says where its caller stands. */
+/** Every answer of every operation has the header fields of the caller's rate limit. */
 export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
 

@@ -1,7 +1,7 @@
 import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 
-/** Written by hand: what zod has for times also takes other forms. */
+/** Written by hand, because zod's check of times accepts other forms too. */
 export const time = () =>
   z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
 export const address = () =>
@@ -11,7 +11,7 @@ export const address = () =>
     .meta({ description: 'Lower case.' });
 export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 
-/** As paths take it: in any case. */
+/** An address in a path, in upper or lower case. */
 export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 export const timeParameter = z.string().meta({ format: 'date-time' });
 export const typeParameter = z.enum(ACTIVITY_TYPES);

@@ -3,7 +3,7 @@ import { createNowhereExamples, type DocsSettings } from './examples.ts';
 import { createOperations } from './operations.ts';
 import { RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf } from './parts.ts';
 
-/** The interface of the chain API, which every form of its documentation is made of. */
+/** Describes the interface of the chain API. Every form of its documentation is made from it. */
 export function createChainDocs(settings: DocsSettings): DocsSource {
   return {
     publicUrl: settings.publicUrl,

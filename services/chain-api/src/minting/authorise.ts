@@ -2,12 +2,13 @@ import type { KeyRecord, KeyVerifier } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { Exchange } from '@playline/http';
 
-/** Gives the secret key that a request is made with. */
+/** Returns the record of the secret key of a request. */
 export type Authorise = (exchange: Exchange) => Promise<KeyRecord>;
 
 /**
  * Builds the check of secret keys. Missing: VALIDATION_ERROR. Malformed, unknown, ended or publishable:
- * UNAUTHORISED_REQUEST. A store that cannot answer is the verifier's fault, hence 500. Contract, "Mints and metadata" and "Keys".
+ * UNAUTHORISED_REQUEST. A store that cannot answer is the verifier's fault, hence 500. Contract, "Mints and metadata"
+ * and "Keys".
  */
 export function createAuthorise(header: string, verify: KeyVerifier): Authorise {
   return async (exchange) => {

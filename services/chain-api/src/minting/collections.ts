@@ -10,12 +10,13 @@ export interface CollectionsParts {
   readonly signableKeys: Copy<SignableKeyRecord>;
 }
 
-/** Whose a collection is, and who signs for it. */
+/** Owners of collections, and their signers. */
 export interface Collections {
   /**
    * The collection, for a key of its environment.
-   * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of somebody else;
-   *   any other fault when neither the copy nor Redis can tell
+   * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of another
+   *   owner;
+   *   any other fault when neither the copy nor Redis has the answer
    */
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
   /**
@@ -25,12 +26,12 @@ export interface Collections {
   requireSigner(environmentId: string): Promise<string>;
 }
 
-/** A copy older than this is read anew, so that a link of a second ago counts. */
+/** An older copy is read anew, so that a link made a second ago counts. */
 const TRUST_MAX_MS = 500;
-/** While Redis does not answer, a copy is good for this long. */
+/** How long a copy is used while Redis does not answer. */
 const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 
-/** Builds the questions. Everything stands in this process; Redis is asked only for what is not found, or is old. */
+/** Builds the look-ups. Everything is in memory; Redis is asked only when a record is not found or the copy is old. */
 export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
   return {
     require: async (contract, { projectId, environmentId }) => {
@@ -55,7 +56,7 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
   };
 }
 
-/** A record that is found in a fresh copy is returned at once; otherwise the copy is read anew first. */
+/** Returns a record of a fresh copy at once. Otherwise the copy is read anew first. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
   const isTrusted = () => copy.ageMs <= (copy.isFailing ? OUTAGE_TRUST_MAX_MS : TRUST_MAX_MS);
   const known = find();

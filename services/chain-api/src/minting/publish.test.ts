@@ -15,7 +15,7 @@ function openQuestion(ends: readonly number[], brought: readonly number[]) {
 }
 
 describe('the question whether the log of requests is known', () => {
-  it('is answered by all partitions, so that a record in the one that a signer had before more were added counts', async () => {
+  it('depends on all partitions, so that a record in a signer’s partition before more were added counts', async () => {
     for (let behind = 0; behind < 6; behind++) {
       const { state, isLogKnown } = openQuestion([5, 5, 5, 5, 5, 5], []);
       state.brought = state.ends.map((end, at) => (at === behind ? end - 1 : end));
@@ -25,17 +25,17 @@ describe('the question whether the log of requests is known', () => {
     }
   });
 
-  it('is answered by the ends of when it was first asked, so that a log that is written to all the time becomes known', async () => {
+  it('uses the ends of the first question, so that a log with constant writes becomes known', async () => {
     const { state, isLogKnown } = openQuestion([5, 7], [4, 7]);
     expect(await isLogKnown()).toBe(false);
     Object.assign(state, { ends: [9, 12], brought: [8, 9], nowMs: 2_000 });
     expect(await isLogKnown()).toBe(true);
-    // Later on these ends say nothing of what was written since.
+    // Later these ends are too old, because they do not cover newer records.
     state.nowMs = 11_000;
     expect(await isLogKnown()).toBe(false);
   });
 
-  it('is no for a partition that nothing is known of, and a fault where there is no topic', async () => {
+  it('is answered no for an unknown partition, and with a fault without a topic', async () => {
     expect(await openQuestion([0, 0], [0]).isLogKnown()).toBe(false);
     await expect(openQuestion([], []).isLogKnown()).rejects.toThrow('there is no topic');
   });

@@ -10,7 +10,7 @@ import {
 } from '@playline/contracts';
 import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from '@playline/stream';
 
-/** The log of requests as far as its ends are asked for. */
+/** The part of the request log that is needed: its ends. */
 export interface RequestLog {
   bounds(
     topic: string,
@@ -24,7 +24,7 @@ export interface MintTopicsParts {
   readonly topicPrefix: string;
 }
 
-/** The two ways to the log. Each resolves when every in-sync replica has all records. */
+/** The two writers to the log. Each resolves when every in-sync replica has all records. */
 export interface MintTopics {
   publishRequests(records: readonly MintRequestRecord[]): Promise<void>;
   publishMetadata(records: readonly ChainMetadataRecord[]): Promise<void>;
@@ -32,7 +32,7 @@ export interface MintTopics {
 
 const toAddressText = (address: Buffer) => `0x${address.toString('hex')}`;
 
-/** What is written here, as it is called on the broker. */
+/** Topics written here, as named on the broker. */
 export const mintTopicNames = (topicPrefix: string): string[] =>
   [TOPICS.mintRequests, TOPICS.chainMetadata].map(({ name }) => topicPrefix + name);
 
@@ -59,7 +59,7 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
 
 export interface LogKnownParts {
   readonly log: RequestLog;
-  /** How far the log was brought in, by `topic/partition`. */
+  /** How far the log has been read into the claims, by `topic/partition`. */
   readonly places: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
   /** Milliseconds of a clock that only goes forward. */
@@ -67,16 +67,16 @@ export interface LogKnownParts {
 }
 
 /**
- * For so long the ends of the log that were asked for are good. Whoever asks asks about a claim that is a minute old
- * (`CLAIM_LAPSE_MS`), and producers give up after a third of that: ends of ten seconds ago lie behind whatever became of it.
+ * How long the read ends of the log are used. A question is about a claim that is a minute old (`CLAIM_LAPSE_MS`), and
+ * producers give up after a third of that. So ends read ten seconds ago are after any record of that claim.
  */
 const ENDS_GOOD_MS = 10_000;
 
 /**
- * Builds the question whether everything that the log may hold of requests of a minute ago was brought into the claims. All
- * partitions are looked at, whoever signs: when an operator adds partitions, the key of a signer gives another one, and what
- * was written before stands where it stood. The ends are those of everything stored: what is decided later stands in front of
- * them already. They are kept for a while, since a log that is written to is never brought in to an end of this moment.
+ * Builds the question whether all records of requests of a minute ago were read into the claims. It checks all
+ * partitions, not only the signer's: when an operator adds partitions, a signer's key maps to another one, and earlier
+ * records stay where they are. The ends include records of open transactions. They are used for a while, because a log
+ * with constant writes is never read to its present end.
  */
 export function createIsLogKnown({
   log,

@@ -4,7 +4,7 @@ import { type QuotaPolicy, QuotaSpent, type QuotaTexts, toQuotaTexts } from '@pl
 
 const MS_PER_S = 1000;
 
-/** What the header fields of a quota are called, in the order limit, reset, remaining; and the member names of a body. */
+/** Names of a quota's header fields in the order limit, reset, remaining; and of the members of a body. */
 const NAMES = {
   mint: {
     limit: 'imx-mint-requests-limit',
@@ -21,7 +21,7 @@ const NAMES = {
 } as const satisfies Record<QuotaPolicy['kind'], Record<keyof QuotaTexts, string>>;
 
 /**
- * The header fields that say where a project stands.
+ * The header fields with the state of a project's quota.
  * @param isRefused the envelope of a 429 has its `Retry-After` already
  */
 export function toQuotaHeaders(kind: QuotaPolicy['kind'], texts: QuotaTexts, isRefused: boolean): HeaderList {
@@ -39,8 +39,8 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
 }
 
 /**
- * Lets a 429 say where its caller stands. Whose call it was may not be known yet when it is refused for something else than
- * the quota (calls of an address, room for bodies): then nothing is left until it may be sent again.
+ * Adds the quota to a 429. If the call was refused for another reason (calls of an address, room for bodies), its
+ * project may be unknown. The remaining number is then 0 until the call may be sent again.
  */
 export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;

@@ -15,7 +15,7 @@ import type { Collections } from './collections.ts';
 import type { createIsLogKnown, MintTopics } from './publish.ts';
 import { createWithBody } from './read-request-body.ts';
 
-/** What the operations on collections work with: ports, no adapters. */
+/** Ports of the operations on collections. */
 export interface MintingParts {
   readonly collections: Collections;
   readonly claims: MintClaims;

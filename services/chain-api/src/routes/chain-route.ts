@@ -4,7 +4,7 @@ import type { Chain, RequireChain } from '../chains.ts';
 
 /** An operation that reads one chain. */
 export interface ChainRead {
-  /** Below the chain, in the words of express. */
+  /** Path below the chain, in the syntax of express. */
   readonly path: string;
   /** Answers the exchange. */
   readonly answer: (exchange: Exchange, chain: Chain, params: Readonly<Record<string, string>>) => Promise<void>;
@@ -30,5 +30,5 @@ export function createChainRoute({ admit, requireChain }: ChainRouteParts, { pat
   };
 }
 
-/** Answers are for who asked, and are asked for again: the next moment may have more. */
+/** Caches may keep an answer only for its caller and must ask again, since there may be more a moment later. */
 export const CACHE_HEADERS = ['cache-control', 'private, no-cache'] as const;

@@ -9,7 +9,7 @@ import type { Collections } from '../minting/collections.ts';
 import { showLimited } from '../minting/quota-headers.ts';
 import { ADDRESS, invalidParameters } from '../parameters.ts';
 
-/** A call about a collection, by whoever may make it. */
+/** An authorised call about a collection. */
 export interface CollectionCall {
   readonly exchange: Exchange;
   readonly chain: Chain;
@@ -21,9 +21,9 @@ export interface CollectionCall {
 /** An operation on one collection. */
 export interface CollectionOperation {
   readonly method: 'GET' | 'POST';
-  /** Below the collection, in the words of express. */
+  /** Path below the collection, in the syntax of express. */
   readonly path: string;
-  /** Of the quota that calls of it use; a refusal under any limit says where the caller stands. */
+  /** Policy of the quota that its calls use. A refusal under any limit shows the state of the quota. */
   readonly policy?: QuotaPolicy;
   readonly answer: (call: CollectionCall) => Promise<void>;
 }
@@ -33,11 +33,11 @@ export interface CollectionRouteParts {
   readonly requireChain: RequireChain;
   readonly authorise: Authorise;
   readonly collections: Pick<Collections, 'require'>;
-  /** Counts calls under keys that are good. */
+  /** Counts calls under valid keys. */
   readonly usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
-/** Builds the route of an operation. Before it come, in this order: limit of calls, secret key, chain, address, owner. */
+/** Builds the route of an operation. Checks before it, in order: limit of calls, secret key, chain, address, owner. */
 export function createCollectionRoute(parts: CollectionRouteParts, operation: CollectionOperation): Route {
   const { admit, requireChain, authorise, collections, usage } = parts;
   const serve = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {
@@ -75,7 +75,7 @@ function requireAddress(text: string): string {
   throw invalidParameters([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
 }
 
-/** Counts a call that ended in a fault. One whose caller has gone was not refused. */
+/** Counts a call that ended in a fault. A call whose caller has disconnected is not counted as refused. */
 function countFault(
   usage: CollectionRouteParts['usage'],
   key: KeyRecord,
@@ -83,7 +83,7 @@ function countFault(
 ): void {
   if (fault instanceof ClientGone) return;
   const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
-  // What is asked for is not there: that is an answer to a request which was served.
+  // The request was served: the answer is that the thing does not exist.
   if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
   else usage.refused(key, { reason, traceId: exchange.traceId });
 }

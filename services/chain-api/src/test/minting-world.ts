@@ -15,7 +15,7 @@ import type { MintingParts } from '../minting/routes.ts';
 const PREFIX = 'svcapik';
 export const SECRET_KEY_HEADER = 'x-service-api-key';
 export const COLLECTION = `0x${'c0'.repeat(20)}`;
-/** Linked by another project, by another environment of this one, and by nobody any more. */
+/** Collections that are linked by another project, by another environment of this one, and no longer by anybody. */
 export const THEIRS = `0x${'c1'.repeat(20)}`;
 export const ELSEWHERE = `0x${'c2'.repeat(20)}`;
 export const UNLINKED = `0x${'c3'.repeat(20)}`;
@@ -37,13 +37,13 @@ export function signableKeyRecord(address: string, over: Partial<SignableKeyReco
   return { address, ...OF_DEMO, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...over };
 }
 
-/** An asset as a body asks for it; `over` goes on top. */
+/** An asset of a request body; `over` overrides its members. */
 export const asset = (reference_id: string, over: object = {}) => ({ reference_id, owner_address: OWNER, ...over });
 
-/** The body that asks for assets under these ids. */
+/** A body that requests assets under these ids. */
 export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 
-/** What the operations on collections work with, in memory; what is published stands in lists. */
+/** In-memory ports of the operations on collections; published records are in lists. */
 export interface MintingWorld {
   readonly parts: MintingParts;
   readonly verifySecret: ReturnType<typeof createKeyVerifier>;
@@ -55,9 +55,9 @@ export interface MintingWorld {
   readonly signableKeys: SignableKeyRecord[];
   readonly requests: MintRequestRecord[];
   readonly metadata: ChainMetadataRecord[];
-  /** How brokers fare; `lost` stores what is published, and answers as if it did not. */
+  /** State of the brokers; `lost` stores records but answers with a fault. */
   broker: 'well' | 'away' | 'lost';
-  /** Whether everything that is on the log was brought in. */
+  /** Whether everything on the log was read into the claims. */
   isLogKnown: boolean;
 }
 

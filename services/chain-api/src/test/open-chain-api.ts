@@ -15,12 +15,12 @@ import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './mint
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
 const PARTITIONS = 6;
-/** Of both chains: where their rows stand in the log. */
+/** Partitions of the two chains in the log. */
 export const [PARTITION, OTHER_PARTITION] = toChains([CHAIN, OTHER_CHAIN], PARTITIONS).map(
   ({ partition }) => partition,
 ) as [number, number];
 
-/** What a page of the history is. */
+/** A page of the history. */
 export interface HistoryPage {
   readonly result: readonly Readonly<Record<string, unknown> & { id: string }>[];
   readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
@@ -32,11 +32,11 @@ export interface TestChainApi {
   readonly routes: HttpApp['routes'];
   readonly watermarks: Watermarks;
   readonly logLines: string[];
-  /** What the operations on collections work with. */
+  /** Ports of the operations on collections. */
   readonly minting: MintingWorld;
   /** Calls an operation on a collection with the secret key; `path` below `/v1/chains/demo-chain/collections`. */
   call(path: string, request?: CollectionRequest): Promise<Response>;
-  /** Stores rows, and says that everything up to the last of them stands. */
+  /** Stores rows, and publishes the watermark of the last of them. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
   /** Of a path below `/v1/chains`. */
@@ -58,7 +58,7 @@ export interface CollectionRequest {
 
 export interface TestChainApiOptions extends Partial<ChainApiSettings> {
   rateLimitKeys?: RateLimitKeys;
-  /** Calls that stand in the place of those of the store in memory. */
+  /** Calls that replace those of the store in memory. */
   store?: Partial<ChainStore>;
   watermarks?: Partial<Watermarks>;
   /** Of the signature of cursors. */
@@ -87,7 +87,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** The whole chain API on a free port, on a store in memory; it closes by itself after the test. */
+/** Opens the whole chain API on a free port, with a store in memory. It is closed after the test. */
 export async function openChainApi(options: TestChainApiOptions = {}): Promise<TestChainApi> {
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
   const memory = createMemoryChain();

@@ -5,7 +5,7 @@ import { freePorts } from '@playline/infra/local';
 import { bareEnvironment, testStores, until } from '@playline/testkit';
 import { CHAIN, OTHER_CHAIN } from './open-chain-api.ts';
 
-/** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
+/** Less than the time limit of a test. A busy machine has taken more than 20 s to start a process. */
 const START_MAX_MS = 50_000;
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
@@ -20,7 +20,7 @@ export interface ChainApiProcess {
   notReady(): Promise<readonly string[]>;
   /** Everything that it has written to its standard output and error. */
   output(): string;
-  /** Sends SIGTERM, waits for the end of the process and gives its exit code. */
+  /** Sends SIGTERM and waits for the end of the process. @returns its exit code */
   close(): Promise<number | null>;
 }
 

@@ -16,21 +16,21 @@ import { applySql } from '@playline/infra/clickhouse';
 import { openRedisDatabase, testStores } from '@playline/testkit';
 import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 
-/** A ClickHouse database and a Redis database of their own, in real stores, and what a writer does with them. */
+/** A ClickHouse and a Redis database of one test in the real stores, and the actions of a writer on them. */
 export interface ChainStores {
   readonly redisUrl: string;
-  /** Where a process finds both. */
+  /** Settings with the addresses of both. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Stores rows, and then says that everything up to the last of them stands. */
+  /** Stores rows, and then publishes the watermark of the last of them. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
-  /** Stores rows, and says nothing. */
+  /** Stores rows without a watermark. */
   putSilently(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
   /** Makes, refreshes and revokes rate limit keys, as the operator's commands do. */
   readonly rateLimitKeys: RateLimitKeyContext;
-  /** Brings into Redis what the log of rate limit keys has, as gateways do. */
+  /** Updates Redis from the log of rate limit keys, as gateways do. */
   levelRateLimitKeys(): Promise<unknown>;
-  /** Says that everything of a partition up to a time stands, in epoch microseconds. */
+  /** Publishes a watermark of a partition, in epoch microseconds. */
   publish(partition: number, us: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -38,7 +38,7 @@ export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unkn
   },
 };
 
-/** A version of an activity of its own, `after` microseconds behind noon, unless told otherwise. */
+/** A version of a new activity, by default `after` microseconds after noon. */
 export function activityRow({ after = 0, ...over }: Partial<ActivityRow> & { after?: number } = {}): ActivityRow {
   const { type = 'mint' } = over;
   return {

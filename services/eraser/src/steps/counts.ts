@@ -1,16 +1,16 @@
 import type { FoundRows, NotedRows } from '@playline/erasure';
 import type { ErasedPerson } from './persons.ts';
 
-/** By store and place: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
+/** Numbers by store and place: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** Rows that are blanked are told by their column, those that are deleted by their table. */
+/** Blanked rows are counted under their column, deleted rows under their table. */
 export const placeOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 /**
- * Counts the rows that a sweep found of each person, each row once. A row that names one person twice, as a link does, is
- * reported once for each name, which is taken back here. A row about two persons counts for both.
+ * Counts the rows that a sweep found of each person, each row once. A row that names one person twice, such as a link,
+ * is reported twice and still counted once. A row about two persons counts for both.
  */
 export function countRows(
   persons: readonly ErasedPerson[],
@@ -32,7 +32,7 @@ export function countRows(
   return counts;
 }
 
-/** Finds the person of an identity; an identity is one person's. */
+/** Builds the look-up of the person of an identity. An identity belongs to one person. */
 function indexPersons(
   persons: readonly ErasedPerson[],
 ): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
@@ -45,7 +45,7 @@ function indexPersons(
   return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }
 
-/** Merges the counts of two looks at the same rows, as after an eraser that died in between: the larger number of each place. */
+/** Merges two counts of the same rows, as after an eraser that died in between: the larger number of each place. */
 export function mergeCounts(one: Counts, other: Counts): Counts {
   const places = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries([...places].sort().map((place) => [place, Math.max(one[place] ?? 0, other[place] ?? 0)]));

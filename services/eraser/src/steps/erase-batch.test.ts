@@ -12,19 +12,19 @@ const ENVIRONMENT = 'env';
 const PEOPLE = 6;
 const SOURCE = { generation: 0, partition: 0 };
 
-/** Links and events are numbers of people with a time; requests name one of them. */
+/** Links and events have numbers of people and a time; requests name one person. */
 interface Program {
   readonly links: readonly { a: number; b: number; at: number }[];
   readonly events: readonly { owner: number; device: number; at: number }[];
   readonly consents: readonly { of: number; at: number }[];
   readonly requests: readonly { of: number; cutoffAt: number }[];
-  /** How many calls of a store succeed before each death of the eraser. */
+  /** Number of store calls before each death of the eraser. */
   readonly deaths: readonly number[];
 }
 
 class Death extends Error {}
 
-/** Every call of the object counts; the one that uses up the lives is done and its caller dies. */
+/** Counts every call of the object. The last permitted call is done, and its caller dies after it. */
 function mortal<T extends object>(object: T, die: () => boolean): T {
   return new Proxy(object, {
     get(target, name) {
@@ -119,7 +119,7 @@ function toParts(world: World, waiting: number[], die: () => boolean): BatchPart
 const ENDS = { byName: { 'audience.messages.v1/0': 7 }, consents: new Map([[0, 1_000]]) };
 const COMMITS = new Map([[0, 1_000]]);
 
-/** @returns whom each erasure is about, by its id */
+/** @returns the subject of each erasure, by the erasure's id */
 async function erase(world: World, program: Program): Promise<ReadonlyMap<string, number>> {
   const requests = program.requests.map(({ of, cutoffAt }): ErasureRequest => {
     const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
@@ -148,7 +148,7 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
       if (!(fault instanceof Death)) throw fault;
     }
   }
-  // What was put back comes when nobody holds it any more.
+  // Links that were put back are decided once nobody holds them.
   for (const at of [...new Set(waiting)].sort((one, other) => one - other)) await world.apply(world.facts[at]!);
   return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.of]));
 }
@@ -163,7 +163,7 @@ const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
     .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
     .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
 
-/** Whom each request is about, as the rules say: linked up to the cut-off, the latest of all that overlap. */
+/** The closure of each request by the rules: everybody linked up to the cut-off, the latest of all that overlap. */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
   let persons = requests.map(({ of, cutoffAt }): Erased => ({ who: new Set([of]), cutoffAt }));
   for (let grown = true; grown; ) {
@@ -200,7 +200,7 @@ const program: fc.Arbitrary<Program> = fc.record({
 
 type Link = Program['links'][number];
 
-/** What the rules say of a program: who is erased with whom, and up to when. */
+/** The expected result of a program: who is erased with whom, and up to when. */
 function createRules(run: Program, applied: readonly boolean[]) {
   const personOf = expectErased(run, applied);
   const cutoffOf = (of: number) => personOf(of)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
@@ -221,7 +221,7 @@ function checkRows({ keys, rows }: World, run: Program, { cutoffOf }: Rules): vo
     expect(Number(received_at)).toBeGreaterThan(Math.max(cutoffOfKey(a_key), cutoffOfKey(b_key)));
 }
 
-/** The graph joins those whom links join that are later than the erasure of both sides; consents that are later stay. */
+/** Checks that the graph joins people by links later than the erasure of both sides, and that later consents stay. */
 async function checkPeople({ keys, people }: World, run: Program, rules: Rules & { applied: readonly boolean[] }) {
   for (const [at, link] of run.links.entries()) {
     if (!rules.applied[at] || rules.isErased(link) || link.a === link.b) continue;
@@ -246,7 +246,7 @@ async function checkRecords(
   expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
   const receipts: ErasureReceipt[] = await records.readOpenReceipts();
   expect(receipts).toHaveLength(run.requests.length);
-  // Receipts of one person tell the same rows; a row that two persons have in common is told to both.
+  // Receipts of one person count the same rows. A row that two persons share is counted for both.
   const byPerson = new Map(
     receipts.map((receipt) => [personOf(asked.get(receipt.erasureId.toString('hex'))!), receipt]),
   );
@@ -256,7 +256,7 @@ async function checkRecords(
   expect(sumOf('clickhouse.identity_links')).toBe(links);
 }
 
-it('a batch of erasures erases everybody it is about up to the cut-off and nobody else, wherever the eraser dies and is started again', async () => {
+it('a batch erases everybody in its closures up to the cut-off and nobody else, wherever the eraser dies and restarts', async () => {
   const property = fc.asyncProperty(program, async (run) => {
     const world = await openWorld(run);
     const applied = run.links.map((_, at) =>

@@ -16,12 +16,12 @@ import { type Closure, type ErasedPerson, type FoundClosure, toPersons } from '.
 import { holdAll, rest, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
-  /** Publishes links again that are later than the erasure and went with the person. */
+  /** Publishes again the links that are later than the erasure and left the graph with the person. */
   readonly putBack: (batchId: Buffer) => Promise<void>;
   /** Generation of the link topic. */
   readonly generation: number;
   readonly wallClockMs: () => number;
-  /** Told when a step begins. */
+  /** Called when a step begins. */
   readonly onStep?: (step: Step) => void;
 }
 
@@ -32,7 +32,7 @@ export type Step = 'resolve' | 'fence' | 'wait for the log' | 'forget' | 'sweep'
 export interface Batch {
   /** 16 random bytes. */
   readonly batchId: Buffer;
-  /** Without those whose receipts stand already. */
+  /** Without persons who have receipts already. */
   readonly persons: readonly ErasedPerson[];
   /** Every erasure of the batch. */
   readonly names: readonly HoldName[];
@@ -40,15 +40,15 @@ export interface Batch {
   readonly deleted: Map<string, Counts>;
 }
 
-/** Redis writes its log to the disk every second: what it did that long ago survives the loss of its machine. */
+/** Redis writes its log to the disk every second, so changes older than this survive the loss of its machine. */
 const REDIS_ON_DISK_MS = 2_000;
-/** A row that survives so many sweeps is written by somebody who knows no fences. */
+/** A row that survives this many sweeps comes from a writer that ignores fences. */
 const SWEEPS_MAX = 10;
 
 /**
- * Begins a batch: finds out who is erased, holds every identity of theirs, and notes it all. Nothing is erased yet; an
- * eraser that dies before the note begins anew.
- * @returns null when all of them wait for other erasures
+ * Begins a batch: finds out who is erased, places holds on all of their identities, and stores the progress. Nothing is
+ * erased yet. If the eraser dies before it stores the progress, the batch begins anew.
+ * @returns null when all requests wait for other erasures
  * @throws whatever the stores throw; then it may be called again
  */
 export async function beginBatch(
@@ -61,14 +61,14 @@ export async function beginBatch(
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
-  // Kept for later: requests about people linked with these need it, and so does whoever checks the receipt.
+  // Stored for later requests about linked people, and for checks of the receipt.
   await parts.records.putFound(closures.map(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
 }
 
-/** Another process may have noted these erasures while this one was paused, and found more people. Where two see each other, both withdraw. */
+/** Another process may have begun these erasures while this one was paused. If each sees the other, both withdraw. */
 async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
   const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
@@ -77,7 +77,7 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has noted erasures of this batch');
 }
 
-/** The links say who was linked with whom. Without any the members say it, so nobody is added whom another erasure joined. */
+/** Adds the closure and its links. Without links the request's own members already show who was linked. */
 function toFound({ keys, links, request }: FoundClosure): ErasureRequest {
   if (links.length === 0) return request;
   const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
@@ -85,8 +85,8 @@ function toFound({ keys, links, request }: FoundClosure): ErasureRequest {
 }
 
 /**
- * Takes up batches that were begun and not finished: who was erased cannot be found out again once the graph and the
- * decisions are gone.
+ * Restores batches that were begun and not finished. They are read from the progress, because the closure cannot be
+ * found again once the graph and the decisions are gone.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -103,14 +103,14 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 }
 
 /**
- * Erases everybody of a batch from every store and leaves a receipt for each request. Every step may be done again, so a
- * batch that was cut short anywhere is done from its beginning.
+ * Erases everybody of a batch from every store and stores a receipt for each request. Every step may be repeated, so an
+ * interrupted batch is done again from its beginning.
  * @throws whatever the stores throw; then it may be called again
  */
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // A receipt comes before its release: a request that is read again looks for it.
+  // The receipt is stored before the release, because a request that is read again looks for it.
   for (const name of batch.names) await parts.people.guards.release(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -141,7 +141,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('forget');
   const forget = createForget(people, parts);
-  // Once more: Redis may have lost its last second since.
+  // Again, because Redis may have lost its last second.
   await raise(fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   const forgottenMs = performance.now();
@@ -167,7 +167,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   return receipts;
 }
 
-/** Every place that a sweep looks into, with 0: a receipt names also those where nothing was found. */
+/** Every place of a sweep, with 0: a receipt also lists places where nothing was found. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [placeOf({ table, column: '', as: 'own' }), 0],
@@ -185,7 +185,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     const noted = await rows.readNoted(batch.batchId);
     await note(parts, batch, countRows(batch.persons, noted));
   };
-  // An eraser before may have died between a sweep and its note: what it swept is counted first.
+  // An earlier eraser may have died after a sweep and before it stored the counts, so these are stored first.
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
@@ -197,7 +197,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   }
 }
 
-/** Stores what was found so far: an eraser that takes over would find less, as some of it is deleted by then. */
+/** Stores the counts so far. An eraser that takes over would find less, because some rows are deleted by then. */
 async function note({ records }: BatchParts, batch: Batch, found: ReadonlyMap<ErasedPerson, Counts>): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {

@@ -3,36 +3,36 @@ import type { ChosenStatus, ConsentPlace, HeldConsent, People } from '@playline/
 import type { Counts } from './counts.ts';
 import type { ErasedPerson } from './persons.ts';
 
-/** What is forgotten of each person. */
+/** What was removed from Redis, for each person. */
 type Found = ReadonlyMap<ErasedPerson, Counts>;
 
-/** What an erasure does in Redis. Every step may be done again. @throws whatever the store throws */
+/** What an erasure does in Redis. Every step may be repeated. @throws whatever the store throws */
 export interface Forget {
   /**
-   * Takes the identities out of the graph, and lets it forget decisions that were published.
-   * @param commits the linker's, by partition
+   * Removes the identities from the graph, and published decisions from its outbox.
+   * @param commits the linker's commits by partition
    */
   identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found>;
-  /** Forgets consents but the later ones, and puts those back that a forgotten one has hidden. */
+  /** Removes all consents except later ones, and restores those that a removed one has hidden. */
   consents(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Found>;
-  /** Looks again. @returns zero for each place @throws Error when anything is there */
+  /** Checks that nothing is left. @returns zero for each place @throws Error when anything is left */
   verify(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Counts>;
 }
 
-/** How to tell a consent that is later than the erasure, and stays. */
+/** How to recognise a consent that is later than the erasure, and stays. */
 export interface LaterConsents {
-  /** Consents of the erased that stand in the column store behind the sweep. */
+  /** Consents of the erased people that ClickHouse still has after the sweep. */
   readonly kept: readonly KeptConsent[];
-  /** Of their log by partition: what stands behind it came when the fences were known, so it is later. */
+  /** End of the consent log by partition. Records after it came when the fences were known, so they are later. */
   readonly ends: ReadonlyMap<number, number>;
 }
 
-/** Places of Redis as `infra/redis/README.md` calls them. */
+/** Places of Redis, named as in `infra/redis/README.md`. */
 const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 
 const nameOf = ({ partition, offset }: ConsentPlace | KeptConsent['place']) => `${partition}/${offset}`;
 
-/** @param generation of the link topic */
+/** Builds the steps. @param generation of the link topic */
 export function createForget(
   { graph, consents }: Pick<People, 'graph' | 'consents'>,
   { generation }: { generation: number },
@@ -42,7 +42,7 @@ export function createForget(
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
       for (const [partition, committed] of commits)
         await graph.trim({ generation, partition }, committed - 1, environmentIds);
-      // A topic of an earlier generation was finished before this one was begun.
+      // All facts of an earlier generation were decided before this one began.
       for (let earlier = 0; earlier < generation; earlier++)
         for (const partition of commits.keys())
           await graph.trim({ generation: earlier, partition }, Number.MAX_SAFE_INTEGER, environmentIds);
@@ -77,8 +77,8 @@ export function createForget(
 }
 
 /**
- * Whether an identity stands in the graph by a link that is erased. Another erasure of the person, which waits for the next
- * batch, has a later cut-off: links in front of that one do not wait for this one any more.
+ * Whether an identity is in the graph because of a link up to the cut-off. Later links may be in the graph already:
+ * another erasure of the person with a later cut-off lets links up to that cut-off pass.
  */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
@@ -86,14 +86,14 @@ async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }
   return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffMs);
 }
 
-/** Consents of a person that are stored and are none of the later ones. */
+/** Stored consents of a person, without the later ones. */
 async function findConsents(
   consents: People['consents'],
   { environmentId, identities }: ErasedPerson,
   { kept, ends }: LaterConsents,
 ) {
   const places = new Set(kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)));
-  // One that the log has by the cut-off was received by then too: of a log that was made anew the end tells nothing.
+  // A consent logged by the cut-off was received by then. The end of a log that was made anew does not show that.
   const cutoffs = new Map(identities.map(({ key, cutoffMs }) => [key.toString('latin1'), cutoffMs]));
   const isJudged = ({ identityKey, place: { partition, offset, loggedAtMs } }: HeldConsent) =>
     offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffs.get(identityKey.toString('latin1'))!;

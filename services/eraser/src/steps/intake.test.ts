@@ -48,7 +48,7 @@ function openBench() {
 }
 
 describe('a request that is taken from its topic', () => {
-  it('is held with everybody whom it names, stands in the store, and wakes the eraser', async () => {
+  it('gets a hold on everybody whom it names, is stored, and wakes the eraser', async () => {
     const { people, records, take, woken } = openBench();
     const request = createRequest();
     await take(frame(request));
@@ -58,7 +58,7 @@ describe('a request that is taken from its topic', () => {
     expect(woken()).toBe(1);
   });
 
-  it('keeps what its erasure holds by now, and whom it was found to be about, when it comes again', async () => {
+  it('keeps the extended hold and the closure of its erasure when it comes again', async () => {
     const { people, records, take } = openBench();
     const request = createRequest();
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
@@ -71,7 +71,7 @@ describe('a request that is taken from its topic', () => {
     expect(await records.readUnfinished()).toMatchObject([{ memberKeys: [found] }]);
   });
 
-  it('holds nobody when it comes again after its receipt, however long that is ago', async () => {
+  it('leaves no hold when it comes again after its receipt, however long ago that is', async () => {
     const { people, records, take } = openBench();
     const request = createRequest();
     await records.putRequests([request]);
@@ -105,7 +105,7 @@ describe('a request that is taken from its topic', () => {
     expect(await records.readUnfinished()).toEqual([request]);
   });
 
-  it('waits for the stores, and is never given up', async () => {
+  it('waits for the stores, and is never dropped', async () => {
     const { records, take } = openBench();
     const { addRequests } = records;
     records.addRequests = async () => {

@@ -15,7 +15,7 @@ export interface IntakeParts {
   readonly schemaOf: SchemaSource;
   readonly producer: Producer;
   readonly logger: Logger;
-  /** Told when requests stand in the store. */
+  /** Called when requests have been stored. */
   readonly onRequests: () => void;
 }
 
@@ -42,22 +42,22 @@ export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
   };
 }
 
-/** A request may come again when it is done, and an hour later: what it gets then is let go at once. */
+/** Takes requests. One may come again long after it was done; its new hold is released at once. */
 async function takeAll({ people: { guards }, records }: IntakeParts, requests: readonly ErasureRequestRecord[]) {
   if (requests.length === 0) return;
   for (const request of requests) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
-    // One that stands may hold more by now: everybody whom the erasure has found.
+    // An existing hold may cover more identities by now: the whole closure of the erasure.
     if (await guards.confirm({ environmentId, erasureId })) continue;
     await guards.place({ environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
-  // Asked behind the hold: a receipt that comes later is followed by a release.
+  // Read after the hold was placed: if the receipt comes later, its release follows.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests) if (!unfinished.has(request.erasureId.toString('hex'))) await guards.release(request);
 }
 
-/** Whatever ails the stores, requests wait for them. */
+/** Turns every fault of the stores into a retryable one, so that requests wait. */
 async function retryable<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -33,7 +33,7 @@ const publish = (topic: string, count: number) =>
   publishRecords(Array.from({ length: count }, () => ({ topic: own.prefix + topic, key: Buffer.from('k'), value })));
 const commitAt = (groupId: string, name: string, partitionOffsets: { partition: number; offset: bigint }[]) =>
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
-/** Commits of groups that have no members: whoever reads is not what is tried here. */
+/** Commits for groups without members, because this test does not depend on a reader. */
 const commit = async (groupId: string, topic: string, to: (end: number) => number = (end) => end) => {
   const bounds = await reader.bounds(own.prefix + topic, { undecided: true });
   const partitions = bounds.map(({ partition, end }) => ({ partition, offset: BigInt(to(end)) }));
@@ -56,7 +56,7 @@ function createFact(number: number): Fact {
   return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
 }
 
-/** As the linker marks in the parked place a fact that has left it. */
+/** The mark that the linker writes when a fact has left the parked place. */
 function toMark(offset: number): OutgoingRecord {
   const offsets = Buffer.alloc(8);
   offsets.writeBigUInt64BE(BigInt(offset));
@@ -64,7 +64,7 @@ function toMark(offset: number): OutgoingRecord {
   return { topic: own.prefix + parkedLinks.name, key: Buffer.from('k'), value: Buffer.alloc(0), headers };
 }
 
-/** As the linker writes facts that wait. */
+/** Writes waiting facts as the linker does. */
 const publishFacts = (topic: string, facts: readonly Fact[]) =>
   publishRecords(
     facts.map(({ record, keys }) => ({
@@ -97,7 +97,7 @@ describe('the barrier', () => {
     for (const topic of [links, messages, consents, decisions])
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
-  /** Starts a wait and tells whether it is over. */
+  /** Starts a wait and shows whether it has ended. */
   const begin = <T>(wait: Promise<T>) => {
     const state = { isOver: false, wait };
     wait.then(
@@ -115,11 +115,11 @@ describe('the barrier', () => {
   };
   const { signal } = new AbortController();
 
-  it('waits until the linker has committed every link, and then until every decision that it made is stored', async () => {
+  it('waits until the linker has committed every link, and then until every decision is stored', async () => {
     await publish(links.name, 5);
     const stored = begin(barrier.linksStored(signal));
     await asked(groups.linker, links.name);
-    // Decided while it waits: behind the ends that stood when it began.
+    // Decided during the wait, after the ends that were read at its start.
     await publish(decisions.name, 3);
     await commit(groups.linker, links.name);
     await asked(groups.writer, decisions.name);
@@ -131,7 +131,7 @@ describe('the barrier', () => {
     await stored.wait;
   });
 
-  it('tells the links that wait, on their rounds and in the parked place, with whom they name, and waits for none of them', async () => {
+  it('returns the links that wait on their rounds and in the parked place, and waits for none of them', async () => {
     await publish(links.name, 1);
     const stored = begin(barrier.linksStored(signal));
     await asked(groups.linker, links.name);
@@ -143,7 +143,7 @@ describe('the barrier', () => {
     await publishFacts(parkedLinks.name, [parked, gone]);
     const ends = (await reader.bounds(own.prefix + parkedLinks.name)).map(({ end }) => end);
     await publishRecords([toMark(Math.max(...ends) - 1)]);
-    // New ones have waited for nobody, and what cannot be read names nobody.
+    // A new fact waits for no hold, and an unreadable record names nobody.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
     await commitAt(groups.linker, own.prefix + links.name, partitions);
@@ -157,12 +157,12 @@ describe('the barrier', () => {
     expect(told).toEqual(expect.arrayContaining(expected));
   });
 
-  it('tells the ends that it waited for, dead letters included, and of consents by partition', async () => {
+  it('returns the ends that it waited for, dead letters included, and those of consents by partition', async () => {
     for (const topic of [messages, consents]) await publish(topic.name, 2);
     await publish(`${messages.name}.dead`, 1);
     const stored = begin(barrier.allStored(signal));
     await asked(groups.writer, messages.name);
-    // What comes now is judged by writers who know the fences.
+    // Writers judge later records with the fences loaded.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
     await asked(groups.writer, consents.name);
@@ -176,7 +176,7 @@ describe('the barrier', () => {
     expect(Object.values(ends.byName).every((each) => each > 0)).toBe(true);
   });
 
-  it('does not wait for the mark of a transaction, which nobody commits, but for the records of one that is open', async () => {
+  it('does not wait for the end marker of a transaction, which nobody commits, but for records of an open one', async () => {
     const publisher = await openAtomicPublisher({ brokers, name: `test-${randomBytes(4).toString('hex')}` });
     const record = { topic: own.prefix + messages.name, key: Buffer.from('k'), value, headers: {} };
     const sumEnds = async () => (await reader.bounds(record.topic)).reduce((sum, { end }) => sum + end, 0);
@@ -184,7 +184,7 @@ describe('the barrier', () => {
     await publisher.publish([record]);
     await publisher.close();
     await until('the mark stands behind the record', async () => (await sumEnds()) === before + 2);
-    // The record itself is committed, the mark behind it is not.
+    // The record itself is committed, the marker after it is not.
     await commit(groups.writer, messages.name, (end) => Math.max(0, end - 1));
     await barrier.allStored(signal);
 
@@ -205,7 +205,7 @@ describe('the barrier', () => {
     await open.disconnect();
   });
 
-  it('ends with its signal', async () => {
+  it('ends when its signal is aborted', async () => {
     await publish(links.name, 1);
     const stop = new AbortController();
     const wait = barrier.linksStored(stop.signal);

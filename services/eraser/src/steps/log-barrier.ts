@@ -4,7 +4,7 @@ import { deadLetterTopicOf } from '@playline/errors';
 import type { LogBounds, LogReader } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
-/** Consumer groups whose commits say what is stored. */
+/** Consumer groups whose committed offsets show what is stored. */
 export interface Groups {
   readonly linker: string;
   readonly writer: string;
@@ -16,38 +16,38 @@ export interface LogBarrierOptions {
   /** Texts of the schemas that link facts were written with. */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** How long between two looks. */
+  /** Milliseconds between two checks. */
   readonly pollMs?: number;
 }
 
-/** Where the log ended when everything in front of it was stored. */
+/** Ends of the log. Every record before them was stored. */
 export interface LogEnds {
-  /** `topic/partition` -> end, of those that hold anything; topics without their prefix, as receipts have them. */
+  /** `topic/partition` -> end, of partitions with records; topics without their prefix, as in receipts. */
   readonly byName: Readonly<Record<string, number>>;
-  /** Of the topic of consents, by partition. */
+  /** End of each partition of the consent topic. */
   readonly consents: ReadonlyMap<number, number>;
 }
 
-/** Waits until what stands in the log now is stored. Every wait ends with the signal. @throws Error of the brokers */
+/** Waits until the present records of the log are stored. The signal ends every wait. @throws Error of the brokers */
 export interface LogBarrier {
-  /** Waits until every link in the log is decided and its decisions are stored, but for those that wait for erasures. @returns these */
+  /** Waits until every link is decided and its decisions are stored. @returns the links that wait for erasures */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
-  /** Waits until everything about people that stands in the log is stored. */
+  /** Waits until everything about people in the log is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
-  /** The linker's commits by partition: what is decided in front of them is published. */
+  /** The linker's commits by partition: decisions about facts before them are published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
 }
 
-/** A commit comes milliseconds behind a block; a block waits for a second. */
+/** A commit comes milliseconds after a block is written; a block waits up to a second for records. */
 const POLL_MS = 100;
-/** After so many looks without progress it is checked whether any record stands before the end. */
+/** After this many checks without progress, it is checked whether there is any record before the end. */
 const IDLE_LOOKS = 10;
 
-/** Erasures themselves, and what belongs to no player: who may use the service. */
+/** Erasure requests themselves, and topics that are not about players. */
 const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
 const LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
-/** Every topic that may name a person, but for the requests of erasures themselves. */
+/** Every topic that may name a person, except erasure requests. */
 const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...LETTERS];
 
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
@@ -64,7 +64,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const readWaiting = createReadWaiting({ ...options, linkerGroup: groups.linker });
   const linksStored = async (signal: AbortSignal) => {
     await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
-    // In front of the wait for decisions: a link that waits no more by now is among those.
+    // Read before the wait for decisions, which then includes links that stopped waiting meanwhile.
     const waiting = await readWaiting();
     await awaitEnd(TOPICS.identityDecisions, groups.writer, signal);
     return waiting;
@@ -75,7 +75,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       const ends = new Map<Topic, LogBounds[]>();
       for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
       await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
-      // Decisions that the linker has made until now stand in front of their end only now, and so do dead letters.
+      // Ends of decisions and dead letters are read again, to include those that the linker has just written.
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
@@ -90,7 +90,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   };
 }
 
-/** @throws Error where there is no topic: nothing would be waited for. Of dead letters a deployment may have none. */
+/** @throws Error when there is no topic, since nothing would be waited for. Topics of dead letters may be missing. */
 async function readEnds(reader: LogReader, { name, isOptional }: { name: string; isOptional: boolean }) {
   const ends = await reader.bounds(name, { undecided: true });
   if (ends.length === 0 && !isOptional) throw new Error(`there is no topic ${name}`);
@@ -112,13 +112,13 @@ async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, a
     const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
     const behind = ends.filter((bounds) => from(bounds) < bounds.end);
     if (behind.length === 0) return assertLogStands(topic, await reader.bounds(topic, { undecided: true }), committed);
-    // Behind the last record there may be the mark of a transaction, which no consumer commits.
+    // After the last record there may be the end marker of a transaction, which no consumer commits.
     if (look % IDLE_LOOKS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
     await delay(pollMs, undefined, { signal });
   }
 }
 
-/** A log that ends before what was committed has lost records, or was made anew: what stands there now was not read. */
+/** @throws Error when the log ends before a commit: it lost records or was made anew, so its records were not read */
 function assertLogStands(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
   const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
   if (lost !== undefined) throw new Error(`${topic}/${lost.partition} ends in front of what was committed of it`);

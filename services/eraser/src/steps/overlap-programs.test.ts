@@ -28,7 +28,7 @@ interface Asked {
   readonly id: string;
 }
 
-/** Runs a program to its end, and notes what became of it. */
+/** Runs a program to its end, and records the results. */
 async function runProgram(program: readonly Command[]) {
   const world = await openWorld();
   const { log, parts, records, rows, take, tick, runLinker } = world;
@@ -55,7 +55,7 @@ async function runProgram(program: readonly Command[]) {
   };
   for (const step of program) {
     const at = tick();
-    // Everybody does something at each moment.
+    // Everybody has an event at each time.
     for (const [name, key] of keys.entries()) rows.add('events', { ...toEvent(key, at), name });
     if (step.do === 'link' && step.a !== step.b) {
       links.push({ ...step, at });
@@ -77,7 +77,7 @@ async function runProgram(program: readonly Command[]) {
   return { ...world, keys, links, asked, erased };
 }
 
-/** Everybody whom links join with one. */
+/** Everybody whom links join with one person. */
 function reach(from: number, links: readonly { a: number; b: number }[]): Set<number> {
   const reached = new Set([from]);
   for (let size = 0; size < reached.size; ) {
@@ -99,11 +99,11 @@ it('erasures that overlap, in whatever order they are asked for, begun and finis
       const linked = links.filter(({ at }) => at <= askedAt);
       const standing = linked.filter((link) => !isTakenBefore(link, askedAt));
       for (const each of reach(subject, standing)) {
-        // By this erasure, or by one of a later cut-off.
+        // Erased by this erasure, or by one with a later cut-off.
         expect(done.some(({ who, cutoffAt }) => cutoffAt >= askedAt && who.has(each))).toBe(true);
         for (let at = T + STEP_MS; at <= askedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
       }
-      // Whom an erasure has parted may count as linked for one that came while a third took it over.
+      // People parted by one erasure may still count as linked for a request made while a third erasure ran.
       for (const each of reach(subject, linked))
         for (let at = T + STEP_MS; at <= askedAt; at += STEP_MS) mayGo.add(`${each} ${at}`);
     }

@@ -7,7 +7,7 @@ import type { ErasedPerson } from './persons.ts';
 const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
-it('an erasure ends although another one of the same person, with a later cut-off, lets links in front of it through', async () => {
+it('an erasure ends although another one of the same person, with a later cut-off, lets links up to that pass', async () => {
   const { people, records, log, runLinker, parts, take } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -17,7 +17,7 @@ it('an erasure ends although another one of the same person, with a later cut-of
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
   const second = await take(subject, T + 10);
   expect(await finishBatch(parts, first, signal)).toHaveLength(1);
-  // The second is about everybody who was linked by its cut-off, also by what the first has swept or let pass.
+  // The second erases everybody linked by its cut-off, also by links that the first has swept or let pass.
   const unfinished = await records.readUnfinished();
   expect(unfinished.map(({ erasureId }) => erasureId)).toEqual([second.erasureId]);
   const batch = (await beginBatch(parts, unfinished, signal))!;
@@ -27,7 +27,7 @@ it('an erasure ends although another one of the same person, with a later cut-of
   expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
 });
 
-it('an eraser that was paused while it looked for decisions begins nothing that another one has begun and swept', async () => {
+it('an eraser paused while it reads decisions does not begin an erasure that another has begun and swept', async () => {
   const { records, rows, log, runLinker, parts, take } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -46,7 +46,7 @@ it('an eraser that was paused while it looked for decisions begins nothing that 
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
-it('an eraser that was paused behind its look leaves a request as another one has found and noted it', async () => {
+it('an eraser paused after reading decisions keeps the closure that another has stored', async () => {
   const { records, log, runLinker, parts, people, take } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   await take(subject, T);
@@ -72,7 +72,7 @@ it('an eraser that was paused behind its look leaves a request as another one ha
   expect(await records.readProgress()).toEqual([]);
 });
 
-it('an erasure is about somebody whom only a link joins that another erasure holds back, and about whom that one has found', async () => {
+it('an erasure includes people joined only by a link that another hold delays, and people that erasure has found', async () => {
   const { rows, records, log, runLinker, parts, take } = await openWorld();
   const [subject, device, other] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: device, at: T - 1 });
@@ -81,7 +81,7 @@ it('an erasure is about somebody whom only a link joins that another erasure hol
   log.push({ a: subject, b: other, at: T + 5 });
   const second = await take(other, T + 10);
   rows.add('events', toEvent(device, T + 3));
-  // Both are asked for at once, and the second waits although it could be done.
+  // Both are requested at once, and the second waits although it could be done.
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
   expect(first.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, device])]);
   expect(await beginBatch(parts, [second], signal)).toBeNull();
@@ -92,13 +92,13 @@ it('an erasure is about somebody whom only a link joins that another erasure hol
   expect(rows.rowsOf('events')).toEqual([]);
 });
 
-it('an erasure is about somebody whose link another erasure took along, which only a third one joined with them', async () => {
+it('an erasure includes people whose link another erasure has deleted after a third had joined them', async () => {
   const { rows, records, log, runLinker, parts, take } = await openWorld();
   const [first, between, subject, far] = createKeys(4) as [Buffer, Buffer, Buffer, Buffer];
   log.push({ a: first, b: between, at: T - 1 });
   await runLinker();
   await take(first, T);
-  // Both wait for the first erasure, which takes away what joins them.
+  // Both wait for the first erasure, which deletes the links that join them.
   log.push({ a: first, b: subject, at: T + 1 }, { a: between, b: far, at: T + 2 });
   await take(subject, T + 10);
   const finishNext = async () => {
@@ -118,7 +118,7 @@ it('an erasure is about somebody whose link another erasure took along, which on
   expect(rows.rowsOf('events')).toEqual([]);
 });
 
-it('an erasure that waits is about everybody who was linked when it was asked for, whatever a later one has swept meanwhile', async () => {
+it('a waiting erasure includes everybody linked at its request, whatever a later one has swept meanwhile', async () => {
   const { rows, records, log, runLinker, parts, take, tick } = await openWorld();
   const [device, first, user, third] = createKeys(4) as [Buffer, Buffer, Buffer, Buffer];
   log.push({ a: device, b: first, at: tick() });
@@ -127,14 +127,14 @@ it('an erasure that waits is about everybody who was linked when it was asked fo
   const earlier = (await beginBatch(parts, await records.readUnfinished(), signal))!;
   const held = tick();
   await take(third, held, held);
-  // The first waits for the erasure that runs, the second for the one that was asked for.
+  // The first link waits for the running erasure, the second for the requested one.
   log.push({ a: first, b: user, at: tick() }, { a: third, b: device, at: tick() });
   const asked = tick();
   const waiting = await take(user, asked, asked);
   for (const key of [device, third]) rows.add('events', toEvent(key, asked));
   tick();
   await finishBatch(parts, earlier, signal);
-  // Behind that one's receipt, so not about the device; and it takes the link of the user along.
+  // Requested after that receipt, so without the device; it deletes the link of the user.
   const later = tick();
   await take(first, later, later);
   for (let left = await records.readUnfinished(); left.length > 0; left = await records.readUnfinished()) {
@@ -145,7 +145,7 @@ it('an erasure that waits is about everybody who was linked when it was asked fo
   expect(await records.readReceipt(waiting.erasureId)).toMatchObject({ closureCount: 4 });
 });
 
-it('an erasure waits for a link that nobody holds back any more, and is left out while nobody decides it', async () => {
+it('an erasure waits for a released link, and is left out of the batch while the link is undecided', async () => {
   const { records, log, runLinker, parts, take } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];
   await take(subject, T);
@@ -163,12 +163,12 @@ it('an erasure waits for a link that nobody holds back any more, and is left out
   expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
-it('an eraser that is told to stop while a table is changed stops at once, and the next one finishes its batch', async () => {
+it('an eraser told to stop during a change of a table stops at once, and the next one finishes its batch', async () => {
   const { records, rows, parts, take } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
   const request = await take(subject, T);
   const stop = new AbortController();
-  // As a table of a billion rows: nothing but the signal ends the wait.
+  // Like a table of a billion rows: only the signal ends the wait.
   const sweep: typeof rows.sweep = (_batchId, ended) => {
     const over = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
     stop.abort(new Error('SIGTERM'));

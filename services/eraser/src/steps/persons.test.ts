@@ -32,7 +32,7 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 });
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
   toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
-/** Of each person the places of the keys, how long each is erased, and how many requests it has. */
+/** For each person: the indexes of the keys, each with its cut-off, and the number of requests. */
 const show = (persons: readonly ErasedPerson[]) =>
   persons.map(({ closures, identities }) => {
     const found = identities.map(
@@ -43,17 +43,17 @@ const show = (persons: readonly ErasedPerson[]) =>
 const until = (cutoffAt: number, ...places: number[]) => new Map(places.map((place) => [place, cutoffAt]));
 
 describe('who is erased', () => {
-  it('is everybody whom links up to the cut-off lead to, also through others, and nobody whom a later one does', () => {
+  it('is everybody reached by links up to the cut-off, also through others, and nobody reached only by a later link', () => {
     const links = [link(0, 1), link(2, 1), link(2, 3, T + 1), link(4, 5)];
     expect(show(findLinked([request([0])], links))).toEqual([{ cutoffs: until(T, 0, 1, 2), requests: 1 }]);
   });
 
-  it('is whom the gateway knew as linked too, with everybody of theirs', () => {
+  it('includes those whom the gateway knew as linked, with everybody linked to them', () => {
     const persons = findLinked([request([0], { members: [3] })], [link(3, 4)]);
     expect(show(persons)).toEqual([{ cutoffs: until(T, 0, 3, 4), requests: 1 }]);
   });
 
-  it('is one person for requests that have somebody in common, up to the latest cut-off, with whom that one adds', () => {
+  it('is one person for requests with an identity in common, up to the latest cut-off and with its additional people', () => {
     const links = [link(0, 1), link(1, 2, T + 5), link(2, 3, T + 6), link(6, 3, T + 5)];
     const persons = findLinked([request([0]), request([1], { cutoffAt: T + 5 }), request([7])], links);
     expect(show(persons)).toEqual([
@@ -62,7 +62,7 @@ describe('who is erased', () => {
     ]);
   });
 
-  it('is nobody whom an unlink parted, unless a link behind it joined them again, or it came later than the cut-off', () => {
+  it('excludes people parted by an unlink, unless a later link joined them again or the unlink is after the cut-off', () => {
     const at = { generation: 0, offset: 9 };
     const parted = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs } as const;
@@ -82,7 +82,7 @@ describe('who is erased', () => {
     expect(placesOf(0, { links, unlinks: later })).toEqual([0, 1, 2, 3]);
   });
 
-  it('is whom an unlink has parted up to the request from before it, not up to one from behind it', () => {
+  it('includes people whom an unlink parts later for a request before the unlink, not for one after it', () => {
     const at = { generation: 0, offset: 9 };
     const parted = (who: number, side: 'split' | 'stayed') => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
@@ -93,7 +93,7 @@ describe('who is erased', () => {
     expect(show(toPersons(findClosures(asked, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
   });
 
-  it('is whom another erasure names for a request from before its receipt, and for no later one', () => {
+  it('includes people named by another erasure for a request before its receipt, not for a later one', () => {
     const erasedAt = T + 40_000;
     const receipt = { visiblyErasedAt: erasedAt } as ErasureReceipt;
     const others = [{ request: request([1], { members: [2], cutoffAt: T - 5 }), receipt }];
@@ -103,14 +103,14 @@ describe('who is erased', () => {
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
     expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
     expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
-    // Each by itself, also where both are about one person; and who asks before the other's cut-off knows it without.
+    // Each request counts by itself, even if both are about one person. It ignores erasures with a later cut-off.
     const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
     expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
   });
 
-  it('is another person in another environment, with the same keys', () => {
+  it('is a different person in another environment, with the same keys', () => {
     const persons = findLinked(
       [request([0]), request([0], { environmentId: 'other' })],
       [{ ...link(0, 1), environmentId: 'other' }],
@@ -118,7 +118,7 @@ describe('who is erased', () => {
     expect(show(persons).map(({ cutoffs }) => cutoffs)).toEqual([until(T, 0), until(T, 0, 1)]);
   });
 
-  it('is what a naive reader of the rules finds, for any requests and links', () => {
+  it('equals the result of a naive implementation of the rules, for any requests and links', () => {
     const place = fc.nat({ max: keys.length - 1 });
     const at = fc.integer({ min: T - 2, max: T + 2 });
     const requests = fc.array(fc.tuple(fc.array(place, { minLength: 1, maxLength: 2 }), at), {
@@ -146,7 +146,7 @@ interface Person {
 const firstOf = ({ cutoffs }: Person) => Math.min(...cutoffs.keys());
 const byFirst = (one: Person, other: Person) => firstOf(one) - firstOf(other);
 
-/** Grows each by its own cut-off until nothing changes any more, then joins those that have somebody in common. */
+/** Grows each closure by its own cut-off until nothing changes, then joins those with an identity in common. */
 function naive(asked: [number[], number][], linked: [number, number, number][]): Person[] {
   let persons: Person[] = [];
   for (const [subjects, cutoffAt] of asked) {

@@ -8,55 +8,55 @@ import type {
   StoredUnlink,
 } from '@playline/erasure';
 
-/** Whom one request is about, up to its cut-off. */
+/** Everybody whom one request erases, up to its cut-off. */
 export interface Closure {
   readonly request: ErasureRequest;
   /** In the order of their bytes. */
   readonly keys: readonly Buffer[];
 }
 
-/** A closure, and what tells who in it is linked with whom. */
+/** A closure, and the links between its people. */
 export interface FoundClosure extends Closure {
-  /** Decisions by the cut-off about anybody of the closure: they go when it is done. */
+  /** Decisions up to the cut-off about anybody of the closure. The erasure deletes them. */
   readonly links: readonly FoundLink[];
 }
 
-/** One person who is erased: for one request, or for several that have somebody in common. */
+/** One person to erase: for one request, or for several with an identity in common. */
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly closures: readonly Closure[];
-  /** Everybody of the closures, in the order of their bytes; each up to the latest cut-off of the requests about it. */
+  /** Everybody of the closures in byte order, each up to the latest cut-off of the requests about it. */
   readonly identities: readonly ErasureFence[];
 }
 
-/** What decisions say of who belongs to whom. */
+/** The stored decisions that show who is linked with whom. */
 export interface StoredDecisions {
   /** Every link received up to the latest cut-off that can be reached from the subjects. */
   readonly links: readonly StoredLink[];
-  /** Every unlink asked for up to it that parted one of those identities from others. */
+  /** Every unlink requested up to it that parted one of those identities from others. */
   readonly unlinks: readonly StoredUnlink[];
-  /** Other erasures: the decisions about people whom they name may be gone. */
+  /** Other erasures. The decisions about their people may be deleted. */
   readonly others: readonly Erasure[];
 }
 
-/** Receipts bear the eraser's clock, requests a gateway's. A gateway counts with as much between its clock and others. */
+/** Receipts have the time of the eraser's clock, requests that of a gateway's. Gateways assume the same difference. */
 export const CLOCKS_APART_MS = 2_000;
 
-/** Keys by their own bytes as text. */
+/** Keys, by their bytes as text. */
 type Keys = Map<string, Buffer>;
 
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * Whom requests are about: everybody who was linked with the subject up to the cut-off, and everybody whom the gateway
+ * The closures of requests: everybody who was linked with the subject up to the cut-off, and everybody whom the gateway
  * knew as linked when it took the request.
  *
  * Who is linked is read from decisions, not from the graph of the moment. A link that was accepted before the cut-off
  * may reach the graph after one that was accepted later, and the graph then has both. People whom an unlink has split
  * are linked only by what came after it.
  *
- * Another erasure deletes the decisions about its person. A request from before that erasure's receipt is about the
- * whole person, so the links that the other erasure has noted count for it.
+ * Another erasure deletes the decisions about its person. A request from before that erasure's receipt still covers the
+ * whole person, so the links stored with the other erasure count for it.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -76,7 +76,7 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
   });
 }
 
-/** Closures that have somebody in common, directly or through others, are about one person. */
+/** Joins closures into persons: those with an identity in common, directly or through others, are one person. */
 export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
   return groupOverlapping(closures).map((own) => {
     const { environmentId } = own[0]!.request;
@@ -98,11 +98,11 @@ interface Edge {
   readonly one: Buffer;
   readonly other: Buffer;
   readonly receivedAtMs: number;
-  /** The place of the last fact that said so; null where it is not known. */
+  /** The place of the last fact that linked the two; null when unknown. */
   readonly last: FactOrder | null;
-  /** For cut-offs from this time on the two are parted. */
+  /** The link does not count for cut-offs from this time on. */
   readonly unlinkedAtMs: number;
-  /** Until when an erasure was under way that took this link: requests after that do not count it. */
+  /** End of the erasure that deleted this link. It does not count for requests after that. */
   readonly knownUntilMs: number;
 }
 
@@ -129,9 +129,8 @@ function createNeighbours({ links, unlinks, others }: StoredDecisions): Neighbou
 }
 
 /**
- * The links that an erasure takes away, by the links' own times. An erasure that was asked for earlier may take away
- * fewer of them, and others besides. Of an erasure that an earlier eraser has begun only the members are known, and of
- * one without decisions nothing else: they are joined with the first of them.
+ * The links that another erasure deletes, with their own times: which of them count depends on each request's cut-off.
+ * If no links are stored with the erasure, only its members are known. They are then linked with the first of them.
  */
 function toEdges({ request, receipt }: Erasure): Edge[] {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;
@@ -145,7 +144,7 @@ function toEdges({ request, receipt }: Erasure): Edge[] {
   return rest.map((other) => ({ one: one!, other, ...edge }));
 }
 
-/** Those of the decisions by the cut-off that name anybody of a closure, each once. */
+/** The decisions up to the cut-off about anybody of a closure, each once. */
 function findLinks(decided: Neighbours, keys: readonly Buffer[], { cutoffAt }: ErasureRequest): FoundLink[] {
   const edges = new Set(keys.flatMap((key) => (decided.get(nameOf(key)) ?? []).map(({ edge }) => edge)));
   return [...edges]
@@ -155,7 +154,7 @@ function findLinks(decided: Neighbours, keys: readonly Buffer[], { cutoffAt }: E
     });
 }
 
-/** When the first unlink was asked for that stands behind all that links the two, and parted them; else never. */
+/** Time of the first unlink that came after the last link of the two and parted them; else never. */
 function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number {
   if (last === null) return NEVER_MS;
   const parted = ofA.filter(
@@ -168,7 +167,7 @@ const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.ge
 const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
-/** Everybody whom links up to the cut-off lead to, as they stood when it was asked for. */
+/** Everybody reached by links up to the cut-off that counted when the request was made. */
 function follow(neighbours: Neighbours, { subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequest): Buffer[] {
   const keys: Keys = new Map();
   const waiting = [...subjectKeys, ...memberKeys];

@@ -9,17 +9,17 @@ export interface PutBackParts {
   readonly topicPrefix: string;
   /** Generation of the link topic. */
   readonly generation: number;
-  /** Told how many facts could not be read again. */
+  /** Called with the number of facts that could not be read again. */
   readonly onLost: (facts: number) => void;
 }
 
 /**
- * Links that are later than the erasure, but were applied before its hold took effect, left the graph with the person.
- * Their facts are published again at the end of the link topic. They wait there for the release, and are then decided
- * again: for a link that had not left the graph that decision says `unchanged`. Their rows in the column store are
- * later than the cut-off, and stay.
- * @returns how many
- * @throws RowsFault, or an Error of the brokers; then it may be done again
+ * Publishes again the facts of links that are later than the erasure but left the graph with the person, because they
+ * were applied before its hold took effect. They wait at the end of the link topic for the release and are then decided
+ * again. The decision for a link that had not left the graph is `unchanged`. Their rows in ClickHouse are later than
+ * the cut-off, and stay.
+ * @returns the number of facts
+ * @throws RowsFault, or an Error of the brokers; then it may be called again
  */
 export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
   const places = await parts.rows.findLaterLinks(batchId);

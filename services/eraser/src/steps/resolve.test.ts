@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 const findOthers = async () => [];
 const NOBODY_WORKS = async () => new Set<string>();
 
-it('a look for who is erased keeps its targets while somebody tidies, and loses them six hours after it was killed', async () => {
+it('a search for closures keeps its targets while the upkeep tidies, and loses them six hours after it was killed', async () => {
   const rows = openMemoryErasureRows();
   const subjectKeys = [randomBytes(16)];
   const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
@@ -16,7 +16,7 @@ it('a look for who is erased keeps its targets while somebody tidies, and loses 
   const tidyIn = (ms: number) =>
     dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NOBODY_WORKS });
   const findLinks: typeof rows.findLinks = async (look) => {
-    // The look is noted in no progress, so nobody says that it is worked on.
+    // The search has no progress row, so nothing shows that it is still running.
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
     return rows.findLinks(look);
   };

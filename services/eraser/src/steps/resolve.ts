@@ -12,13 +12,12 @@ import { type FoundClosure, findClosures } from './persons.ts';
 
 export interface ResolveParts {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>;
-  /** Other erasures that name one of these and may have taken decisions away. */
+  /** Finds other erasures that name one of these and may have deleted decisions. */
   findOthers(identities: readonly NamedIdentity[]): Promise<Erasure[]>;
 }
 
 /**
- * Finds out whom requests are about: from the stored decisions, and from other erasures, which may have taken decisions
- * away.
+ * Finds the closures of requests, from the stored decisions and from other erasures, which may have deleted decisions.
  * @throws RowsFault
  */
 export async function resolveClosures(
@@ -31,7 +30,7 @@ export async function resolveClosures(
   const others = new Map<string, Erasure>();
   const collect = createCollect();
   let frontier = collect(requests.flatMap(identitiesOf));
-  // One look for everybody who is a step further away: a person is rarely more than three steps wide.
+  // One query for all identities that are one link further away. A person is rarely more than three links wide.
   while (frontier.length > 0) {
     const look = newLook(Date.now());
     try {
@@ -59,7 +58,7 @@ function identitiesOf(request: ErasureRequest): NamedIdentity[] {
   return namedKeys(request).map((key) => ({ environmentId: request.environmentId, key }));
 }
 
-/** @returns what gives those that it was not given yet, once each */
+/** @returns a function that returns the identities that it has not been given before, each once */
 function createCollect(): (identities: readonly NamedIdentity[]) => NamedIdentity[] {
   const seen = new Set<string>();
   return (identities) =>

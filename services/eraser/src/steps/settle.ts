@@ -11,24 +11,24 @@ export interface SettleParts {
   readonly rows: ErasureRows;
   readonly records: ErasureRecords;
   readonly barrier: LogBarrier;
-  /** Waits; by itself for as long as it is told. */
+  /** Waits; the default waits for the given time. */
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 export const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
-/** A link that nobody holds any more is looked at by the linker within a second, or four when it is on its rounds. */
+/** Checks until a request with a freed link is left out. The linker decides such a link within four seconds. */
 const FREED_LOOKS = 24;
 const FREED_LOOK_MS = 250;
 
 /**
- * Finds out whom requests are about, and places a hold on every identity of theirs. Leaves out a request that must wait
- * for another erasure: a link that counts for it, as it is not later than its cut-off, may be held back by the other
- * one. It may join somebody else to this person, and is decided only after the release.
+ * Finds the closures of requests, and places a hold on each of their identities. Leaves out a request that must wait
+ * for another erasure: the other hold may delay a link up to the request's cut-off. That link may add somebody to this
+ * person, and is decided only after the release.
  *
- * Where two requests hold one identity, the later cut-off says which of its links wait. So a link between the two
- * cut-offs may be released here, and is waited for.
+ * If two requests hold one identity, the later cut-off decides which of its links wait. So this hold may release a link
+ * between the two cut-offs, and its decision is waited for.
  * @throws whatever the stores throw; then it may be called again
  */
 export async function settleClosures(
@@ -43,7 +43,7 @@ export async function settleClosures(
       { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted) },
       requests,
     );
-    // Read again after the decisions: an eraser notes whom it erases before it deletes any decision of theirs.
+    // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
@@ -56,8 +56,8 @@ export async function settleClosures(
 }
 
 /**
- * Erasures that were under way when the first of these was asked for, or have been since. One that has not begun has taken
- * no decisions away.
+ * Finds erasures that were running when the first of these was requested, or later. Only those that have begun, because
+ * the others have deleted no decisions.
  */
 function createFindOthers(
   { records }: SettleParts,
@@ -72,7 +72,7 @@ function createFindOthers(
   };
 }
 
-/** Another process may have begun these erasures while this one was paused. */
+/** @throws Error when another process has begun these erasures while this one was paused */
 function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly ErasureProgress[]): void {
   const begun = new Set(noted.map(toId));
   if (requests.some((request) => begun.has(toId(request))))
@@ -80,9 +80,9 @@ function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly Era
 }
 
 /**
- * Why a hold may be gone: another process finished the erasure and released it while this one was paused, or Redis lost
- * it with its last second. Only a lost hold is placed again. The two are told apart by the receipt, which comes before
- * the release.
+ * Extends the holds to the whole closures. A hold may be gone for two reasons: another process finished the erasure
+ * while this one was paused, or Redis lost its last second. Only in the second case is it placed again. A receipt shows
+ * the first case, because it is stored before the release.
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
   const { guards } = parts.people;
@@ -100,9 +100,9 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
 }
 
 /**
- * Closures that a link may still change: it is not later than their cut-off, and it is not decided. It waits for the
- * erasure of somebody else (`held`), or does so no more (`freed`). The erasure that it waits for has the earlier
- * cut-off, so of two requests at least one goes on.
+ * Closures that an undecided link up to their cut-off may still change. The link waits for the erasure of somebody else
+ * (`held`), or waits no longer (`freed`). The erasure that it waits for has the earlier cut-off, so of two requests at
+ * least one goes on.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,

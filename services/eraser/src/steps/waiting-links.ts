@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
-/** A link fact that waits for an erasure: it is not decided yet. */
+/** A link fact that waits for an erasure and is not decided yet. */
 export interface WaitingLink {
   readonly environmentId: string;
   /** Epoch milliseconds: when the gateway accepted it. */
@@ -29,15 +29,15 @@ export interface WaitingLinksOptions {
 
 const KEY_BYTES = 16;
 const OFFSET_BYTES = 8;
-/** Where waiting links stand: behind what the linker has committed, on the topic of links or in the parked place. */
+/** Where waiting links are: after the linker's commits, on the link topic or in the parked place. */
 const PLACES = [
   { topic: TOPICS.identityLinks, groupSuffix: '' },
   { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
 ] as const satisfies readonly { topic: Topic; groupSuffix: string }[];
 
 /**
- * Creates what reads the links that wait. A few that were decided a moment ago may be among them; none that waits is
- * missing.
+ * Creates the reader of waiting links. The result may contain a few that were decided a moment ago, but no waiting link
+ * is missing.
  * @throws Error of the brokers or the registry, and while a transaction hides records
  */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
@@ -62,7 +62,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     return [...waiting.values()];
   };
   return async () => {
-    // All commits first: a fact may go from one place to the other meanwhile, and its old record is still read then.
+    // All commits are read first: if a fact moves to the other place meanwhile, its old record is still read.
     const places = [];
     for (const { topic, groupSuffix } of PLACES) {
       const name = topicPrefix + topic.name;
@@ -79,7 +79,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   };
 }
 
-/** @throws Error while a transaction is open: what stands behind its first record cannot be read, and may be a waiting link */
+/** @throws Error while a transaction is open: records after its start cannot be read and may be waiting links */
 async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
   const all = await reader.bounds(topic, { undecided: true });
   const decided = await reader.bounds(topic);

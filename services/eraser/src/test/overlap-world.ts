@@ -7,7 +7,7 @@ import type { BatchParts } from '../steps/erase-batch.ts';
 import type { WaitingLink } from '../steps/waiting-links.ts';
 
 export const T = Date.UTC(2026, 5, 15);
-/** More than clocks are apart. */
+/** More than the difference between clocks. */
 export const STEP_MS = 10_000;
 export const ENVIRONMENT = 'env';
 const SOURCE = { generation: 0, partition: 0 };
@@ -22,7 +22,7 @@ export const toWaiting = ({ a, b, at }: Link): WaitingLink => {
   return { environmentId: ENVIRONMENT, receivedAtMs: at, keys: [a, b], isUnlink: false };
 };
 
-/** A log of links and a linker that decides them when it is told to; what waits goes to the end of the log. */
+/** A log of links and a linker that decides them on command. Waiting links go to the end of the log. */
 function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   const log: Link[] = [];
   let next = 0;
@@ -49,7 +49,7 @@ function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   };
 }
 
-/** Asks as the gateway does: its members are whom the graph knows now. */
+/** Makes a request as the gateway does: its members are the identities that the graph has linked now. */
 function createTake(people: MemoryPeople, records: ErasureRecords) {
   return async (subject: Buffer, cutoffAt: number, requestedAt = cutoffAt - 2_000): Promise<ErasureRequest> => {
     const isKnown = (await people.graph.rootOf(ENVIRONMENT, subject)) !== null;

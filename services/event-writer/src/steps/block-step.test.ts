@@ -22,7 +22,7 @@ const fail = (error: Error) => () => {
 const createReader = (schema: string) => schema.toUpperCase();
 
 describe('createBlockReaders', () => {
-  it('hands a record of an unknown id back until the registry has answered, and asks once', async () => {
+  it('defers a record with an unknown schema id until the registry has answered, and asks once', async () => {
     const source = createSource([() => 'schema']);
     const readers = createBlockReaders({ registry: source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
@@ -31,7 +31,7 @@ describe('createBlockReaders', () => {
     expect(source.asked).toEqual([7]);
   });
 
-  it('waits while the registry is not reachable: a record is no dead letter for that', async () => {
+  it('waits while the registry is not reachable, and makes no dead letter', async () => {
     const source = createSource([fail(new Error('ECONNREFUSED')), fail(new Error('timeout')), () => 'schema']);
     const readers = createBlockReaders({ registry: source, createReader });
     expect(() => readers.readerOf(7)).toThrow(RetryableFault);
@@ -39,7 +39,7 @@ describe('createBlockReaders', () => {
     expect(source.asked).toEqual([7, 7, 7]);
   });
 
-  it('refuses an id that the registry does not know', async () => {
+  it('refuses a schema id that the registry does not know', async () => {
     const readers = createBlockReaders({ registry: createSource([() => null]), createReader });
     const refusal = () => {
       try {

@@ -10,14 +10,14 @@ import {
 import type { CheckFences } from './check-fences.ts';
 import type { WriteRows } from './write-rows.ts';
 
-/** What becomes of the records of one topic. */
+/** How the records of one topic are turned into blocks. */
 export interface BlockStep {
   openBlock(transformVersion: number): BlockBuilder;
-  /** Asks for the schema of the topic's subject that this release knows, so that the first records need not wait. Never throws. */
+  /** Requests this release's schema of the subject in advance, so that first records need not wait. Never throws. */
   prefetch(subject: string): Promise<void>;
 }
 
-/** What the steps of all topics share. */
+/** Parts shared by the steps of all topics. */
 export interface BlockParts {
   schemas: SchemaRegistry;
   checkFences: CheckFences;
@@ -25,10 +25,10 @@ export interface BlockParts {
   pool: BufferPool;
 }
 
-/** A record with a value in the Confluent frame. */
+/** A record whose value has a Confluent frame. */
 export type FramedRecord = StreamRecord & { readonly value: Buffer };
 
-/** What is wrong with a record that carries no Confluent frame. */
+/** Outcome of a record without a Confluent frame. */
 export const UNFRAMED: Outcome = { kind: 'deadLetter', reason: 'not in the Confluent wire format' };
 
 /** The schema id of a framed record; null for any other. */
@@ -36,27 +36,27 @@ export function framedSchemaIdOf(record: StreamRecord): number | null {
   return record.value === null ? null : schemaIdOf(record.value);
 }
 
-/** Readers of records, one a schema id, for whoever cannot wait. */
+/** Readers of records, one for each schema id, for callers that cannot wait. */
 export interface BlockReaders<R> {
   /**
    * The reader of a schema id.
-   * @throws RetryableFault while the schema is being asked for, or while the registry is not reachable
-   * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be made of the schema
+   * @throws RetryableFault while the schema is being requested, or while the registry is not reachable
+   * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be built from the schema
    */
   readerOf(id: number): R;
-  /** Asks for the schema that this release would write, so that the first records need not wait. Never throws. */
+  /** Requests this release's schema in advance, so that the first records need not wait. Never throws. */
   prefetch(subject: string, schema: string): Promise<void>;
 }
 
-/** No record of this schema can be read: a dead letter. */
+/** No record of this schema can be read, so it becomes a dead letter. */
 export class UnreadableSchemaError extends Error {
   override readonly name = 'UnreadableSchemaError';
 }
 
 /**
- * Creates readers from the schemas of a registry. Taking a record is synchronous and the registry is not, so a record of
- * an unknown id is handed back with a RetryableFault until the registry has answered; it is never a dead letter only
- * because the registry is down.
+ * Creates readers from the schemas of a registry. Taking a record is synchronous and the registry is not, so a record
+ * with an unknown id causes a RetryableFault until the registry has answered. It is never a dead letter only because
+ * the registry is down.
  */
 export function createBlockReaders<R>(options: {
   registry: SchemaRegistry;
@@ -71,7 +71,7 @@ export function createBlockReaders<R>(options: {
       const found = readers.known(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
-      // A registry that is not reachable is asked again by the next try.
+      // If the registry is not reachable, the next try asks again.
       readers.ask(id).catch(() => {});
       throw new RetryableFault(`schema ${id} is being asked for`);
     },
@@ -79,28 +79,28 @@ export function createBlockReaders<R>(options: {
       try {
         await readers.ask(await registry.idOf(subject, schema));
       } catch {
-        // The registry is down or does not have it yet: records will ask by their id.
+        // The registry is down or lacks the schema: records will request it by their id.
       }
     },
   };
 }
 
-/** Output buffers that are used again: a block of 8 MB a second would otherwise keep the collector busy. */
+/** Output buffers for reuse. New ones of 8 MB every second would keep the garbage collector busy. */
 export interface BufferPool {
   take(): RowBuffer;
   give(buffer: RowBuffer): void;
 }
 
-/** A block ends with the row that passes its limit: room for one of the largest message's size, twice. */
+/** A block ends with the row that exceeds its limit, so there is room for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
-/** One written, two waiting and one filled for each of six busy partitions; more than that is a burst. */
+/** For each of six busy partitions one buffer that is written, two that wait and one that is filled. */
 const KEPT_MAX = 24;
-/** A buffer that grew further is not kept: one record in millions makes it. */
+/** A buffer that grew further is not kept, because such records are very rare. */
 const KEPT_GROWTH_MAX = 4;
 
 /**
- * Buffers have room for a whole block from the start. What is not written to takes no memory, and a buffer that grows
- * into its block by doubling has copied all of it once by then.
+ * Buffers have room for a whole block from the start. Untouched parts take no memory, and a buffer that grows by
+ * doubling would copy its content about once.
  * @param blockBytesMax limit of a block's rows
  */
 export function createBufferPool(blockBytesMax: number): BufferPool {

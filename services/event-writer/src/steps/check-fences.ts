@@ -3,20 +3,20 @@ import type { FenceSet } from '@playline/erasure';
 import type { RowHead } from '@playline/events';
 import { RetryableFault } from '@playline/stream';
 
-/** What becomes of a row of `events`: as it is; not stored; or stored without the anonymous id that it merely carries. */
+/** For a row of `events`: store it, drop it, or store it without an anonymous id that is not its owner's. */
 export type FenceVerdict = 'keep' | 'drop' | 'blank';
 
-/** What an erasure keeps out, however late it comes. @throws RetryableFault while the fences are not loaded */
+/** Checks records against fences, however late they come. @throws RetryableFault while the fences are not loaded */
 export interface CheckFences {
   ofRow(head: RowHead): FenceVerdict;
   isFenced(question: FenceQuestion): boolean;
 }
 
 /**
- * Creates the step that says what of a record must not be stored. The only step whose answer may differ when a block is
- * written again, since fences are added meanwhile. That does no harm: it only ever takes rows and ids away, and the block
- * keeps its token.
- * @param onBlanked told of each event that is stored without the anonymous id of somebody erased, which it carried
+ * Creates the step that decides which parts of a record must not be stored. Only this step may give another result when
+ * a block is written again, because fences are added meanwhile. That does no harm: it only removes rows and ids, and
+ * the block keeps its token.
+ * @param onBlanked called for each event that is stored without the anonymous id of an erased person
  */
 export function createCheckFences(fences: FenceSet, onBlanked: () => void): CheckFences {
   const needLoaded = () => {

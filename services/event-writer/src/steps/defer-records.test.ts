@@ -14,7 +14,7 @@ const recordOf = (offset: number): StreamRecord => ({
   headers: {},
 });
 
-/** Odd offsets cannot be read while `asked`, 3 never can. */
+/** Records at odd offsets cannot be read while `asked`; the one at offset 3 never can. */
 function createInner() {
   const state = { asked: true, added: [] as number[], written: [] as number[][] };
   const inner: BlockBuilder = {
@@ -34,7 +34,7 @@ function createInner() {
   return { state, inner };
 }
 
-/** Takes the letters whose offsets it pushes to `letters`, but for the first calls, which fail. */
+/** A producer that adds the offsets of dead letters to `letters`. Its first calls fail with `faults`. */
 function createLetterBox(letters: number[], faults: Error[] = []): Pick<Producer, 'send'> {
   return {
     send(records, done) {
@@ -46,7 +46,7 @@ function createLetterBox(letters: number[], faults: Error[] = []): Pick<Producer
 }
 
 describe('a deferring block', () => {
-  it('puts off what cannot be read yet, and writes nothing before all of it is read', async () => {
+  it('defers records that cannot be read yet, and writes nothing before all of them are read', async () => {
     const { state, inner } = createInner();
     const letters: number[] = [];
     const counted: string[] = [];
@@ -83,7 +83,7 @@ describe('a deferring block', () => {
     expect(letters).toEqual([3]);
   });
 
-  it('lets a fault that does not pass through, so that it becomes a dead letter at once', () => {
+  it('passes permanent faults on, so that the record becomes a dead letter at once', () => {
     const { state, inner } = createInner();
     state.asked = false;
     const block = createDeferringBlock(inner, { deadLetters: createLetterBox([]), countDeferred() {} });

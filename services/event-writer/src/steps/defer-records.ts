@@ -9,19 +9,19 @@ import {
 } from '@playline/stream';
 
 export interface DeferringOptions {
-  /** Where records go that prove unreadable only when their block is written. */
+  /** Receives records that turn out to be unreadable only when their block is written. */
   deadLetters: Pick<Producer, 'send'>;
-  /** Told what became of a record that was put off; the stream has counted it as taken. */
+  /** Counts the outcome of a deferred record, which the stream has counted as taken. */
   countDeferred(kind: Outcome['kind']): void;
 }
 
-/** The step that these dead letters name; the stream's own name `transform`. */
+/** Step named in these dead letters; those of the stream name `transform`. */
 const STEP = 'write';
 
 /**
- * Creates a block that also takes records which cannot be read yet, because the registry is slow or the fences are still
- * loading. `add` may not wait for either, and neither makes a record a dead letter. So such a record is kept, and read when
- * the block is written, where waiting is allowed. Its offset is committed after that: no record is passed over.
+ * Creates a block that also takes records which cannot be read yet, because the registry is slow or the fences are not
+ * loaded. `add` must not wait, and the record must not become a dead letter. So it is kept, and read when the block is
+ * written, where waiting is allowed. Its offset is committed after that, so no record is skipped.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];
@@ -70,7 +70,7 @@ function addDeferred(inner: BlockBuilder, record: StreamRecord): Outcome {
   }
 }
 
-/** Resolves when the letter is acknowledged. @throws RetryableFault when it is not */
+/** Resolves when the dead letter is acknowledged. @throws RetryableFault when it is not */
 async function publishLetter(producer: Pick<Producer, 'send'>, record: StreamRecord, reason: string): Promise<void> {
   try {
     await sendDeadLetters(producer, [{ record, reason }], STEP);

@@ -15,10 +15,10 @@ interface MessageBlockOptions extends BlockParts {
   plans: BlockReaders<RowPlan>;
 }
 
-/** Creates the step of `audience.messages`, read without making objects: transcode, check fences, write `events`. */
+/** Creates the step of `audience.messages`: transcode without building objects, check fences, write `events`. */
 export function createWriteMessages(parts: BlockParts): BlockStep {
   const plans = createBlockReaders({ registry: parts.schemas, createReader: createRowPlan });
-  // Blocks are filled one record at a time, so one transcoder serves them all.
+  // Blocks are filled one record at a time, so all can share one transcoder.
   const transcoder = new RowTranscoder();
   return {
     openBlock: (transformVersion) => new MessageBlock({ ...parts, plans }, transcoder, transformVersion),

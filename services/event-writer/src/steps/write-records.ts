@@ -16,7 +16,7 @@ interface RecordBlockOptions<R> extends BlockParts {
   rows: RecordRows<R>;
 }
 
-/** Creates the step of records that are few enough to be read as objects: decode, check fences, write their rows. */
+/** Creates the step of topics with few records: decode them to objects, check fences, write their rows. */
 export function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
   const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
   return {
@@ -29,7 +29,7 @@ class RecordBlock<R> implements BlockBuilder {
   readonly #options: RecordBlockOptions<R>;
   readonly #transformVersion: number;
   readonly #notes = createNameNotes();
-  /** One a table, in the order of the tables. */
+  /** One for each table, in the order of the tables. */
   readonly #buffers: RowBuffer[];
 
   constructor(options: RecordBlockOptions<R>, transformVersion: number) {
@@ -66,7 +66,7 @@ class RecordBlock<R> implements BlockBuilder {
     return { kind: 'ok' };
   }
 
-  /** A token for each table; the offsets are committed only when all of them have their rows. */
+  /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     const { rows, writeRows } = this.#options;
     const [transformVersion, notes] = [this.#transformVersion, this.#notes];

@@ -24,14 +24,14 @@ const decisionOf = (count: number): IdentityDecisionRecord => ({
   ...{ moved: moved(count), eventTime: 1, receivedAt: 1, traceId: '', unlink: null },
 });
 
-/** One row a consent, at these offsets. */
+/** One row for each consent, at these offsets. */
 function consentsAt(offsets: readonly number[]): RowBuffer {
   const rows = new RowBuffer(1024);
   for (const offset of offsets) addConsentRow(rows, consent, { partition: 3, offset, timestampMs: 1 });
   return rows;
 }
 
-/** Rows of the same consent are equally long, so those of a block can be told apart. */
+/** All rows of this consent have the same length, so a block can be split into them. */
 const ROW_BYTES = consentsAt([0]).length;
 const offsetsOf = ({ rows }: { rows: Buffer }) =>
   Array.from({ length: rows.length / ROW_BYTES }, (_, row) => Number(rows.readBigUInt64LE((row + 1) * ROW_BYTES - 8)));
@@ -60,14 +60,14 @@ function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
 }
 
 describe('rows of a block', () => {
-  it('are one insert, and nothing is read, when nobody has tried the block before', async () => {
+  it('are one insert without a read when nobody has tried the block before', async () => {
     const { store, write, stored } = openBlock();
     store.storedOffsets = () => expect.fail('nothing is to be read');
     await write(false);
     expect(stored()).toEqual([10, 11, 12, 13]);
   });
 
-  it('stand, though the store has remembered their token without them', async () => {
+  it('are stored although the store has remembered their token without them', async () => {
     const { store, write, stored } = openBlock();
     store.failNext(killed, 'token');
     await expect(write(false)).rejects.toThrow(RetryableFault);
@@ -79,7 +79,7 @@ describe('rows of a block', () => {
     ]);
   });
 
-  it('stand, though the store has remembered their token with others of them', async () => {
+  it('are stored although the store has remembered their token with only some of them', async () => {
     const { store, write, stored } = openBlock();
     store.failNext(killed, 'token');
     store.setStoredOffsets([11, 13]);
@@ -88,7 +88,7 @@ describe('rows of a block', () => {
     expect(stored()).toEqual([10, 12]);
   });
 
-  it('stand, though the store has remembered every token of theirs without them', async () => {
+  it('are stored although the store has remembered all of their tokens without them', async () => {
     const { store, write, stored } = openBlock([12]);
     for (let attempt = 0; attempt < 3; attempt++) {
       store.failNext(killed, 'token');
@@ -98,7 +98,7 @@ describe('rows of a block', () => {
     expect(stored()).toEqual([12]);
   });
 
-  it('are not sent again when they stand, of which only the answer was lost', async () => {
+  it('are not sent again when they are stored and only the answer was lost', async () => {
     const { store, write, stored } = openBlock();
     store.failNext(killed, 'rows');
     await expect(write(false)).rejects.toThrow(RetryableFault);
@@ -107,7 +107,7 @@ describe('rows of a block', () => {
     expect(store.blocks).toHaveLength(1);
   });
 
-  it('go in halves when the store refuses them for their size again and again, and stand once', async () => {
+  it('are sent in halves when the store refuses them repeatedly for their size, and are stored once', async () => {
     const { store, write, stored } = openBlock();
     const insert = store.insert;
     store.insert = async (block) => {
@@ -128,7 +128,7 @@ describe('rows of a block', () => {
     expect(stored().sort()).toEqual([10, 11, 12, 13]);
   });
 
-  it('tell a fault that does not pass, and count each by its name', async () => {
+  it('report a permanent fault, and count each fault under its name', async () => {
     const { store, metrics, write } = openBlock();
     store.failNext(faultOf('final', 'UNKNOWN_TABLE'));
     await expect(write(false)).rejects.not.toThrow(RetryableFault);
@@ -139,7 +139,7 @@ describe('rows of a block', () => {
       expect(text).toContain(`event_writer_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
   });
 
-  it('without a place in the log stand as well, and go in pieces when they are too many', async () => {
+  it('without a place in the log are stored too, in pieces when they are too many', async () => {
     const { store, overrides, writeOverrides } = openBlock();
     addOverrideRows(overrides, decisionOf(4));
     const rowBytes = overrides.length / 4;

@@ -22,7 +22,7 @@ export interface BlockRows {
   rows: RowBuffer;
   block: BlockName;
   transformVersion: number;
-  /** One for a block, kept from attempt to attempt. */
+  /** One for each block, kept over all attempts. */
   notes: NameNotes;
   signal: AbortSignal;
 }
@@ -33,9 +33,9 @@ type Insert = (rows: readonly number[], token: string) => Promise<void>;
 type Ask = (question: StoredQuestion) => Promise<ReadonlySet<number>>;
 
 /**
- * Creates the step that stores a block's rows once, under tokens of its name (`toBlockToken`). Whoever writes the block
- * again, this process or the next owner, goes through the same tokens in the same order, and reads what stands before it
- * takes an answer for its rows (`storeOnce`).
+ * Creates the step that stores a block's rows exactly once, under tokens made from its name (`toBlockToken`). A process
+ * that writes the block again, this one or the next owner, uses the same tokens in the same order, and reads the stored
+ * rows before it trusts an answer (`storeOnce`).
  */
 export function createWriteRows({ store, calls }: { store: EventStore; calls: StoreCalls }): WriteRows {
   return async (given) => {
@@ -66,7 +66,7 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
   });
 }
 
-/** The place of the decision is part of what such a row says: written twice it is one row at once. */
+/** Such a row includes the place of the decision, so two copies of it count as one row at once. */
 async function storeFolded(given: BlockRows, insert: Insert) {
   const { rows, block, notes } = given;
   const token = toBlockToken(given, block.start, block.end);

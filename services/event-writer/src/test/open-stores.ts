@@ -6,7 +6,7 @@ import { openOwnStores, openServiceProcesses, type ServiceProcess, testStores, u
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
 
-/** Topics and a database of their own in the real stores, and writers that run on them. */
+/** Topics and a database of one test in the real stores, and writers that use them. */
 export interface RealStores {
   readonly prefix: string;
   readonly producer: Producer;
@@ -18,14 +18,14 @@ export interface RealStores {
   rowsOf<T>(query: string): Promise<T[]>;
   /** A writer as its own process, ready. */
   startWriter(group: string, settings?: Record<string, string>): Promise<ChildProcess>;
-  /** Gives the exit code. */
+  /** @returns the exit code */
   stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null>;
   /** Kills every writer that still runs. */
   killWriters(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param topics without their prefix: what `publish` is given */
+/** @param topics without their prefix, as in the records for `publish` */
 export async function openRealStores(topics: readonly string[]): Promise<RealStores> {
   const own = await openOwnStores();
   const { prefix, query, schemaIdOf } = own;
@@ -36,7 +36,7 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
     ...own.environment,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
-    // Blocks below the least size of a deployment: many in little time.
+    // Blocks smaller than a deployment may have, so that there are many in little time.
     NODE_OPTIONS: `--import=${SMALL_BLOCKS}`,
     BLOCK_AGE_MAX_MS: '50',
   };
@@ -64,7 +64,7 @@ function parseLines<T>(text: string): T[] {
   return lines.map((line) => JSON.parse(line) as T);
 }
 
-/** As tests know them: a writer is its process. */
+/** Starts and stops writers as processes. */
 function createWriters(environment: Record<string, string>, prefix: string) {
   const processes = openServiceProcesses(MAIN, environment);
   const services = new Map<ChildProcess, ServiceProcess>();

@@ -6,7 +6,7 @@ const { readConfig: readSafe }: ConfigModule = await import(new URL(import.meta.
 
 const BLOCK_SETTINGS = ['BLOCK_ROWS_MAX', 'BLOCK_BYTES_MAX', 'BLOCK_AGE_MAX_MS'] as const;
 
-/** Takes the place of the one of the same name of the writer that loads it: blocks may be of any size. */
+/** Replaces the writer's function of the same name, so that blocks may have any size. */
 export function readConfig(environment: Record<string, string | undefined>): Record<string, unknown> {
   const own = { ...environment };
   const given = BLOCK_SETTINGS.flatMap((name) => (own[name] === undefined ? [] : [[name, Number(own[name])] as const]));

@@ -1,6 +1,6 @@
 /**
- * Loaded before a writer's main.ts by tests that need many blocks at once: it reads settings below their minima, which
- * a deployment cannot. Everything else is the writer as it is. Given by its address: `NODE_OPTIONS=--import=…`.
+ * Loaded before a writer's main.ts (`NODE_OPTIONS=--import=…`) by tests that need many blocks quickly. It permits
+ * settings below their minima, which a deployment cannot have. The rest of the writer is unchanged.
  */
 import { registerHooks } from 'node:module';
 

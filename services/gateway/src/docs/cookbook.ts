@@ -3,7 +3,7 @@ import { type Recipe, readRecipes } from '@playline/events';
 
 const NAME = 'cookbook';
 
-/** Questions that people ask of stored events. The page and the files that it leads to are made of the same text. */
+/** Common questions about stored events. The page and the files that it links to are made from the same text. */
 export function createCookbook(): Article {
   const recipes = readRecipes();
   return {

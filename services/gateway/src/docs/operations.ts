@@ -45,7 +45,7 @@ const FAILED = createAnswer(500, 'The service failed; send the same request agai
   codes: ['INTERNAL_SERVER_ERROR'],
 });
 
-/** Every answer of every operation says where its caller stands. */
+/** Every answer of every operation has the header fields of the caller's rate limit. */
 const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
 
@@ -107,7 +107,7 @@ export function createOperations(context: ExampleContext): Operation[] {
   ];
 }
 
-/** Of a batch that is answered with 400, yet judged. */
+/** For the answer 400 to a batch whose messages were all rejected. */
 const NOTHING_ACCEPTED = { properties: { success: { const: false }, accepted: { const: 0 } } };
 
 function createIngest(context: ExampleContext): Operation {

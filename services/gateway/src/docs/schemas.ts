@@ -7,7 +7,7 @@ import {
 } from '@playline/contracts';
 import { z } from 'zod';
 
-/** Not blank, as the contract says of required texts. White space is what the pattern language calls `\s`, as for the gateway. */
+/** Required texts are not blank: contract. White space is `\s` of the pattern language, as in the gateway. */
 const NOT_BLANK = '\\S';
 
 /** Query parameters `anonymousId` and `userId`: contract, "Subject". */
@@ -25,7 +25,7 @@ export const updateTrackingConsentSchema = z
   })
   .meta({ id: 'UpdateTrackingConsentRequest' });
 
-/** Puts into the schemas of the contract what they say in code: what must not be blank, and what a type needs. */
+/** Adds to the contract's schemas the rules that the contract checks in code: not blank, and required per type. */
 export function refineSchemas(schemas: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
   const { EventContext, Message } = schemas;
   return {
@@ -41,7 +41,7 @@ function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema 
   return { ...schema, properties };
 }
 
-/** What a type needs beyond what every message needs: contract, "Required per type". */
+/** Fields that one type requires beyond those of every message: contract, "Required per type". */
 function createRulesByType(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },

@@ -13,7 +13,7 @@ import { type DocsSettings, type ExampleContext, keyHeadersOf } from './examples
 import { createOperations } from './operations.ts';
 import { refineSchemas } from './schemas.ts';
 
-/** The interface of the gateway, which every form of its documentation is made of. */
+/** Describes the gateway's interface. Every form of the documentation is made from it. */
 export function createGatewayDocs(context: ExampleContext): DocsSource {
   const operations = createOperations(context);
   return {
@@ -36,7 +36,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
   };
 }
 
-/** What the first page says around the form that sends a first event. */
+/** Text of the first page around the form that sends a first event. */
 function createFirstPage([ingest]: readonly Operation[]): DocsSource['first'] {
   return {
     title: 'Playline',
@@ -54,12 +54,12 @@ ORDER BY received_at DESC LIMIT 5</pre></div>`,
   };
 }
 
-/** The player whose event an example is. */
+/** The anonymous id in the body of an example. */
 function anonymousIdOf(body: string): string {
   return /"anonymousId": "([^"]*)"/.exec(body)?.[1] ?? '';
 }
 
-/** Requests that reach no operation. */
+/** Examples of requests that match no operation. */
 function createNowhereExamples(context: ExampleContext): Example[] {
   const message = 'There is no such path, or not with this method.';
   const answer = envelope(context, 'RESOURCE_NOT_FOUND', { message });

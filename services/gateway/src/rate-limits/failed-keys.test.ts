@@ -6,7 +6,7 @@ import { createFailedKeyLimit } from './failed-keys.ts';
 
 const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
 
-/** Keys by what a look-up says of them; everything else is unknown. */
+/** Keys and the results of their look-ups; all other keys are unknown. */
 function setUp() {
   const keys = new Map<string, KeyRecord>([['good', { keyId: 'k' } as KeyRecord]]);
   const world = { keys, lookUps: 0, away: false };
@@ -25,20 +25,20 @@ function setUp() {
 }
 
 describe('the limit on failed keys', () => {
-  it('holds for tries at once as for tries one by one', async () => {
+  it('is the same for parallel tries as for tries one by one', async () => {
     const { ask } = setUp();
     const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
   });
 
-  it('charges a good key nothing, however often it is asked for', async () => {
+  it('charges nothing for a valid key, however often it is used', async () => {
     const { ask } = setUp();
     for (let times = 0; times < 10; times++) expect(await ask('good')).not.toBeNull();
     for (let times = 0; times < 3; times++) expect(await ask('wrong')).toBeNull();
     await expect(ask('wrong')).rejects.toThrow('Too many requests');
   });
 
-  it('lets a good key through from an address that is refused, seen before or not, and asks it to wait once it has ended', async () => {
+  it('lets a valid key through from a refused address, known or new, and asks it to wait once it has ended', async () => {
     const { world, ask } = setUp();
     await ask('good');
     for (let times = 0; times < 3; times++) await ask('wrong');
@@ -49,13 +49,13 @@ describe('the limit on failed keys', () => {
     await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
   });
 
-  it('counts a store that is away against nobody', async () => {
+  it('charges nobody while the store is away', async () => {
     const { world, ask } = setUp();
     world.away = true;
     for (let times = 0; times < 10; times++) await expect(ask('any')).rejects.toThrow('away');
   });
 
-  it('counts each address for itself', async () => {
+  it('counts each address separately', async () => {
     const { ask } = setUp();
     for (let times = 0; times < 3; times++) await ask('wrong');
     expect(await ask('wrong', '192.0.2.2')).toBeNull();

@@ -2,14 +2,14 @@ import type { KeyRecord, KeyVerifier } from '@playline/access-keys';
 import type { ClientAddressOf, Exchange, Route } from '@playline/http';
 import { type LocalLimiter, type OnRefused, refusal, showLimit } from '@playline/rate-limit';
 
-/** A verifier that knows who asks. @throws PublicError TOO_MANY_REQUESTS_ERROR besides what the verifier throws */
+/** A verifier that knows the caller. @throws PublicError TOO_MANY_REQUESTS_ERROR besides what the verifier throws */
 export type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<KeyVerifier>;
 
-/** The limit on keys that turn out wrong, a client address; in the memory of one process alone. */
+/** The limit on wrong keys per client address; counted in this process only. */
 export interface FailedKeyLimit {
-  /** Puts the limit behind a verifier. */
+  /** Wraps a verifier: keys that it refuses are charged. */
   guard(verify: KeyVerifier): GuardedVerifier;
-  /** Puts the caller's standing under this limit into every answer of a route, unless a more specific limit replaces it. */
+  /** Adds the limit's header fields to every answer of a route, unless a more specific limit replaces them. */
   show(route: Route): Route;
 }
 
@@ -20,9 +20,9 @@ export interface FailedKeyParts {
 }
 
 /**
- * Builds the limit. It bounds only how often a caller is told that a key is wrong. A good key is always served, also from
- * an address that somebody else guesses from, or that still has clients with the key of yesterday. No bound is needed
- * before the check: a wrong key is recognised without a look-up in the store (`@playline/access-keys`).
+ * Builds the limit. It bounds only how often a caller learns that a key is wrong. A valid key is always served, even if
+ * other clients of the same address guess keys or still use a replaced one. No bound is needed before the check,
+ * because a wrong key is recognised without a look-up in the store (`@playline/access-keys`).
  */
 export function createFailedKeyLimit({ limiter, addressOf, onRefused }: FailedKeyParts): FailedKeyLimit {
   const bucketOf = (exchange: Exchange) => limiter.bucket(addressOf(exchange.request));

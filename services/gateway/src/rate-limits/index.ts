@@ -25,14 +25,14 @@ export interface RateLimits {
 
 export interface RateLimitParts {
   settings: RateLimitSettings;
-  /** What projects say of the rates of their environments. */
+  /** Rates that projects set for their environments. */
   ratesOf: EnvironmentRates;
-  /** Counts messages on all processes together. */
+  /** Counts messages of all processes together. */
   limiter: Pick<SharedLimiter, 'bucket'>;
   metrics: Metrics;
 }
 
-/** Client addresses are personal data: what is counted by address stays in this process. */
+/** Builds all limits. Client addresses are personal data, so counts per address stay in this process. */
 export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts): RateLimits {
   const refused = metrics.counter('gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
@@ -64,7 +64,7 @@ interface ConsentLimitParts {
   onRefused: OnRefused;
 }
 
-/** Builds the limit of the consent operations: requests, a client address, in the memory of one process alone. */
+/** Builds the limit of the consent operations: requests per client address, counted in this process only. */
 function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts): LimitRoute {
   return (route) => ({
     ...route,
@@ -75,7 +75,7 @@ function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts
   });
 }
 
-/** Builds what tells operators whether the limits are held together or by each process alone. */
+/** Builds the report of whether the gateways share the limits or each enforces them alone. */
 export function createSharingReport(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const gauge = metrics.gauge(
     'gateway_rate_limit_shared',

@@ -15,7 +15,7 @@ afterEach(async () => {
   await wire?.close();
 });
 
-/** So slow that nothing comes back while a test runs. */
+/** So slow that the bucket does not refill while a test runs. */
 const RATE = { RATE_LIMIT_MESSAGES_PER_S: '1', RATE_LIMIT_BURST: '300' };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
 const leftOf = (answer: Response) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);

@@ -8,7 +8,7 @@ const schema = z.object(rateLimitSettings);
 const parse = (environment: Record<string, string>) => parseConfig(schema, environment);
 
 describe('the settings of the limits', () => {
-  it('have the defaults that were decided', () => {
+  it('have the documented defaults', () => {
     expect(parse({})).toEqual({
       RATE_LIMIT_MESSAGES_PER_S: 5000,
       RATE_LIMIT_BURST: 10_000,
@@ -20,7 +20,7 @@ describe('the settings of the limits', () => {
     });
   });
 
-  it('give an environment a rate of its own, and all others the usual one', () => {
+  it('give an environment its own rate, and all others the default', () => {
     const policyOf = createPolicies(
       parse({ RATE_LIMITS_BY_ENVIRONMENT: 'demo-development=500/1000, demo_2=20000/40000' }),
     );

@@ -1,20 +1,20 @@
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Contract, "Rate limit": messages a second under one key. */
+/** Messages per second under one key: contract, "Rate limit". */
 const MESSAGES_PER_S = 5000;
-/** Two seconds' worth: a client that was offline sends what it kept. */
+/** Two seconds' worth, because a client that was offline sends its backlog. */
 const MESSAGES_BURST = 10_000;
-/** Ten times what one gateway process can take. A message then stands for 5 µs, which clocks can still tell apart. */
+/** Ten times what one gateway process can take. One message is then 5 µs of debt, which clocks can still resolve. */
 const PER_SECOND_MAX = 200_000;
 const BURST_MAX = 10_000_000;
-/** A person who tries keys needs a handful; a machine that guesses would need 2^178. */
+/** A person who tries keys needs a few tries; guessing a key would need 2^178. */
 const FAILED_KEYS_PER_MINUTE = 60;
-/** A shop full of players behind one address, each changing their mind now and then. */
+/** Enough for many players behind one address who change their consent now and then. */
 const CONSENTS_PER_S = 100;
 const CONSENTS_BURST = 200;
 
-/** How many messages a second, and how many at once. */
+/** Messages per second, and how many at once. */
 export interface MessageRate {
   readonly perSecond: number;
   readonly burst: number;
@@ -42,15 +42,15 @@ const ratesByEnvironment = () =>
       return rates;
     });
 
-/** The limits' part of the settings, by the names of their environment variables. */
+/** Settings of the limits, by the names of their environment variables. */
 export const rateLimitSettings = {
   RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
   RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
-  /** Environments with a rate of their own: `demo-development=500/1000,demo-production=20000/40000`. */
+  /** Environments with their own rate: `demo-development=500/1000,demo-production=20000/40000`. */
   RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
-  /** Keys that turn out wrong, a client address. */
+  /** Wrong keys per client address. */
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
-  /** Consent operations, a client address. */
+  /** Consent operations per client address. */
   RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),
   RATE_LIMIT_CONSENTS_BURST: burst().default(CONSENTS_BURST),
   TRUSTED_PROXIES: settings.trustedProxies(),

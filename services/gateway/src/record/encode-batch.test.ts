@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 const SLAB_BYTES = MIB / 2;
 const ENVELOPE = { schemaId: 7, environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
-/** Pages with a title, at the end of a body of a mebibyte; what stands before them is white space. */
+/** Pages with a title, at the end of a body of a mebibyte that is otherwise white space. */
 function pagesWith(title: string, count = 1): ScannedBatch {
   const batch = createScannedBatch();
   const [type, text] = [Buffer.from('page'), Buffer.from(title)];
@@ -30,7 +30,7 @@ function pagesWith(title: string, count = 1): ScannedBatch {
 }
 
 const bytesOf = (records: readonly EncodedRecord[]) => records.reduce((sum, { value }) => sum + value.length, 0);
-/** Bytes that cannot be collected while the records are held. */
+/** Bytes of memory that the records keep from being collected. */
 const pinnedBy = (records: readonly EncodedRecord[]) =>
   [...new Set(records.map(({ value }) => value.buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0);
 

@@ -12,7 +12,7 @@ export interface RecordEnvelope {
 }
 
 /**
- * Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. Nobody writes into the key later.
+ * Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. The key is not modified later.
  */
 export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
@@ -28,8 +28,8 @@ export interface EncodedRecord {
 export const KEY_BYTES = 16;
 
 /**
- * What a record holds beside its strings, at most: frame 5, two longs of 10, six fixed of 16, a boolean, an optional
- * double of 9, and a length of at most 5 bytes for each of 30 strings.
+ * Most bytes of a record besides its strings: frame 5, two longs of 10, six fixed of 16, a boolean, an optional double
+ * of 9, and a length of at most 5 bytes for each of 30 strings.
  */
 const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
 /** Bytes that the length of an Avro string takes, at most. */
@@ -38,8 +38,8 @@ const LENGTH_BYTES_MAX = 5;
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * The parts of records that are the same for every message of a request, encoded. Most requests differ in time and
- * trace only: a batch of one message should not pay for encoding the rest again.
+ * The encoded parts of records that all messages of a request share. Most requests differ only in time and trace, so
+ * the rest is not encoded again for each.
  */
 export class EncodedEnvelope {
   /** Frame and environmentId. */
@@ -50,13 +50,13 @@ export class EncodedEnvelope {
   receivedAt = 0;
   /** traceId, encoded. */
   tail: Buffer = NO_BYTES;
-  /** Bytes of a record and of its key beside the strings of its message, at most. */
+  /** Most bytes of a record and its key, besides the strings of its message. */
   bytesMax = 0;
   #schemaId = -1;
   #environmentId: string | null = null;
   #traceBytes = -1;
 
-  /** Takes over what the records of the next request share; encodes again only what has changed. */
+  /** Sets the values that the records of the next request share; encodes only those that changed. */
   turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
     this.receivedAt = receivedAt;
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
@@ -70,7 +70,7 @@ export class EncodedEnvelope {
     this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + KEY_BYTES;
   }
 
-  /** A trace of as many bytes takes the place of the one before. @returns false when it has another length */
+  /** Overwrites the trace with one of the same length. @returns false when the length differs */
   #rewriteTrace(traceId: string): boolean {
     if (Buffer.byteLength(traceId) !== this.#traceBytes) return false;
     this.tail.write(traceId, this.tail.length - this.#traceBytes);
@@ -83,7 +83,7 @@ function toAvro(text: string): Buffer {
   return bytes.subarray(0, putText(bytes, 0, text));
 }
 
-// Avro's binary encoding, written into a buffer that has room for it. Each call returns the place behind what it wrote.
+// Avro's binary encoding, written into a buffer that has room for it. Each call returns the place after what it wrote.
 
 /** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */
 export function putLong(target: Buffer, place: number, value: number): number {
@@ -107,7 +107,7 @@ export function putText(target: Buffer, place: number, text: string): number {
   return at + target.write(text, at);
 }
 
-/** Bytes as they are, few of them: a loop beats the call into Buffer.copy. */
+/** Copies few bytes unchanged: a loop is faster than the call of Buffer.copy. */
 export function putAll(target: Buffer, at: number, source: Buffer): number {
   const { length } = source;
   for (let i = 0; i < length; i++) target[at + i] = source[i]!;

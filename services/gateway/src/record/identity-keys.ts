@@ -34,7 +34,7 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   return true;
 }
 
-/** A character that trimming leaves where it is. */
+/** True for an ASCII character that trimming does not remove. */
 function isVisibleAscii(byte: number): boolean {
   return byte > 0x20 && byte < 0x80;
 }
@@ -42,8 +42,8 @@ function isVisibleAscii(byte: number): boolean {
 const NO_BATCH = createScannedBatch();
 
 /**
- * The keys of the identities that the messages of a batch name in one of the four places. A batch mostly comes from one
- * client, so the key of the message before is used again when the bytes are the same.
+ * Keys of the identities that the messages of a batch name in one of the four places. A batch usually comes from one
+ * client, so the key of the previous message is used again when the bytes are the same.
  */
 export class IdentityKeys {
   #batch: ScannedBatch = NO_BATCH;
@@ -56,14 +56,14 @@ export class IdentityKeys {
     this.#fields = fields;
   }
 
-  /** Begins another batch. */
+  /** Starts another batch. */
   turnTo(batch: ScannedBatch, keyOf: KeyOfBytes): void {
     this.#batch = batch;
     this.#keyOf = keyOf;
     this.#last = -1;
   }
 
-  /** @returns 16 bytes; `ZERO_KEY` itself when the message names nobody here. */
+  /** @returns 16 bytes; `ZERO_KEY` itself when the message names nobody in this place */
   of(message: number): Buffer {
     const slot = (message << ROW_SHIFT) + this.#fields.id;
     if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;

@@ -9,7 +9,7 @@ import { createBatchEncoder } from './encode-batch.ts';
 import type { EncodedRecord, RecordEnvelope } from './envelope.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
-/** Any time that the grammar of timestamps can say. */
+/** Includes every time that the grammar of timestamps can express. */
 const WINDOW = { fromMs: -1e15, toMs: 1e15 };
 const ENVELOPE: RecordEnvelope = {
   schemaId: 300,
@@ -24,13 +24,13 @@ const PAGE = {
 };
 const ZERO = Buffer.alloc(16);
 
-/** Kind and id as bytes, cut to 16, so that a test can read who a key stands for. */
+/** A readable key: kind and id as bytes, cut to 16. */
 const keyOf = (kind: IdentityKind, id: string) => Buffer.alloc(16).fill(Buffer.from(`${kind}:${id};`));
 
 const scanner = createScanner();
 const encodeBatch = createBatchEncoder();
 
-/** @param messages values, or JSON texts as they shall stand in the body */
+/** @param messages values, or JSON texts to put into the body unchanged */
 function encodeAll(messages: readonly unknown[]): EncodedRecord[] {
   const texts = messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message)));
   const count = scanner.scan(Buffer.from(`{"messages":[${texts.join()}]}`), WINDOW);
@@ -49,7 +49,7 @@ const storedId = (id: unknown) => (isNamed(id) ? id : '');
 const keyFor = (id: unknown, kind: unknown): Buffer =>
   isNamed(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
 
-/** What a record must hold, worked out from the JSON of the message alone. */
+/** The expected record, computed from the JSON of the message alone. */
 function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   const sent = JSON.parse(JSON.stringify(message));
   const context = (sent.context ?? {}) as Record<string, unknown>;
@@ -90,7 +90,7 @@ describe('an encoded message', () => {
     );
   });
 
-  it('has the very bytes that the codec of its schema writes', () => {
+  it('has exactly the bytes that the codec of its schema writes', () => {
     fc.assert(
       fc.property(validMessages(NOW_MS), (sent) => {
         const { value } = encode(sent);
@@ -102,7 +102,7 @@ describe('an encoded message', () => {
     );
   });
 
-  it('keeps its bytes when others are encoded behind it in one call', () => {
+  it('keeps its bytes when others are encoded after it in one call', () => {
     const batches = fc.uniqueArray(validMessages(NOW_MS), {
       minLength: 1,
       maxLength: 20,
@@ -117,13 +117,13 @@ describe('an encoded message', () => {
     );
   });
 
-  it('holds properties and traits as they stood in the body', () => {
+  it('contains properties and traits exactly as in the body', () => {
     const texts = '"properties":{ "a" : 1.0 },"traits":{\n}}';
     const { decoded } = encode(JSON.stringify({ ...PAGE }).replace(/\}$/, `,${texts}`));
     expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
   });
 
-  it('holds times before 1970 and far ahead', () => {
+  it('can have times before 1970 and far in the future', () => {
     for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
       const eventTimestamp = new Date(eventTime).toISOString();
       expect(encode({ ...PAGE, eventTimestamp }).decoded.eventTime).toBe(eventTime);
@@ -149,12 +149,12 @@ describe('the owner of a message', () => {
     expect(decoded.identityKey).toEqual(ZERO);
   });
 
-  it('makes the record key, behind the environment', () => {
+  it('determines the record key, after the environment', () => {
     const { key } = encode({ ...PAGE, ...ids });
     expect(key).toEqual(Buffer.concat([Buffer.from(ENVELOPE.environmentId), keyOf('untyped', 'user')]));
   });
 
-  it('leaves the sides of an alias to keys of their own', () => {
+  it('does not change the keys of the two sides of an alias', () => {
     const alias = { ...PAGE, type: 'alias', fromId: ' a', toId: 'b', toType: 'email' };
     expect(encode(alias).decoded).toMatchObject({
       fromId: ' a',

@@ -30,13 +30,13 @@ export const BODY_FAULT = {
 } as const;
 
 /**
- * One pass over the bytes of a body, which checks all of its grammar and finds the fields of every message. It never
- * calls a message sound that the contract rejects, and never finds other fields than JSON.parse does. Synchronous and
- * not reentrant: the state is good until the next scan, and refers to a copy of the body.
+ * Scans a body in one pass, which checks all of its grammar and finds the fields of every message. It never calls a
+ * message sound that the contract rejects, and finds the same fields as JSON.parse. Synchronous and not reentrant: the
+ * state is valid until the next scan, and refers to a copy of the body.
  */
 export interface Scanner {
   readonly state: ScanState;
-  /** @returns the number of messages, each with a verdict of its own; or one of `BODY_FAULT`. */
+  /** @returns the number of messages, each with its own verdict; or one of `BODY_FAULT` */
   scan(body: Buffer, window: TimeWindow): number;
 }
 
@@ -59,18 +59,18 @@ export function createScanner(): Scanner {
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);
       batch.count = 0;
-      // RFC 8259: JSON is UTF-8. Decoding would replace broken bytes by U+FFFD, and store what was not sent.
+      // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
       return isUtf8(body) ? scanBody(state, body.length) : BODY_FAULT.notJson;
     },
   };
 }
 
-/** Bytes that no rule accepts stand behind a body: no loop runs past them, and none looks further ahead. */
+/** Zero bytes after a body, which no rule accepts: no loop runs past them, and none looks further ahead. */
 const END_BYTES = 8;
 
 /**
- * Copies a body to where zeros stand behind it. Then no read lies outside of the buffer, which the compiler would have
- * to provide for in every loop: measured, that makes some bodies four times as dear as others of their size.
+ * Copies a body to a place with zeros after it, so that no read is outside of the buffer. The compiler would have to
+ * provide for such reads in every loop, which made some bodies four times as expensive as others of their size.
  */
 function withEnd(place: Buffer, body: Buffer): Buffer {
   const length = body.length + END_BYTES;
@@ -81,18 +81,18 @@ function withEnd(place: Buffer, body: Buffer): Buffer {
 }
 
 const ENVELOPE_TABLE = new NameTable(['messages']);
-/** A field of the body, and an element of its array. */
+/** Nesting depth of a field of the body. */
 const VALUE_DEPTH = 1;
 const ELEMENT_DEPTH = 2;
 
-/** The byte after the last that is no white space. */
+/** The place after the last byte that is not white space. */
 function endOfBody(bytes: Uint8Array, length: number): number {
   let end = length;
   while (end > 0 && isSpace(bytes[end - 1]!)) end--;
   return end;
 }
 
-/** Reads the whole body: an object with an array `messages`, and nothing behind it. Of equal keys the last wins. */
+/** Reads the whole body: an object with an array `messages`, and nothing after it. The last of equal keys wins. */
 function scanBody(state: ScanState, bodyLength: number): number {
   const { bytes } = state;
   const length = endOfBody(bytes, bodyLength);
@@ -102,7 +102,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
   i = skipSpace(bytes, i + 1);
   let found: number = BODY_FAULT.noMessages;
   let isSeen = false;
-  // Where another value of `messages` begins: only the last is looked into, however many there are.
+  // Start of the last further value of `messages`. Only the last counts, however many there are.
   let again = 0;
   if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_FAULT.notJson;
   for (;;) {
@@ -132,7 +132,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
   }
 }
 
-/** Looks into another value of `messages`, whose grammar was read already. */
+/** Reads the messages of a further value of `messages`, whose grammar has been checked already. */
 function lookAgain(state: ScanState, at: number): number {
   if (state.bytes[at] !== OPEN_BRACKET) return BODY_FAULT.noMessages;
   scanMessages(state, at);
@@ -144,7 +144,7 @@ function countOf({ batch: { count } }: ScanState): number {
   return count > BATCH_MESSAGES_MAX ? BODY_FAULT.tooMany : count;
 }
 
-/** Reads the array of messages from its bracket. Beyond the most that a batch may have it only reads on. */
+/** Reads the array of messages from its bracket. Of messages beyond the limit it only checks the grammar. */
 function scanMessages(state: ScanState, at: number): number {
   const { bytes, batch } = state;
   batch.count = 0;
@@ -162,7 +162,7 @@ function scanMessages(state: ScanState, at: number): number {
   }
 }
 
-/** Reads one element of the array, and says what it thinks of it. */
+/** Reads one element of the array and stores its verdict. */
 function scanElement(state: ScanState, at: number): number {
   const message = state.batch.count;
   state.message = message;

@@ -20,7 +20,7 @@ import {
 import { FIELD, ROW_SHIFT, type ScanState } from './ranges.ts';
 import { isVisibleAt, NameTable, UNKNOWN } from './text.ts';
 
-/** In the order of `FIELD`, so that a name's place plus `FIELD.library` is its field. */
+/** In the order of `FIELD`, so that the index of a name plus `FIELD.library` is its field. */
 const CONTEXT_NAMES = [
   'library',
   'libraryVersion',
@@ -40,25 +40,25 @@ const SCREEN_DENSITY = CONTEXT_NAMES.indexOf('screenDensity');
 /** library and libraryVersion. */
 const REQUIRED_BITS = 0b11;
 
-/** In the place of a longest length, for a field that is no string: every string is too long for it. */
+/** Longest length of a field that is not a string: every string is too long for it. */
 const NOT_TEXT = -1;
-/** Longest string of each name in bytes as escaped: never longer in code points. */
+/** Longest string of each name, in bytes with escapes. A string has at most as many code points. */
 const BYTES_MAX = Int32Array.from(CONTEXT_NAMES, (name) =>
   name === 'screenDensity' ? NOT_TEXT : CONTEXT_CODE_POINTS_MAX[name],
 );
 
-/** A number of at most so many digits and no exponent is certainly finite. */
+/** A number of at most this many bytes without an exponent is certainly finite. */
 const NUMBER_BYTES_MAX = 32;
-/** An object within a message within the array within the body. */
+/** Nesting depth of a field of the context. */
 const VALUE_DEPTH = 4;
 
 /**
- * Reads the context of the message being scanned from its opening brace; what breaks a rule makes the message doubtful.
- * @returns the place after it, or `FAIL` when it is no JSON
+ * Reads the context of the message being scanned from its opening brace. A broken rule makes the message doubtful.
+ * @returns the place after it, or `FAIL` when it is not JSON
  */
 export function scanContext(state: ScanState, at: number): number {
   const { bytes, batch, message } = state;
-  // Of two contexts in one message the first has left its fields: they are forgotten.
+  // If the message has two contexts, the fields of the first are cleared.
   if (state.isDoubtful) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
@@ -75,7 +75,7 @@ export function scanContext(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (name === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // Of equal keys the last wins.
+        // The last of equal keys wins.
         if ((seen & (1 << name)) !== 0) state.isDoubtful = true;
         seen |= 1 << name;
         i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextOther(state, name, i);
@@ -95,7 +95,7 @@ export function scanContext(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Forgets the fields of a context that a later value replaces. */
+/** Clears the fields of a context that a later value replaces. */
 export function clearContext({ batch, message }: ScanState): void {
   for (let name = 0; name < CONTEXT_NAMES.length; name++) {
     const field = FIELD.library + name;
@@ -125,7 +125,7 @@ function scanContextText(state: ScanState, name: number, at: number): number {
   return next;
 }
 
-/** Reads what is no string: null, the density, or a value of the wrong type. */
+/** Reads a value that is not a string: null, the density, or a value of the wrong type. */
 function scanContextOther(state: ScanState, name: number, at: number): number {
   const { bytes, batch, message } = state;
   const end = endOfValue(bytes, at, VALUE_DEPTH);
@@ -134,7 +134,7 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   const slot = (message << ROW_SHIFT) + field;
   const isNull = bytes[at] === LETTER_N;
   batch.starts[slot] = at;
-  // Null is a range of no bytes, which is absent.
+  // Null is stored as an empty range, like an absent field.
   batch.ends[slot] = isNull ? at : end;
   batch.escaped[message]! &= ~(1 << field);
   const isSound = isNull
@@ -144,7 +144,7 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   return end;
 }
 
-/** True for a number that is certainly finite: an exponent may lead beyond. */
+/** True for a number that is certainly finite. With an exponent it may not be. */
 function isPlainNumber(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start]!;
   if ((first < DIGIT_0 || first > DIGIT_9) && first !== MINUS) return false;

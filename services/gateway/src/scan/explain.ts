@@ -28,13 +28,13 @@ import {
 import { makeReadable } from './readable.ts';
 import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
 
-/** Fields in the order in which the contract names their errors. */
+/** Fields in the order in which the contract lists their errors. */
 const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [
   FIELD[name],
   ...(name === 'context' ? (Object.keys(eventContextSchema.shape) as FieldName[]).map((inner) => FIELD[inner]) : []),
 ]);
 
-/** Texts that a field may be, by field. */
+/** The values that a field with an enumeration may have. */
 const OPTIONS: Readonly<Partial<Record<Field, readonly string[]>>> = {
   [FIELD.type]: MESSAGE_TYPES,
   [FIELD.identityType]: IDENTITY_TYPES,
@@ -63,18 +63,18 @@ const TEXT_MAX = new Map<number, number>(
   Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
 );
 
-/** The value keeps the rules of its field. */
+/** The value keeps all rules of its field. */
 const FINE = -1;
-/** The form of a string: whether it is a fault depends on its text. */
+/** The value is a string. Whether it is a fault depends on its text. */
 const STRING = -2;
 type Form = Kind | typeof STRING;
 
-/** Digits and signs of a number that is certainly finite. */
+/** A number of at most this many bytes without an exponent is certainly finite. */
 const FINITE_BYTES_MAX = 300;
 
 /**
- * Says what is wrong with a message that the scan doubts, from the ranges that it found: nothing is parsed but single
- * strings. Whatever it finds acceptable it makes ready to be encoded. Says the same as `judgeBatch` says of it.
+ * Finds the faults of a doubtful message, using the ranges that the scan found. Only single strings are parsed. A
+ * message without faults is prepared for encoding. The result equals that of `judgeBatch`.
  */
 export function explain(state: ScanState, message: number): readonly Fault[] {
   if (state.verdicts[message] === NO_OBJECT) {
@@ -95,7 +95,7 @@ function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
   return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
 }
 
-/** A blank optional id is absent: contract, "Blank optional id". */
+/** Treats a blank optional id as absent: contract, "Blank optional id". */
 function dropBlankIds({ batch }: ScanState, message: number): void {
   for (const field of OPTIONAL_IDS) {
     const slot = (message << ROW_SHIFT) + field;
@@ -109,7 +109,7 @@ class Explanation {
   readonly #state: ScanState;
   readonly #message: number;
   readonly #faults: Fault[] = [];
-  /** Texts that were decoded already, by field. */
+  /** Texts decoded so far, by field. */
   readonly #texts: string[] = [];
 
   constructor(state: ScanState, message: number) {
@@ -191,7 +191,7 @@ class Explanation {
     const start = batch.starts[slot]!;
     const max = TEXT_MAX.get(field) ?? ID_CODE_POINTS_MAX;
     const isRequired = REQUIRED.has(field);
-    // Mostly there is nothing to decode.
+    // Usually there is nothing to decode.
     if (batch.ends[slot]! - start <= max && !isEscaped(batch, this.#message, field)) {
       if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return FINE;
     }
@@ -232,7 +232,7 @@ class Explanation {
     return isBlank(this.#textOf(FIELD.eventTimestamp)) ? KIND.blank : KIND.string;
   }
 
-  /** The rules between fields, which are asked even when a field failed. */
+  /** Checks the rules between fields, even when a field failed. */
   #judgeBetween(): void {
     if (this.#formOf(FIELD.type) !== STRING) return;
     const type = this.#textOf(FIELD.type);
@@ -255,7 +255,7 @@ class Explanation {
     return from !== '' && from === this.#textOf(FIELD.toId).trim();
   }
 
-  /** Each field and code once. */
+  /** Adds a fault; each field and code only once. */
   #add(fault: Fault): void {
     if (!this.#faults.some(({ place }) => place === fault.place)) this.#faults.push(fault);
   }
@@ -277,7 +277,7 @@ class Explanation {
   }
 }
 
-/** `FINE` for a value of the kind that its field wants, else the kind that it is. */
+/** `FINE` for a value of the kind that its field requires, else its kind. */
 function wanted(form: Form, kind: Kind): Kind | typeof FINE {
   if (form === kind) return FINE;
   return form === STRING ? KIND.string : form;

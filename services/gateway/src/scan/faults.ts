@@ -12,12 +12,12 @@ import {
 } from '@playline/contracts';
 import { FIELD, type Field, type FieldName } from './ranges.ts';
 
-/** An error of the contract, made once and shared by all messages that have it. */
+/** An error of the contract, built once and shared by all messages that have it. */
 export interface Fault {
   readonly error: RejectionError;
   /** The same number for the same field and code. */
   readonly place: number;
-  /** Its JSON text, as it stands in an answer. */
+  /** Its JSON text in an answer. */
   readonly text: string;
 }
 
@@ -33,7 +33,7 @@ export const KIND = {
   long: 7,
   blank: 8,
   blankAndLong: 9,
-  /** A string that is none of what the field may be. */
+  /** A string that is not a permitted value of the field. */
   string: 10,
   minusInfinite: 11,
 } as const;
@@ -58,7 +58,7 @@ const SOUND_CONTEXT = { library: 'l', libraryVersion: '1' };
 const EVENT_TIME = Date.parse(SOUND_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
-/** What the contract itself says of one field of a message. */
+/** The contract's own errors for one field of a message. */
 function askContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
   const parsed = parseMessage(message, window);
   return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
@@ -66,7 +66,7 @@ function askContract(message: unknown, field: string, window = ANY_TIME): readon
 
 const FIELD_NAMES = Object.keys(FIELD) as FieldName[];
 
-/** A value that stands for all of its kind. */
+/** A sample value of a kind. */
 function sampleOf(kind: number, name: FieldName): unknown {
   const max = name in CONTEXT_CODE_POINTS_MAX ? CONTEXT_CODE_POINTS_MAX[name as ContextString] : ID_CODE_POINTS_MAX;
   const strings: Record<number, string> = {
@@ -90,8 +90,8 @@ function sampleOf(kind: number, name: FieldName): unknown {
 const known: (readonly Fault[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);
 
 /**
- * What is wrong with a field whose value is of a kind. The words are those of the contract: it is asked once about a
- * sample of each kind, so that messages themselves need not be parsed to be explained.
+ * The faults of a field whose value is of a kind. The words come from the contract, which checks one sample of each
+ * kind. So messages need not be parsed to find their faults.
  */
 export function faultsOf(field: Field, kind: Kind): readonly Fault[] {
   const slot = field * KINDS + kind;
@@ -107,7 +107,7 @@ function askAbout(name: FieldName, kind: Kind): readonly Fault[] {
 
 const requiredBy = (type: string, field: string) => askContract({ ...SOUND_MESSAGE, type }, field)[0]!;
 
-/** Faults between fields, and of the message as a whole. */
+/** Faults between fields, and of a whole message. */
 export const FAULT = {
   trackNeedsEventName: requiredBy('track', 'eventName'),
   identifyNeedsUserId: requiredBy('identify', 'userId'),
@@ -131,14 +131,14 @@ const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
   f: ofElement(true),
 };
 const NUMBER = ofElement(1);
-/** Numbers that JSON can write and none can hold, such as 1e999. */
+/** Faults of numbers that JSON can write but a double cannot represent, such as 1e999. */
 const INFINITE = ofElement(Number.POSITIVE_INFINITY);
 const MINUS_INFINITE = ofElement(Number.NEGATIVE_INFINITY);
 
 /**
- * What is wrong with an element that is no object.
+ * The faults of an element that is not an object.
  * @param first the first character of its JSON text
- * @param toNumber its value, asked of a number only
+ * @param toNumber computes its value; called for numbers only
  */
 export function faultsOfElement(first: string, toNumber: () => number): readonly Fault[] {
   const known = ELEMENTS[first];

@@ -1,11 +1,11 @@
 /**
- * The grammar of JSON (RFC 8259) over bytes, without building anything. Every function takes the place to start at and
- * returns the place after what it read, or `FAIL`. Zeros stand behind the bytes, which no rule accepts.
+ * The grammar of JSON (RFC 8259) over bytes, without building objects. Every function takes the place to start at and
+ * returns the place after what it read, or `FAIL`. Zeros, which no rule accepts, must follow the bytes.
  */
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** In the place of an end, for what is no JSON: no value ends at the first byte. */
+/** Returned instead of an end for invalid JSON; no value ends at place 0. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -29,22 +29,22 @@ const LETTER_L = 0x6c;
 export const LETTER_N = 0x6e;
 export const LETTER_T = 0x74;
 export const LETTER_U = 0x75;
-/** Sets the bit that tells lower case from upper case in ASCII letters. */
+/** The bit that is set in lower-case ASCII letters and not in upper-case ones. */
 export const LOWER_CASE = 0x20;
 
 /**
- * Nesting up to which functions call each other. What is deeper is read by a loop, so that no input can exhaust the
- * stack. Free-form objects of a message stand at depth 3: one that is nested as deep as it may be ends here.
+ * Deepest nesting that is read recursively. Deeper nesting is read by a loop, so that no input can exhaust the stack.
+ * Free-form objects of a message are at depth 3, so their deepest permitted nesting ends here.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
 
-/** Sign and digits from which on an integer may be beyond 64 bits. */
+/** An integer of this many bytes, its sign included, may exceed 64 bits. */
 const LONG_NUMBER_BYTES = 19;
 
-/** How often a surrogate escape, a long integer or an exponent was read: what the column store may not be able to read. */
+/** Number of surrogate escapes, long integers and exponents read so far. ClickHouse may not be able to read them. */
 export const oddReads = { count: 0 };
 
-/** 1 for bytes that end a run of plain bytes within a string: control characters, quote, backslash. */
+/** 1 for bytes that end a run of plain bytes in a string: control characters, quote, backslash. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
 STOPS[QUOTE] = 1;
 STOPS[BACKSLASH] = 1;
@@ -57,7 +57,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** Bytes that may follow a backslash, but for `u`. */
+/** Bytes that may follow a backslash, except `u`. */
 const SIMPLE_ESCAPES = new Uint8Array(256);
 for (const letter of '"\\/bfnrt') SIMPLE_ESCAPES[letter.charCodeAt(0)] = 1;
 
@@ -73,7 +73,7 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
 
 /**
  * Reads a string from its opening quote.
- * @returns the place after the closing quote; the same, negated, when the string holds escapes.
+ * @returns the place after the closing quote; negated when the string has escapes
  */
 export function endOfString(bytes: Uint8Array, at: number): number {
   let i = at + 1;
@@ -102,7 +102,7 @@ function isHex4(bytes: Uint8Array, at: number): boolean {
   return (all & NOT_HEX) === 0;
 }
 
-/** True when a string with valid escapes names a surrogate by `\uD8xx` to `\uDFxx`, alone or in a pair. */
+/** True when a string with valid escapes has one of a surrogate, `\uD8xx` to `\uDFxx`, alone or in a pair. */
 export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     if (bytes[i] !== BACKSLASH) continue;
@@ -130,11 +130,11 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
   if (first !== DIGIT_0) while (isDigit(bytes[i]!)) i++;
   if (i - at >= LONG_NUMBER_BYTES) oddReads.count++;
   const next = bytes[i]!;
-  // Mostly it ends here: what may stand behind a number sorts before letters, and is no point.
+  // Usually the number ends here: bytes that may follow a number are below the letters, and not a point.
   return next < LETTER_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
 }
 
-/** Reads fraction and exponent, or neither. */
+/** Reads an optional fraction and exponent. */
 function endOfFraction(bytes: Uint8Array, at: number): number {
   let i = at;
   if (bytes[i] === POINT) {
@@ -167,7 +167,7 @@ function endOfBoolean(bytes: Uint8Array, at: number): number {
   return isFalse ? at + 5 : FAIL;
 }
 
-/** Reads the colon after a key and white space around it. */
+/** Reads the colon after a key, with white space around it. */
 export function skipColon(bytes: Uint8Array, at: number): number {
   const colon = bytes[at] === COLON ? at : skipSpace(bytes, at);
   if (bytes[colon] !== COLON) return FAIL;
@@ -235,13 +235,13 @@ function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
   }
 }
 
-/** How often nesting beyond `DEPTH_MAX` was read: who compares it before and after knows whether a value had any. */
+/** Number of values nested beyond `DEPTH_MAX` read so far. Compare it before and after a value to check the value. */
 export const deepReads = { count: 0 };
 
-/** The bracket that closes each level which is open; as long as the deepest so far needed. */
+/** The closing bracket of each open level; grows to the deepest nesting read so far. */
 let closers = new Uint8Array(256);
 
-/** Twice as many levels, those that are open among them. */
+/** Doubles the number of levels and keeps the open ones. */
 function growClosers(): Uint8Array<ArrayBuffer> {
   const longer = new Uint8Array(closers.length * 2);
   longer.set(closers);
@@ -249,7 +249,7 @@ function growClosers(): Uint8Array<ArrayBuffer> {
   return longer;
 }
 
-/** Reads an object or array of any depth from its bracket, without a function that calls itself. */
+/** Reads an object or array of any depth from its bracket, without recursion. */
 function endOfDeep(bytes: Uint8Array, at: number): number {
   deepReads.count++;
   let levels = closers;

@@ -4,7 +4,7 @@ import { FAULT, type Fault } from './faults.ts';
 import { QUOTE } from './json.ts';
 import { FIELD, NO_OBJECT, ROW_SHIFT, type ScanState, SOUND, textOf, UUID_BYTES } from './ranges.ts';
 
-/** A message that is not accepted, by its place. */
+/** A rejected message, by its index. */
 export interface Rejected {
   readonly message: number;
   readonly faults: readonly Fault[];
@@ -12,7 +12,7 @@ export interface Rejected {
 
 /** One entry of the answer's `rejections`: all messages of one id. */
 export interface RejectionEntry {
-  /** The id as the client spelled it first. */
+  /** The id in the client's first spelling. */
   readonly messageId: string;
   readonly faults: readonly Fault[];
 }
@@ -25,8 +25,8 @@ export interface Judgement {
 const ALL_ACCEPTED: Judgement = { rejected: [], entries: [] };
 
 /**
- * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only messages that the
- * scan doubts are looked at again (`explain`). Marks in `batch.accepted` what is to be encoded. Says the same as
+ * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only doubtful
+ * messages are examined again (`explain`). Marks the messages to encode in `batch.accepted`. The result equals that of
  * `judgeBatch` of the contract.
  */
 export function judgeScanned(state: ScanState): Judgement {
@@ -82,7 +82,7 @@ class Entry implements RejectionEntry {
     this.faults = faults;
   }
 
-  /** Adds what is wrong with another message of the same id, each field and code once. */
+  /** Adds the faults of another message of the same id; each field and code only once. */
   add(faults: readonly Fault[]): void {
     this.#places ??= new Set(this.faults.map(({ place }) => place));
     const places = this.#places;
@@ -93,11 +93,11 @@ class Entry implements RejectionEntry {
   }
 }
 
-/** What the answer calls a message, and whether a twin with the same id is a duplicate of it. */
+/** How the answer names a message, and how messages with the same id are recognised. */
 interface Spelling {
-  /** Echoed to the client. */
+  /** The name that is echoed to the client. */
   readonly echo: string;
-  /** Messages with the same name share one entry. */
+  /** Messages of the same name share one entry. */
   readonly name: string;
   readonly isComparable: boolean;
 }
@@ -129,7 +129,7 @@ class Spellings {
     return { echo, name: echo.toLowerCase(), isComparable: isText && !isBlank(echo) };
   }
 
-  /** Finds messages that share an id which is no UUID: those that are have been compared already. */
+  /** Finds messages that share an id which is not a UUID. UUIDs have been compared already. */
   findTwins(onTwins: (message: number, first: number) => void): void {
     const { batch, hasUuid, verdicts } = this.#state;
     const firsts = new Map<string, number>();
@@ -144,7 +144,7 @@ class Spellings {
   }
 }
 
-/** Places of the hash table below: more than twice the messages of a batch, and a power of two. */
+/** Slots of the hash table below: more than twice the messages of a batch, and a power of two. */
 const PLACES = 256;
 const places = new Int16Array(PLACES);
 
@@ -156,8 +156,8 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
 }
 
 /**
- * Finds messages that carry one UUID; case is gone once the ids are bytes.
- * @param onTwins told of both, once for each message after the first
+ * Finds messages with the same UUID. The ids are bytes, so upper and lower case do not matter.
+ * @param onTwins called with both messages, once for each after the first
  */
 export function findTwins(
   { batch, hasUuid }: Pick<ScanState, 'batch' | 'hasUuid'>,
@@ -169,7 +169,7 @@ export function findTwins(
   for (let message = 0; message < batch.count; message++) {
     if (hasUuid[message] === 0) continue;
     const id = message * UUID_BYTES;
-    // First, middle and last bytes: ids made from a counter differ at one of the ends.
+    // First, middle and last bytes, because ids made from a counter differ at one of the ends.
     let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (PLACES - 1);
     let other = places[place]!;
     while (other >= 0 && !isSameId(ids, message, other)) {

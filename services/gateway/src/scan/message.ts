@@ -21,7 +21,7 @@ import {
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
 import { endsVisible, isVisibleAt, NameTable, readMessageId, timestampOf, UNKNOWN } from './text.ts';
 
-/** Fields of a message in the order of `FIELD`, so that a name's place is its field. */
+/** Fields of a message in the order of `FIELD`, so that the index of a name is its field. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
 const MESSAGE_TABLE = new NameTable(MESSAGE_NAMES);
 
@@ -36,13 +36,13 @@ const ALIAS = MESSAGE_TYPES.indexOf('alias');
 
 /** type, messageId and eventTimestamp. */
 const REQUIRED_BITS = (1 << FIELD.type) | (1 << FIELD.messageId) | (1 << FIELD.eventTimestamp);
-/** A field of a message within the array within the body. */
+/** Nesting depth of a field of a message. */
 const VALUE_DEPTH = 3;
 
 /**
- * Reads one message from its opening brace into its row of the batch. What breaks a rule does not end the reading: every
- * field's range is kept, of equal keys the last, and the message becomes doubtful.
- * @returns the place after it; `FAIL` when it is no JSON.
+ * Reads one message from its opening brace into its row of the batch. A broken rule makes the message doubtful and does
+ * not end the reading. The range of every field is kept; the last of equal keys wins.
+ * @returns the place after it; `FAIL` when it is not JSON
  */
 export function scanMessage(state: ScanState, at: number): number {
   const { bytes } = state;
@@ -62,7 +62,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // Of equal keys the last wins. The message becomes doubtful: what the first left in the row is looked at again.
+        // The last of equal keys wins. The message becomes doubtful, so that values of the first are checked again.
         if ((seen & (1 << field)) !== 0) state.isDoubtful = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);
@@ -79,7 +79,7 @@ export function scanMessage(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Forgets what an earlier batch left in the row of the message being scanned. */
+/** Clears the row of the message being scanned of an earlier batch's values. */
 export function clearRow(state: ScanState): void {
   const { batch, message } = state;
   const row = message << ROW_SHIFT;
@@ -111,7 +111,7 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   const slot = (message << ROW_SHIFT) + field;
   const isNull = bytes[at] === LETTER_N;
   batch.starts[slot] = at;
-  // Null is a range of no bytes, which is absent.
+  // Null is stored as an empty range, like an absent field.
   batch.ends[slot] = isNull ? at : end;
   batch.escaped[message]! &= ~(1 << field);
   state.tooDeep[message]! &= ~(1 << field);
@@ -143,7 +143,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = next - 1;
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
-    // Escapes in ids, enumerations and times are doubtful: no honest client writes them there.
+    // Escapes in ids, enumerations and times are doubtful, because client libraries do not write them there.
     if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isDoubtful = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);
@@ -154,7 +154,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   return next;
 }
 
-/** The rules of a string by itself. */
+/** True when a string keeps the rules of its field. */
 function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   const { bytes, batch } = state;
   const start = batch.starts[slot]!;
@@ -194,13 +194,13 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   }
 }
 
-/** An id that trimming would change, or that may be blank, is doubtful; no characters at all is an absent id. */
+/** False for an id that trimming would change or that may be blank. An empty id counts as absent. */
 function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true;
   return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);
 }
 
-/** The rules between fields. */
+/** True when the message has the fields that its type requires. */
 function hasRequiredByType(state: ScanState): boolean {
   const { bytes, batch, message } = state;
   const row = message << ROW_SHIFT;
@@ -221,7 +221,7 @@ function isPresent({ batch, message }: ScanState, field: Field): boolean {
   return batch.ends[slot]! > batch.starts[slot]!;
 }
 
-/** Ids without escapes and without white space at their ends are equal when their bytes are. */
+/** True for an alias of an id to itself. Bytes can be compared: sound ids have no escapes and no outer white space. */
 function aliasesItself({ bytes, batch, message }: ScanState): boolean {
   const row = message << ROW_SHIFT;
   const from = batch.starts[row + FIELD.fromId]!;

@@ -1,6 +1,6 @@
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 
-/** Where a field's range stands in a message's row of `starts` and `ends`. Message fields first, then context fields. */
+/** Index of each field in a message's row of `starts` and `ends`: message fields first, then context fields. */
 export const FIELD = {
   type: 0,
   messageId: 1,
@@ -37,29 +37,29 @@ export const FIELD = {
 export type FieldName = keyof typeof FIELD;
 export type Field = (typeof FIELD)[FieldName];
 
-/** Width of a message's row: the fields, rounded up to a power of two so that a row starts at `message << 5`. */
+/** Width of a message's row: the number of fields, rounded up to a power of two. A row starts at `message << 5`. */
 export const ROW_WIDTH = 32;
 export const ROW_SHIFT = 5;
 
-/** Bytes of a messageId once its hex text is read. */
+/** Bytes of a messageId that is a UUID. */
 export const UUID_BYTES = 16;
 
 /**
- * Where the fields of a batch's messages stand in its body: no strings, no objects.
- * A range of no bytes is an absent field, null or an empty string, which are stored alike. The range of a string lies
- * between its quotes; that of an object, a number or a boolean is the whole value.
+ * The ranges of the fields of a batch's messages in its body, without strings or objects.
+ * An empty range is an absent field, null or an empty string, which are stored alike. The range of a string is between
+ * its quotes; that of an object, a number or a boolean is the whole value.
  */
 export interface ScannedBatch {
   body: Buffer;
-  /** Messages. */
+  /** Number of messages. */
   count: number;
-  /** Per message: 1 when it keeps every rule, so that a record is written for it. */
+  /** Per message: 1 when it keeps every rule, so a record is written for it. */
   readonly accepted: Uint8Array;
   /** First byte of field f of message m at `(m << ROW_SHIFT) + f`. */
   readonly starts: Int32Array;
   /** The byte after the last, likewise. */
   readonly ends: Int32Array;
-  /** Per message: bit f is set when the string of field f holds escapes. */
+  /** Per message: bit f is set when the string of field f has escapes. */
   readonly escaped: Int32Array;
   /** Sixteen bytes per message. */
   readonly messageIds: Buffer;
@@ -91,17 +91,17 @@ export function isEscaped(batch: ScannedBatch, message: number, field: Field): b
   return (batch.escaped[message]! & (1 << field)) !== 0;
 }
 
-/** What the scan says of a message: it keeps every rule; it may break one; it is no object. */
+/** Verdicts of the scan on a message: it keeps every rule; it may break one; it is not an object. */
 export const SOUND = 0;
 export const DOUBTFUL = 1;
 export const NO_OBJECT = 2;
 
-/** What the parts of one scan share. */
+/** State that the parts of one scan share. */
 export interface ScanState {
   bytes: Buffer;
-  /** Filled as the scan goes. */
+  /** Filled during the scan. */
   readonly batch: ScannedBatch;
-  /** Number of the message being scanned. */
+  /** Index of the message being scanned. */
   message: number;
   /** Time window, both bounds inclusive, epoch milliseconds. */
   fromMs: number;
@@ -113,10 +113,10 @@ export interface ScanState {
   /** Per message: its first byte, and the byte after its last. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** Per message: 1 when its id is a UUID, which then stands in `batch.messageIds`. */
+  /** Per message: 1 when its id is a UUID, which is then in `batch.messageIds`. */
   readonly hasUuid: Uint8Array;
-  /** Per message: bit f is set when field f is nested deeper than it may be. */
+  /** Per message: bit f is set when field f is nested too deep. */
   readonly tooDeep: Int32Array;
-  /** Per message: bit f is set when the free-form field f may hold what the column store cannot read. */
+  /** Per message: bit f is set when the free-form field f may have values that ClickHouse cannot read. */
   readonly odd: Int32Array;
 }

@@ -64,7 +64,7 @@ const escapes = fc
   )
   .map((parts) => `"${parts.join('')}"`);
 
-it('stores of every number and every escape what a reading of the text by regular expressions would', () => {
+it('stores every number and every escape as a rewriting by regular expressions would', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(number, escapes), { maxLength: 20 }), (values) => {
       const text = `{"a" : [${values.join(' , ')}]}`;

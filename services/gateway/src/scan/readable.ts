@@ -13,25 +13,26 @@ import {
 } from './json.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
-/** What ClickHouse holds an integer in: signed or unsigned 64 bits. */
+/** Largest integer of ClickHouse, which stores integers in signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
-/** Below ten to this power every number is one that a double holds; from the next on none is. */
+/** Every number below ten to this power fits a double. From ten times that power on none does. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double. A number of its power with smaller first digits is below it, with larger ones beyond. */
+/** The first digits of the largest double. They decide whether a number of the same power of ten fits. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
-/** Beyond the digits that a message can hold: no mantissa makes up for such an exponent. */
+/** More than the digits of any message, so no mantissa makes up for such an exponent. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
-/** A loop copies fewer bytes than this sooner than a call does. */
+/** Below this many bytes a loop copies faster than a call does. */
 const LOOP_BYTES_MAX = 64;
 /** Bytes of `\uXXXX`. */
 const ESCAPE_BYTES = 6;
 
 /**
- * Rewrites the free-form objects of a message that hold what ClickHouse refuses, which makes it read the whole object as
- * empty and fail every query that casts it to `JSON`: half a surrogate pair becomes U+FFFD, an integer beyond 64 bits or
- * a number beyond a double becomes a string of the same characters. The rewritten text is put behind the body.
+ * Rewrites the free-form objects of a message that have values which ClickHouse refuses: it would read the whole object
+ * as empty and fail every query that casts it to `JSON`. Half a surrogate pair becomes U+FFFD. An integer beyond 64
+ * bits or a number beyond a double becomes a string of the same characters. The rewritten text is placed after the
+ * body.
  */
 export function makeReadable(state: ScanState, message: number): void {
   for (const field of [FIELD.properties, FIELD.traits])
@@ -43,7 +44,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   const slot = (message << ROW_SHIFT) + field;
   const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
   const at = batch.body.length;
-  // A number of five bytes and its comma gain two quotes.
+  // Worst case: each number has five bytes and a comma, and gains two quotes.
   makeRoom(state, at + end - start + ((end - start) >> 1) + 2);
   const writer = new Rewriter(state.bytes, start, at);
   const to = writer.run(end);
@@ -56,7 +57,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
 function makeRoom(state: ScanState, bytes: number): void {
   const { batch } = state;
   if (state.bytes.length >= bytes) return;
-  // Twice as much, so that a batch of many such messages is not copied for each.
+  // Doubled, so that a batch of many such messages is not copied for each.
   const larger = Buffer.allocUnsafeSlow(Math.max(bytes, state.bytes.length * 2));
   batch.body.copy(larger);
   state.bytes = larger;
@@ -65,7 +66,7 @@ function makeRoom(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Copies JSON text to the end of its buffer with what has to change; copies nothing while nothing has to. */
+/** Copies JSON text to the end of its buffer with the necessary changes. Without any it copies nothing. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */
@@ -78,7 +79,7 @@ class Rewriter {
     this.#to = to;
   }
 
-  /** @returns the place after the copy; where it would begin, when nothing had to change */
+  /** @returns the place after the copy; the place where it would begin when nothing had to change */
   run(end: number): number {
     const bytes = this.#bytes;
     const began = this.#to;
@@ -140,14 +141,14 @@ function isSurrogate(bytes: Uint8Array, at: number): boolean {
   return HEX_VALUES[bytes[at + 2]!] === 0xd && HEX_VALUES[bytes[at + 3]!]! >= 8;
 }
 
-/** True for a surrogate that begins a pair, with the one that ends it behind. */
+/** True for the first surrogate of a pair that is followed by the second. */
 function isPair(bytes: Uint8Array, at: number): boolean {
   const next = at + ESCAPE_BYTES;
   if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== LETTER_U) return false;
   return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
 }
 
-/** True for a number of JSON that ClickHouse can hold. Digit by digit: a text of each would cost as much as ten scans. */
+/** True for a JSON number that ClickHouse can store. Compares bytes: decoding each number would cost ten scans. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   let first = isNegative ? start + 1 : start;
@@ -183,7 +184,7 @@ function exponentOf(bytes: Uint8Array, start: number, end: number): number {
   return bytes[start] === MINUS ? -exponent : exponent;
 }
 
-/** Compares as many digits as the limit has, a point passed over, with it. */
+/** Compares the first digits with those of the limit, ignoring a decimal point. */
 function compareDigits(bytes: Uint8Array, start: number, limit: Uint8Array): number {
   let i = start;
   for (const digit of limit) {

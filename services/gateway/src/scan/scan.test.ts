@@ -13,7 +13,7 @@ const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 const scanner = createScanner();
 const scan = (text: string) => scanner.scan(Buffer.from(text), WINDOW);
-/** Scans a body that is a batch, and gives the number of messages that the scan calls sound. */
+/** Scans a body that is a batch. @returns the number of messages that the scan calls sound */
 function soundOf(text: string): number {
   const count = scan(text);
   expect(count).toBeGreaterThan(0);
@@ -26,7 +26,7 @@ const PAGE = {
   eventTimestamp: '2026-11-21T11:59:00Z',
 };
 const bodyWith = (fields: object) => JSON.stringify({ messages: [{ ...PAGE, ...fields }] });
-/** A page with JSON text put before its own fields. */
+/** A page message with JSON text before its own fields. */
 const bodyBefore = (json: string) => bodyWith({}).replace('{"type"', `{${json},"type"`);
 const CONTEXT = { library: 'web', libraryVersion: '1' };
 const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
@@ -36,7 +36,7 @@ describe('the scan', () => {
     expect(soundOf(sampleBody(count, NOW_MS))).toBe(count);
   });
 
-  it('doubts only the bad one of a hundred messages', () => {
+  it('doubts only the invalid one of a hundred messages', () => {
     const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
     messages[41]!.type = 'group';
     expect(soundOf(JSON.stringify({ messages }))).toBe(99);
@@ -148,7 +148,7 @@ describe('the scan', () => {
     }
   });
 
-  it('takes times exactly at both bounds of the window, and a message of exactly 32 KiB', () => {
+  it('accepts times exactly at both bounds of the window, and a message of exactly 32 KiB', () => {
     for (const time of [WINDOW.fromMs, WINDOW.toMs]) {
       expect(soundOf(bodyWith({ eventTimestamp: new Date(time).toISOString() }))).toBe(1);
     }
@@ -157,7 +157,7 @@ describe('the scan', () => {
     expect(soundOf(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes + 1) } }))).toBe(0);
   });
 
-  it('forgets the batch before', () => {
+  it('forgets the previous batch', () => {
     expect(scan(JSON.stringify({ messages: [sampleMessage(0, NOW_MS)] }))).toBe(1);
     expect(scan(bodyWith({}))).toBe(1);
     for (const field of Object.values(FIELD)) {
@@ -170,7 +170,7 @@ describe('the scan', () => {
     }
   });
 
-  it('and the contract agree on twins wherever they stand among 100 messages, however they are spelled', () => {
+  it('and the contract agree on twins at any place among 100 messages, in any spelling', () => {
     const places = fc.uniqueArray(fc.nat({ max: 99 }), { minLength: 2, maxLength: 4 });
     const spell = fc.constantFrom<(id: string) => string>(
       (id) => id,
@@ -229,14 +229,14 @@ describe('the scan and the contract', () => {
   const seeds = [20_261_121, Math.floor(Math.random() * 2 ** 32)];
   it.each(seeds)('agree on thousands of damaged bodies (seed %i)', (seed) => {
     const counts = runFuzz({ seed, nowMs: NOW_MS, goesOn: (bodies) => bodies < 3000 });
-    // A fuzz that finds everything good, or everything bad, proves nothing.
+    // A fuzz whose bodies are all valid, or all invalid, proves nothing.
     expect(counts.acceptable / counts.messages).toBeGreaterThan(0.5);
     expect(counts.acceptable / counts.messages).toBeLessThan(0.9);
-    // What has to be explained is the exception.
+    // Messages that need `explain` are the exception.
     expect(counts.sound / counts.acceptable).toBeGreaterThan(0.9);
   });
 
-  it('say the same of an element that is a number, also of one that is none any more', () => {
+  it('say the same of an element that is a number, also of a number too large for a double', () => {
     for (const text of ['0', '-0', '7', '1e308', '1e309', '-1e309', '9'.repeat(309), `-${'9'.repeat(400)}`, '0e999'])
       compare(Buffer.from(`{"messages":[${text},${JSON.stringify(PAGE)}]}`), WINDOW);
   });

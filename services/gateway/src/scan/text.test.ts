@@ -9,7 +9,7 @@ function* characters(): Generator<string> {
 }
 
 describe('isVisibleAt and endsVisible', () => {
-  it('take no character for visible that trimming removes', () => {
+  it('treat no character as visible that trimming removes', () => {
     for (const character of characters()) {
       if (character.trim() !== '') continue;
       const bytes = Buffer.from(`x${character}`);
@@ -23,7 +23,7 @@ describe('isVisibleAt and endsVisible', () => {
     expect(endsVisible(bytes, bytes.length)).toBe(true);
   });
 
-  it('take a backslash for nothing certain: it may spell a space', () => {
+  it('treat a backslash as uncertain, because an escape may be a space', () => {
     expect(isVisibleAt(Buffer.from('\\u0020'), 0)).toBe(false);
   });
 });

@@ -14,7 +14,7 @@ import {
 } from './json.ts';
 import { type ScanState, UUID_BYTES } from './ranges.ts';
 
-/** What the strings of a message say, read off their bytes: visible characters, ids, times, and names such as keys. */
+/** Reads strings of a message from their bytes: visible characters, ids, times, and names such as keys. */
 
 /** Lead bytes of the characters beyond ASCII that count as white space: U+00A0, U+1680, U+2000 to U+3000, U+FEFF. */
 const SPACE_LEADS = new Uint8Array(256);
@@ -43,7 +43,7 @@ const UUID_TEXT_BYTES = 36;
 /** Places of the sixteen pairs of digits in the text of a UUID. */
 const UUID_PAIRS = Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34);
 
-/** Reads the UUID text from `start` to before `end` as the id of the message being scanned; false when it is none. */
+/** Stores the UUID from `start` up to `end` as the id of the message being scanned; false when it is not a UUID. */
 export function readMessageId(
   { bytes, batch, message }: Pick<ScanState, 'bytes' | 'batch' | 'message'>,
   start: number,
@@ -73,13 +73,13 @@ const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334
 /** Days from 1 January of the year 1 to 1 January 1970. */
 const DAYS_TO_EPOCH = 719_162;
 
-/** `2026-01-31T12:00:00Z`, and with nine fractional digits and an offset. */
+/** Lengths of `2026-01-31T12:00:00Z`, and of a time with nine fractional digits and an offset. */
 const LENGTH_MIN = 20;
 const LENGTH_MAX = 35;
 const FRACTION_DIGITS_MAX = 9;
 const SECONDS_END = 19;
 
-/** Two digits as a number; -1 when they are none. */
+/** Two digits as a number; -1 when they are not digits. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 0x30;
   const ones = bytes[at + 1]! - 0x30;
@@ -103,7 +103,7 @@ function epochDay(bytes: Uint8Array, at: number): number {
   return before * 365 + leapDays + DAYS_BEFORE_MONTH[month - 1]! + leapDay + day - 1 - DAYS_TO_EPOCH;
 }
 
-/** Minutes of `Z` or `+hh:mm` that reaches exactly to `end`, else NaN. */
+/** Minutes of an offset, `Z` or `+hh:mm`, that ends exactly at `end`; else NaN. */
 function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   const sign = bytes[at]!;
   if ((sign | LOWER_CASE) === LETTER_Z) return at + 1 === end ? 0 : Number.NaN;
@@ -115,8 +115,8 @@ function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * The same as `parseTimestamp` of the contract, over the bytes from `start` to before `end`.
- * @returns epoch milliseconds (floor), NaN when the bytes are no RFC 3339 timestamp.
+ * The same as `parseTimestamp` of the contract, for the bytes from `start` up to `end`.
+ * @returns epoch milliseconds (floor), NaN when the bytes are not an RFC 3339 timestamp
  */
 export function timestampOf(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start;
@@ -142,17 +142,16 @@ export function timestampOf(bytes: Uint8Array, start: number, end: number): numb
   return (((day * 24 + hour) * 60 + minute - offsetMinutes(bytes, at, end)) * 60 + second) * 1000 + milliseconds;
 }
 
-/** No name of the table. */
+/** Returned for a name that is not in the table. */
 export const UNKNOWN = -1;
 
-/** No name of the contract is as long: a key that goes on is none. */
+/** No name of the contract is this long. */
 const UNESCAPED_MAX = 32;
 const unescaped = new Uint8Array(UNESCAPED_MAX);
 
 /**
- * Writes the characters that a key with escapes spells to `unescaped`. Escapes such as `\n` stand for characters that no
- * name has.
- * @returns how many; `UNKNOWN` when they cannot be a name
+ * Writes the characters of a key with escapes to `unescaped`. Escapes such as `\n` are characters that no name has.
+ * @returns the number of characters; `UNKNOWN` when they cannot be a name
  */
 function unescapeName(bytes: Uint8Array, start: number, end: number): number {
   let length = 0;
@@ -164,19 +163,19 @@ function unescapeName(bytes: Uint8Array, start: number, end: number): number {
     }
     if (bytes[i + 1] !== LETTER_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
     unescaped[length] = (HEX_VALUES[bytes[i + 4]!]! << 4) | HEX_VALUES[bytes[i + 5]!]!;
-    // Above ASCII one character takes more bytes than one.
+    // A character beyond ASCII takes more than one byte, so no name has it.
     if (unescaped[length]! > 0x7f) return UNKNOWN;
     i += 6;
   }
   return length;
 }
 
-/** Slots of a table; 64 leave room enough that a hash without collisions is found at once. */
+/** Slots of a table: enough that a hash without collisions is found quickly. */
 const SLOTS = 64;
 
 /**
- * A fixed set of names, looked up by their bytes without building a string: one hash of the length and three bytes,
- * free of collisions within the table, then an exact comparison.
+ * A fixed set of names, looked up by their bytes without building a string: a hash of the length and three bytes,
+ * without collisions in the table, then an exact comparison.
  */
 export class NameTable {
   readonly #names: readonly Uint8Array[];
@@ -185,7 +184,7 @@ export class NameTable {
   #first = 0;
   #middle = 0;
 
-  /** @throws Error when no hash tells the names apart (known when the process starts). */
+  /** @throws Error when no hash tells the names apart, which shows when the process starts */
   constructor(names: readonly string[]) {
     this.#names = names.map((name) => Uint8Array.from(Buffer.from(name)));
     for (this.#first = 1; this.#first < SLOTS; this.#first++) {
@@ -213,13 +212,13 @@ export class NameTable {
     return hash & (SLOTS - 1);
   }
 
-  /** As `find`, for a key that holds escapes and may spell a name with them. */
+  /** As `find`, for a key with escapes. */
   findEscaped(bytes: Uint8Array, start: number, end: number): number {
     const length = unescapeName(bytes, start, end);
     return length === UNKNOWN ? UNKNOWN : this.find(unescaped, 0, length);
   }
 
-  /** @returns the place in the table of the name from `start` to before `end`, or `UNKNOWN`. */
+  /** @returns the index in the table of the name from `start` up to `end`, or `UNKNOWN` */
   find(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start;
     if (length <= 0) return UNKNOWN;

@@ -13,7 +13,7 @@ export const SECRET_HEADER = 'x-service-api-key';
 
 type Called = Pick<TestGateway, 'url' | 'key'>;
 
-/** A change as a client asks for it; `fields` go on top. */
+/** A change as a client sends it; `fields` override its fields. */
 export function wanted(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return { anonymousId: 'visitor-1', status: 'full', source: 'cookie-banner', ...fields };
 }

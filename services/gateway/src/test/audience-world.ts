@@ -2,9 +2,9 @@ import { createKeyVerifier, type KeyStore } from '@playline/access-keys';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import type { AudiencePorts } from '../audience-routes.ts';
 
-/** What consent and erasure of one test gateway work with, all in memory. */
+/** In-memory ports of consent and erasure for one test gateway. */
 export interface AudienceWorld {
-  /** Has an epoch. */
+  /** Has an epoch, so that it can decide. */
   readonly people: MemoryPeople;
 }
 
@@ -14,7 +14,7 @@ export async function openAudienceWorld(): Promise<AudienceWorld & { close(): Pr
   return { people, close: people.close };
 }
 
-/** @param own ports that a test puts in the place of the world's */
+/** @param own ports of a test that replace the world's */
 export function toPorts(
   { people }: AudienceWorld,
   keys: { find: KeyStore['find']; prefix: string },

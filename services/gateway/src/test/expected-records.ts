@@ -9,10 +9,10 @@ import {
 } from '@playline/contracts';
 import type { EncodedRecord, RecordEnvelope } from '../record/envelope.ts';
 
-/** Computes the 16-byte key of an identity; `id` comes trimmed and is not blank. Nobody writes into the key later. */
+/** Computes the 16-byte key of an identity; `id` is trimmed and not blank. The key is not modified later. */
 export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
 
-/** An accepted message, with its free-form objects as they stood in the body where the caller knows that. */
+/** An accepted message, with the source text of its free-form objects if the caller has it. */
 export interface SourcedMessage {
   message: Message;
   /** JSON text; without it the object is written by JSON.stringify. */
@@ -22,7 +22,7 @@ export interface SourcedMessage {
 }
 
 const NO_CONTEXT: Partial<EventContext> = {};
-/** What is stored for a text that is absent. */
+/** Values stored for absent texts. */
 const TEXTS = {
   ...{ eventName: '', anonymousId: '', userId: '', identityType: '', fromId: '', fromType: '', toId: '', toType: '' },
   ...{ deviceId: '', sessionId: '', surface: '', consentLevel: '' },
@@ -45,7 +45,7 @@ function referenceOf(kind: IdentityKind, id: string | undefined): IdentityRefere
   return trimmed === '' ? null : { kind, id: trimmed };
 }
 
-/** The identities a message names. An id without a type is `untyped`; a blank id is nobody. The owner is the user, else the anonymous identity. */
+/** The identities of a message. An id without a type is `untyped`. The owner is the user, else the anonymous id. */
 export function identitiesOf(message: Pick<Message, IdFields>) {
   const anonymous = referenceOf('anonymous', message.anonymousId);
   const user = referenceOf(message.identityType ?? 'untyped', message.userId);
@@ -55,8 +55,8 @@ export function identitiesOf(message: Pick<Message, IdFields>) {
 }
 
 /**
- * The records that the schema's own codec writes for parsed messages: what the encoder of scanned bodies is compared with,
- * byte by byte.
+ * The records that the schema's own codec writes for parsed messages. The encoder of scanned bodies is compared with
+ * them byte by byte.
  */
 export function encodeByCodec(
   messages: readonly SourcedMessage[],
@@ -99,7 +99,7 @@ function toMessageRecord(
   };
 }
 
-/** Half a surrogate pair is stored as U+FFFD: contract, "Half a surrogate pair". */
+/** Replaces half a surrogate pair by U+FFFD: contract, "Half a surrogate pair". */
 function toStored(record: MessageRecord): MessageRecord {
   const fields = Object.entries(record).map(([name, value]) => [
     name,

@@ -7,13 +7,13 @@ import { freePorts } from '@playline/infra/local';
 import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
-/** A Redis of the test's own, with an append-only file that a crash can cost its end. */
+/** A Redis of one test, whose append-only file can lose its end in a crash. */
 export interface ForgetfulRedis {
   readonly url: string;
   readonly client: Redis;
-  /** Everything up to here survives the next crash. */
+  /** Marks that everything written so far survives the next crash. */
   remember(): void;
-  /** Killed, with everything lost that was written since `remember`, and started again. */
+  /** Kills Redis, drops everything written since `remember`, and starts it again. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function openForgetfulRedis(): Promise<ForgetfulRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
   const [data, copy] = [join(folder, 'appendonlydir'), join(folder, 'remembered')];
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
-  // Always: what is in the file when it is copied is then known to the command.
+  // `always`: every acknowledged command is in the file when the file is copied.
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--aof-load-truncated', 'yes'];
   const client = new Redis(`redis://127.0.0.1:${port}`, { retryStrategy: () => 25 });
   client.on('error', () => {});

@@ -13,11 +13,11 @@ const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.m
 /** Topics, a Redis database of its own or the one of the test, and the operator's key commands as processes. */
 export interface KeyStores {
   readonly topicPrefix: string;
-  /** For whoever may do everything but publish and subscribe. */
+  /** Address with the login of a user who may do everything except publish and subscribe. */
   readonly mutedRedisUrl: string;
   readonly redisUrl: string;
   /**
-   * Runs `operator keys …` for the demo project and gives its first line, the moment it is printed.
+   * Runs `operator keys …` for the demo project. Resolves with its first line as soon as it is printed.
    * @throws Error with its exit code when it prints none
    */
   keys(...words: string[]): Promise<string>;

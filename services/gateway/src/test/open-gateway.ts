@@ -29,10 +29,10 @@ export const KEY_HEADER = 'x-service-publishable-key';
 export const MESSAGES = '/v1/audience/messages';
 const PREFIX = 'svcapik';
 
-/** A producer whose acknowledgements the test gives itself. */
+/** A producer whose acknowledgements the test controls. */
 export interface TestProducer {
   readonly sent: { records: readonly OutgoingRecord[]; done: (fault: Error | null) => void }[];
-  /** What becomes of the next sends: acknowledged, failed, or left for the test to settle. */
+  /** Outcome of the next sends: acknowledged, failed, or left for the test to settle. */
   mode: 'acknowledge' | 'fail' | 'hold';
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /** One partition, offsets counted from 0. */
@@ -54,7 +54,7 @@ export interface TestGateway {
   /** Method and path of every route. */
   readonly routes: HttpApp['routes'];
   readonly logLines: string[];
-  /** Counts the use of keys; nobody takes what it has counted but the test. */
+  /** Counts the use of keys; only the test collects the counts. */
   readonly usage: UsageCounter;
   /** Prometheus text. */
   metrics(): Promise<string>;
@@ -69,7 +69,7 @@ export interface TestGatewayOptions extends Partial<GatewaySettings> {
   ratesOf?: EnvironmentRates;
   /** Of both keys. */
   environmentId?: string;
-  /** Ports that stand in the place of those in memory. */
+  /** Ports that replace those in memory. */
   audience?: Partial<AudiencePorts>;
 }
 
@@ -79,7 +79,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** The whole gateway on a free port, with keys and a log in memory; it closes by itself after the test. */
+/** Opens the whole gateway on a free port, with keys and a log in memory. It is closed after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = createMemoryKeyStore();
   const { environmentId = 'demo-test' } = options;
@@ -161,7 +161,7 @@ export function createTestProducer(): TestProducer {
   return producer;
 }
 
-/** A track message that is acceptable; `fields` go on top. */
+/** A valid track message; `fields` override its fields. */
 export const message = (fields: Record<string, unknown> = {}): Record<string, unknown> =>
   smallMessage('track', { anonymousId: 'visitor-1', eventName: 'level_complete', ...fields });
 

@@ -12,7 +12,7 @@ import { bareEnvironment, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
-/** Inside the time of a test; a busy machine has taken more than 20 s to start a process. */
+/** Less than the time limit of a test. A busy machine has taken more than 20 s to start a process. */
 const START_MAX_MS = 50_000;
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
@@ -22,7 +22,7 @@ export interface RealStores {
   readonly store: RedisKeyStore;
   readonly owner: NewKey;
   readonly key: string;
-  /** Values of every message record in the log so far. */
+  /** Reads the values of all message records in the log so far. */
   readLog(): Promise<Buffer[]>;
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export interface GatewayProcess {
   post(key: string, body: unknown): Promise<Response>;
   /** Everything that it has written to its standard output and error. */
   output(): string;
-  /** Sends SIGTERM, waits for the end of the process and gives its exit code. */
+  /** Sends SIGTERM and waits for the end of the process. @returns its exit code */
   close(): Promise<number | null>;
 }
 

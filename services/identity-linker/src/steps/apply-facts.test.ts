@@ -5,10 +5,10 @@ import { createParts, toFact } from '../test/linking.ts';
 import { createApplyFacts } from './apply-facts.ts';
 
 const SOURCE = { generation: 0, partition: 0 };
-/** More than go to the graph at once. */
+/** More facts than one chunk for the graph. */
 const FACTS = 600;
 
-it('leaves no call of the graph behind when the facts after it cannot be prepared', async () => {
+it('leaves no call of the graph running when the facts after it cannot be prepared', async () => {
   const { graph, rebuild } = openMemoryPeople();
   await rebuild.mintEpoch();
   let running = 0;

@@ -13,22 +13,23 @@ export interface PositionedFact {
   readonly fact: IdentityLinkRecord;
 }
 
-/** What goes with a batch of facts. */
+/** Options for a batch of facts. */
 export interface ApplyOptions {
-  /** Last offset that the batch accounts for. */
+  /** Last offset of the batch. */
   readonly through: number;
-  /** The batch of the log that holds it. */
+  /** Mark of the log's batch that contains it. */
   readonly mark: LogMark | null;
-  /** Told of every part of the answer as soon as it is decided, in the order of the facts. */
+  /** Called with every part of the answer as soon as it is decided, in the order of the facts. */
   readonly onPart: (applied: readonly Applied[]) => void;
 }
 
-/** Keys of the next facts are made while the graph decides these: some milliseconds of work on either side. */
+/** The keys of the next chunk are computed while the graph decides this one: some milliseconds of work each. */
 const CHUNK_FACTS_MAX = 512;
 
 export interface ApplyFacts {
   /**
-   * Asks the graph how far it is with a partition, and with which batch of the log; must come before its first block.
+   * Reads the last offset of a partition that the graph has applied, and the mark of its batch in the log. Must be
+   * called before the first batch of the partition.
    * @throws RetryableFault
    */
   resume(source: LinkSourcePartition): Promise<{ applied: number; mark: LogMark | null }>;
@@ -37,14 +38,14 @@ export interface ApplyFacts {
 }
 
 /**
- * Creates the step that decides facts. Facts wait while the graph is away, has no epoch, or knows less than it has
- * told us before: each is a fault, and none of them skips a fact.
+ * Creates the step that decides facts. It fails, and the facts wait, while the graph is away, has no epoch, or has
+ * applied less than it reported before. No fault skips a fact.
  */
 export function createApplyFacts(
   graph: IdentityGraph,
   toGraphFact: (fact: IdentityLinkRecord, offset: number) => GraphFact,
 ): ApplyFacts {
-  /** Offset up to which the graph has told this process that it has applied, by partition. */
+  /** Last applied offset that the graph has reported to this process, by partition. */
   const known = new Map<string, number>();
   const nameOf = (source: LinkSourcePartition) => `${source.generation}/${source.partition}`;
 
@@ -58,7 +59,7 @@ export function createApplyFacts(
     async apply(source, facts, { through, mark, onPart }) {
       const name = nameOf(source);
       if (!known.has(name)) throw new Error(`partition ${source.partition} was never resumed`);
-      // Facts that are read again lie before the batch that is noted: the note stays.
+      // Facts that are read again come before the noted batch, so the note stays.
       if (mark !== null && through > known.get(name)!)
         await retryable(graph.noteMark(source, JSON.stringify(fromMark(mark))));
       const prepare = (from: number) =>
@@ -71,7 +72,7 @@ export function createApplyFacts(
         try {
           chunk = prepare(next);
         } finally {
-          // Nothing of this batch runs any more when its caller hears that it failed.
+          // When the caller gets the fault, nothing of this batch may be running.
           await applying;
         }
         known.set(name, Math.max(after, end));
@@ -81,7 +82,7 @@ export function createApplyFacts(
   };
 }
 
-/** Whatever ails the graph, the facts wait for it: giving one up would lose a link. */
+/** Turns every fault of the graph into a retryable one, because a fact that is given up is a lost link. */
 async function retryable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

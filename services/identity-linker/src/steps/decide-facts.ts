@@ -8,14 +8,14 @@ import { createPublication, createPublish } from './publish.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 
 /**
- * Decides the facts of a batch and publishes the decisions. Resolves when all of them, and the batch's dead letters, are
- * acknowledged: an offset that is committed after that has its decisions in the log.
- * @returns what became of each fact, in the order of the facts
- * @throws RetryableFault, GraphBehindFault; nothing of the batch runs any more then
+ * Decides the facts of a batch and publishes the decisions. Resolves when all decisions and the batch's dead letters
+ * are acknowledged, so the offset may be committed after that.
+ * @returns the result of each fact, in the order of the facts
+ * @throws RetryableFault, GraphBehindFault; nothing of the batch is running then
  */
 export type DecideFacts = (batch: DecodedBatch, position: BatchPosition) => Promise<readonly Applied[]>;
 
-/** Creates the step that decides. While the graph decides some facts, the decisions about those before them travel. */
+/** Creates the step. While the graph decides facts, the decisions about earlier ones are published. */
 export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): DecideFacts {
   const { generation, decisionTopic } = parts;
   const publish = createPublish(parts.producer);
@@ -30,18 +30,18 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): Decide
       publication.add(part.flatMap((one, at) => encodeDecisions(one, found[applied.length + at]!, target)));
       for (const one of part) applied.push(one);
     };
-    // Committed means acknowledged. After going back, facts before the commit are decided and recorded again.
+    // Committed facts have acknowledged decisions. After going back, facts before the commit are recorded again.
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
     const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
-    // A batch that fails is tried again from its beginning, so it first waits for what it has handed to the producer.
+    // A failed batch is tried again from its beginning, so it first waits for the records that it has published.
     await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
     outbox.note(source, found);
     return applied;
   };
 }
 
-/** Waits for all; throws the fault of the first that failed. */
+/** Waits for all. @throws the fault of the first in the list that failed */
 async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
 }
@@ -61,7 +61,7 @@ interface Target {
   readonly source: LinkSourcePartition;
 }
 
-/** The decisions of a fact as records, one a step, keyed by environment so that they keep their order. */
+/** The decisions of a fact as records, one for each step, keyed by environment so that they keep their order. */
 function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, target: Target): OutgoingRecord[] {
   if (applied.kind !== 'decided') return [];
   const { topic, schemaId, source } = target;

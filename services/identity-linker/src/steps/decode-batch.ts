@@ -16,14 +16,14 @@ import {
   toDeadLetter,
 } from '@playline/stream';
 
-/** A link fact, and the record that holds it. */
+/** A link fact and its record. */
 export interface Found {
   readonly offset: number;
   readonly fact: IdentityLinkRecord;
   readonly record: StreamRecord;
 }
 
-/** A batch as it was read: its facts in order, and a dead letter for each record that is no fact. */
+/** A decoded batch: its facts in order, and a dead letter for each record that is not a fact. */
 export interface DecodedBatch {
   readonly found: readonly Found[];
   readonly deadLetters: readonly OutgoingRecord[];
@@ -32,7 +32,7 @@ export interface DecodedBatch {
 
 /**
  * Creates the step that reads the facts of a batch.
- * @param step named in its letters
+ * @param step named in its dead letters
  */
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
@@ -53,7 +53,7 @@ export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   };
 }
 
-/** Says that records of a batch are no facts, when any are not. */
+/** Logs that a batch has records which are not facts, if it has any. */
 export function tellDeadLetters(logger: Logger, { topic, partition }: BatchPosition, batch: DecodedBatch): void {
   const { firstLetter, deadLetters } = batch;
   if (firstLetter === null) return;
@@ -61,19 +61,19 @@ export function tellDeadLetters(logger: Logger, { topic, partition }: BatchPosit
 }
 
 type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'; reason: string };
-/** A promise only where the registry must be asked first: this is the hot path. */
+/** Returns a promise only if the registry must be asked first, because this is the hot path. */
 type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
-/** More than the largest person has; the graph takes them as a number of two bytes. */
+/** More identities than the largest person has. The graph stores the number in two bytes. */
 const UNLINK_MAX = 10_000;
 /** The graph keeps times in six bytes: up to the year 10,889. */
 const TIME_END_MS = 2 ** 48;
 
 /**
- * Creates the step that reads a record of the link topic, whatever release wrote it. A record that is no link fact is a
- * dead letter. A registry that cannot be asked is a RetryableFault: the record may be a fact.
+ * Creates the step that reads a record of the link topic, written by any release. A record that is not a link fact is a
+ * dead letter. While the registry is not reachable it throws a RetryableFault, because the record may be a fact.
  */
 function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const read = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
@@ -90,7 +90,7 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
-/** Avro knows only text and numbers. That they are environments, kinds, ids and times is checked here, before a key is made of any. */
+/** Checks environments, kinds, ids and times before keys are made of them. Avro only checks texts and numbers. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };

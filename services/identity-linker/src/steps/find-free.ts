@@ -1,23 +1,23 @@
 import type { ErasureGuards } from '@playline/people';
 
-/** A fact that waits for as long as an erasure holds somebody whom it touches. */
+/** A fact that waits while an erasure holds somebody whom it touches. */
 export interface HeldFact {
   readonly environmentId: string;
   /** Epoch milliseconds. */
   readonly receivedAt: number;
   /** Identity keys of all its steps, hexadecimal. */
   readonly keys: readonly string[];
-  /** The one of them whose person was held when this was asked last; null while nobody has asked. */
+  /** The key whose person was held at the last check; null before the first check. */
   heldBy: string | null;
 }
 
-/** The time after which links of an identity wait, by its key; null where nobody holds it. Only keys that were asked for. */
+/** For each checked key, the time after which links of the identity wait; null when there is no hold on it. */
 type Answers = Map<string, number | null>;
 
 /**
- * Finds the facts that no erasure holds up any more, by the rule by which the graph would decide now. Of a fact that
- * was held only one key is asked for, the one whose person was held; it is mostly the same for all facts of a person.
- * All keys are asked for when the fact is new, or when that one key is free.
+ * Finds the facts that no hold delays any more, by the rule that the graph uses. For a fact that was held, only the key
+ * whose person was held is checked; usually all facts of a person share it. All keys are checked when the fact is new,
+ * or when that key is free.
  * @throws a fault of the guards
  */
 export async function findFree<F extends HeldFact>(
@@ -47,7 +47,7 @@ export async function findFree<F extends HeldFact>(
   return free;
 }
 
-/** The first key, of those that were asked for, whose person the fact waits for; null when it waits for none of them. */
+/** The first checked key whose person the fact waits for; null when it waits for none. */
 function findHolder({ keys, receivedAt }: HeldFact, answers: Answers): string | null {
   return keys.find((key) => receivedAt > (answers.get(key) ?? Number.POSITIVE_INFINITY)) ?? null;
 }

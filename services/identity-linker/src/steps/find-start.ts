@@ -8,13 +8,12 @@ export class LogAndGraphDiffer extends Error {
 }
 
 /**
- * Says where to read the facts of a partition from.
- * - Redis may have lost its last second. It has then applied less than is committed: the facts that it lacks are read
- *    again.
- * - It may have applied more than is committed. Those facts are read again too, and the decisions that it recorded are
- *    published.
- * - Nothing is read when the log has lost facts that the graph has applied, or no longer has facts that the graph
- *    lacks.
+ * Finds the offset to read the facts of a partition from.
+ * - Redis may have lost its last second, and so have applied less than is committed. The facts that it lacks are read
+ *   again.
+ * - Redis may have applied more than is committed. Those facts are read again too, and the recorded decisions are
+ *   published.
+ * - It throws when the log has lost facts that the graph has applied, or no longer has facts that the graph lacks.
  * @throws LogAndGraphDiffer, RetryableFault
  */
 export async function findStart(
@@ -28,10 +27,10 @@ export async function findStart(
       `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +
         `stand at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and start them again`,
     );
-  // What lies before was passed over, or decided under another generation: somebody has looked at it.
+  // Earlier facts were skipped by an operator's decision, or decided under another generation.
   if (isDecision) return committed;
   const next = applied + 1;
-  // Nothing at all is what a new generation has applied: whatever the log still has is decided again.
+  // A new generation has applied nothing, so everything that the log still has is decided again.
   const lacks = applied >= 0 && next < Math.min(logStart, committed);
   if (lacks)
     throw new LogAndGraphDiffer(

@@ -9,17 +9,17 @@ import { createPublish } from './publish.ts';
 /** Takes the facts that wait for an erasure. */
 export interface ParkFacts {
   /**
-   * Resolves when every round under way has ended. The batch may hold copies of facts that went round, and its commit passes
-   * the facts that they are copies of.
+   * Parks the facts of a batch that wait. Resolves when every running round has ended: the batch may contain copies
+   * from such a round, and its commit passes the originals.
    */
   park(batch: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void>;
-  /** Lowest offset of a fact that waits; null when none does. It must not be committed. */
+  /** Lowest offset of a waiting fact, which must not be committed; null when none waits. */
   firstWaiting(position: BatchPosition): number | null;
 }
 
 type ToGraphFact = ReturnType<typeof createGraphFact>;
 
-/** Creates the step that parks facts, apart for each assignment of a partition. */
+/** Creates the step that parks facts, separately for each assignment of a partition. */
 export function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact): ParkFacts {
   const { parkedTopic, parkedPace: pace } = parts;
   const publish = createPublish(parts.producer);

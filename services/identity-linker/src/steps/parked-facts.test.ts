@@ -14,7 +14,7 @@ function toFact(person: string, offset: number, bytes = 10): ParkedFact {
   return { person, record, keys: [Buffer.from(`key of ${person}`.padEnd(16))] };
 }
 
-/** Facts that wait, and rounds as they are handed to the log, which answers when it is told to. */
+/** Parked facts, and a log whose acknowledgements of rounds the test controls. */
 function createBench(pace = PARKED_PACE) {
   const rounds: { names: string; records: readonly OutgoingRecord[] }[] = [];
   const answers: PromiseWithResolvers<void>[] = [];
@@ -49,7 +49,7 @@ describe('parked facts', () => {
       if (names().length > known) {
         known = names().length;
         times.push(ms);
-        // They come back at once: the hold stands.
+        // They come back at once, because the hold is still there.
         parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
       }
       await vi.advanceTimersByTimeAsync(100);
@@ -70,7 +70,7 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'b', 'aa']);
   });
 
-  it('go round in the order in which they first came, though a newer one was written before they came back', async () => {
+  it('go round in the order in which they first came, even if a newer one was written before they came back', async () => {
     const { parked, rounds, names } = createBench();
     const first = toFact('a', 1);
     parked.add([first, toFact('a', 2)]);
@@ -86,7 +86,7 @@ describe('parked facts', () => {
     expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
   });
 
-  it('begin anew with half a second when their person had none to go round', async () => {
+  it('start again with half a second when their person had none left', async () => {
     const { parked, names } = createBench();
     parked.add([toFact('a', 1)]);
     await vi.advanceTimersByTimeAsync(1_500);
@@ -96,7 +96,7 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'a']);
   });
 
-  it('go to the parked place after a minute of rounds, all that wait of their person, and round again from the start when they come back', async () => {
+  it('go to the parked place with all of their person after a minute of rounds, and start anew when they come back', async () => {
     const { parked, rounds, names, told } = createBench();
     const back = (offset: number) => {
       const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
@@ -108,7 +108,7 @@ describe('parked facts', () => {
     await vi.advanceTimersByTimeAsync(500);
     while (rounds.at(-1)!.records[0]!.topic === 'links') {
       const known = rounds.length;
-      // It comes back at once, and whoever takes the partition over counts on.
+      // It comes back at once, and a new owner of the partition goes on counting.
       if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
       if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
       while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
@@ -129,7 +129,7 @@ describe('parked facts', () => {
     expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
   });
 
-  it('keep what is committed before the first of them until it is acknowledged at the end of the log', async () => {
+  it('keep the commit before the first of them until it is acknowledged at the end of the log', async () => {
     const { parked, answers, slow } = createBench();
     slow();
     expect(parked.firstWaiting()).toBeNull();
@@ -159,7 +159,7 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'aa']);
   });
 
-  it('go round early when they take too much memory, those first that were parked first', async () => {
+  it('go round early when they take too much memory, the longest parked first', async () => {
     const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
     parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
     expect(names()).toEqual([]);
@@ -169,7 +169,7 @@ describe('parked facts', () => {
     expect(parked.firstWaiting()).toBe(2);
   });
 
-  it('stand in memory by their own bytes, not by those of the fetch that brought them', async () => {
+  it('keep only their own bytes in memory, not those of the fetch that brought them', async () => {
     const { parked, rounds } = createBench();
     const fetched = Buffer.alloc(1_000_000, 'x');
     const fact = toFact('a', 1);
@@ -185,7 +185,7 @@ describe('parked facts', () => {
     });
   });
 
-  it('stay where they are when the partition is given up', async () => {
+  it('are left in the log when the partition is given up', async () => {
     const { parked, names, end } = createBench();
     parked.add([toFact('a', 1)]);
     end();

@@ -10,35 +10,34 @@ export interface ParkedFact {
   readonly keys: readonly Buffer[];
 }
 
-/** Parked facts of one partition for as long as it is ours. Offsets from `firstWaiting` on must not be committed. */
+/** Parked facts of one partition during one ownership. Offsets from `firstWaiting` on must not be committed. */
 export interface ParkedFacts {
   /**
-   * Takes facts in the order of the log; each goes back to the end of its topic with the next round of its person, and to
-   * the parked place when its person has gone round for long.
+   * Takes facts in the order of the log. Each goes back to the end of its topic with the next round of its person, or
+   * to the parked place after many rounds.
    */
   add(facts: readonly ParkedFact[]): void;
-  /** Resolves when every round under way is acknowledged or has failed; never rejects. */
+  /** Resolves when every running round is acknowledged or has failed; never rejects. */
   settled(): Promise<void>;
   /** Lowest offset of a fact that has not gone back yet; null when none waits. */
   firstWaiting(): number | null;
 }
 
-/** When facts go round. */
+/** Timing and limits of rounds. */
 export interface ParkedPace {
-  /** From when a person's first fact is parked until its facts go round; then twice as long each time, up to the maximum. */
+  /** Wait from the parking of a person's first fact to its first round. It doubles each time, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
-  /** Rounds of a fact before all of its person's that wait go to the parked place. */
+  /** Rounds of a fact after which all waiting facts of its person go to the parked place. */
   readonly roundsMax: number;
-  /** Of one partition. Beyond it those who were parked first go round early: memory has an end. */
+  /** Memory bound for one partition. Beyond it, the persons parked first go round early. */
   readonly waitingBytesMax: number;
 }
 
 /**
- * An erasure takes up to a minute, which is 17 rounds. So only facts of longer erasures go to the parked place; every
- * other is decided sooner than it would be from there. Commits lag by the longest wait, four seconds: the eraser waits
- * for them twice within its minute, and links come that soon after the release. The bytes are some 15,000 facts of
- * usual size.
+ * A usual erasure takes up to a minute, which is 17 rounds. So only facts of longer erasures go to the parked place,
+ * which would decide the others later. Commits lag by the longest wait, four seconds: the eraser waits for them twice
+ * within its minute, and links are decided that soon after the release. The bytes are some 15,000 facts of usual size.
  */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
@@ -49,7 +48,7 @@ export const PARKED_PACE: ParkedPace = {
 
 interface Person {
   waiting: WaitingFact[];
-  /** Handed to the producer and not acknowledged. */
+  /** Published and not yet acknowledged. */
   leaving: WaitingFact[];
   roundAfterMs: number;
   timer: NodeJS.Timeout | null;
@@ -57,20 +56,19 @@ interface Person {
 
 export interface ParkedFactsOptions {
   readonly publish: Publish;
-  /** Where the facts of a person go who has gone round for long. */
+  /** Topic of the parked place, for facts that have gone round for long. */
   readonly parkedTopic: string;
-  /** Aborted when the partition is not ours any more: what waits is somebody else's then. */
+  /** Aborted when this process no longer owns the partition; its new owner takes the waiting facts. */
   readonly signal: AbortSignal;
-  /** Told when facts stand in the parked place: more may be committed, and no copy of them comes that would have it done. */
+  /** Called when facts are in the parked place, to commit more: no later copy would trigger the commit. */
   onLeft(): void;
-  /** Default: that of a deployment. */
+  /** Default: the pace of a deployment. */
   readonly pace?: ParkedPace;
 }
 
 /**
- * Creates what keeps the facts of one partition that wait for erasures. They wait in this process. In the topic whoever
- * reads on would have to write them again and again. Nothing is lost when the process ends, because their offsets are
- * not committed.
+ * Creates the store of the parked facts of one partition. They wait in this process: in the topic they would have to be
+ * written again at every read. Nothing is lost when the process ends, because their offsets are not committed.
  */
 export function createParkedFacts(options: ParkedFactsOptions): ParkedFacts {
   return new Rounds(options);
@@ -132,8 +130,8 @@ class Rounds implements ParkedFacts {
   #startRound(name: string, person: Person): void {
     if (person.timer !== null) clearTimeout(person.timer);
     person.timer = null;
-    // Nothing waits: everything of this person is decided. Or a fact has not come back although this wait was longer
-    // than any before it: then the partition is far behind, and that alone slows the rounds.
+    // Nothing waits: all facts of this person are decided. Or one has not come back although this wait was the longest
+    // so far. Then the partition is far behind, which slows the rounds anyway.
     if (person.waiting.length === 0) return void this.#persons.delete(name);
     const round = this.#goRound(name, person).finally(() => this.#running.delete(round));
     this.#running.add(round);
@@ -151,7 +149,7 @@ class Rounds implements ParkedFacts {
     try {
       await publish(isLong ? toRecords(person.leaving, parkedTopic) : toRecords(person.leaving, topic, rounds + 1));
     } catch {
-      // Nobody knows whether they stand in the log. Twice does no harm: the second decision says `unchanged`.
+      // They may be in the log or not. A second copy does no harm: its decision is `unchanged`.
       this.#waitingBytes += sumBytes(person.leaving);
       person.waiting = [...person.leaving, ...person.waiting];
     }

@@ -18,7 +18,7 @@ interface Sketch {
   keys?: string[];
 }
 
-/** Keys of a fact: a device of its own, then whoever it belongs to. */
+/** A fact whose keys are a device of its own and its person. */
 function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ...rest }: Sketch): PlacedFact {
   const hex = (name: string) => Buffer.from(name).toString('hex');
   const { keys = [`device ${first}`, person] } = rest;
@@ -39,7 +39,7 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
 const offsetsOf = (mark: Buffer) =>
   Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
 
-/** A parked place over guards and a log that answer as they are told to. */
+/** A parked place on guards and a log whose answers the test controls. */
 function createBench(pace = PLACE_PACE) {
   const held = new Map<string, number>();
   const asked: string[][] = [];
@@ -90,7 +90,7 @@ function createBench(pace = PLACE_PACE) {
 }
 
 describe('the parked place', () => {
-  it('asks every second, with one identity a person, and writes nothing while everybody is held', async () => {
+  it('checks one identity for each person every second, and writes nothing while all are held', async () => {
     const { add, held, asked, written } = createBench();
     held.set('a', 5).set('b', 5);
     await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'b', offset: 3 });
@@ -102,7 +102,7 @@ describe('the parked place', () => {
     expect(written()).toEqual([]);
   });
 
-  it('publishes the facts of a person who is let go, in the order in which they first came, and nobody else’s', async () => {
+  it('publishes the facts of a released person in the order in which they first came, and nobody else’s', async () => {
     const { place, add, held, sent, written, left } = createBench();
     held.set('a', 5).set('b', 5);
     await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
@@ -119,14 +119,14 @@ describe('the parked place', () => {
     expect([written().at(-1), place.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
   });
 
-  it('marks behind them, in its own log, the facts that have left while one in front of them waits', async () => {
+  it('writes a mark to its log for facts that have left while an earlier one still waits', async () => {
     const { add, held, marks } = createBench();
     held.set('a', 5).set('b', 5).set('c', 5);
     await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
     await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
     held.delete('a');
     await vi.advanceTimersByTimeAsync(1_000);
-    // What is committed tells of the first one.
+    // The commit itself shows that the first one has left.
     expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
     held.delete('b');
     held.delete('c');
@@ -134,7 +134,7 @@ describe('the parked place', () => {
     expect(marks).toHaveLength(1);
   });
 
-  it('lets a fact wait for everybody whom it touches, and only for those whose cut-off it is newer than', async () => {
+  it('makes a fact wait for everybody whom it touches, but only if it is newer than their cut-off', async () => {
     const { add, held, written } = createBench();
     held.set('a', 5).set('b', 15);
     await add(
@@ -152,7 +152,7 @@ describe('the parked place', () => {
     expect(written().slice(2)).toEqual(['links a2']);
   });
 
-  it('keeps facts, and what is committed before them, until the log has acknowledged them', async () => {
+  it('keeps facts, and the commit before them, until the log has acknowledged them', async () => {
     const { place, add, written, broken, faults, left } = createBench();
     broken.log = true;
     await add({ person: 'a', offset: 7 }, { person: 'a', offset: 9 });
@@ -164,8 +164,8 @@ describe('the parked place', () => {
     expect([place.firstWaiting(), left]).toEqual([null, [null]]);
   });
 
-  it('writes facts anew at the end of their log once a day, all of them together, also while nobody can be asked', async () => {
-    // Two days of looks each second are some hundred and eighty thousand.
+  it('rewrites all facts at the end of their log once a day, also while Redis cannot be asked', async () => {
+    // A check every second would be some 180,000 checks in two days.
     const { place, add, held, sent, written, broken } = createBench({ ...PLACE_PACE, lookEveryMs: 10_000 });
     held.set('a', 5);
     await add({ person: 'a', offset: 1, first: 6 });
@@ -176,7 +176,7 @@ describe('the parked place', () => {
     expect(written()).toEqual([]);
     await vi.advanceTimersByTimeAsync(120_000);
     expect(written()).toEqual(['parked a3 a6']);
-    // They are looked after until they have come back.
+    // They stay here until they have come back.
     expect(place.count()).toBe(2);
     expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
     await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
@@ -187,7 +187,7 @@ describe('the parked place', () => {
     expect(written().slice(1)).toEqual(['parked a3 a6']);
   });
 
-  it('keeps one of two copies, the later one, and loses none that comes back before it was acknowledged', async () => {
+  it('keeps the later of two copies, and loses none that comes back before it was acknowledged', async () => {
     const { place, add, held, written, onPublish } = createBench({ ...PLACE_PACE, renewAfterMs: 5_000 });
     held.set('a', 5);
     await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
@@ -201,7 +201,7 @@ describe('the parked place', () => {
     expect(written().slice(1)).toEqual(['links a1 a2']);
   });
 
-  it('takes no more than fits, and every half a minute brings those that waited first behind those that wait for room', async () => {
+  it('takes no more than fits, and every half a minute moves the longest waiting after those that wait for room', async () => {
     const { place, add, held, written } = createBench({ ...PLACE_PACE, waitingBytesMax: 8_000 });
     held.set('a', 5);
     let taken = 0;
@@ -215,14 +215,14 @@ describe('the parked place', () => {
     await vi.advanceTimersByTimeAsync(29_500);
     expect([taken, place.count(), written()]).toEqual([5, 6, []]);
     await vi.advanceTimersByTimeAsync(1_000);
-    // Half of the room is free again, and whoever was behind has been looked at.
+    // Half of the room is free again, and the facts that waited for room have been checked.
     expect(written()).toEqual(['parked a1 a2 a3 a4']);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(written().slice(1)).toEqual(['links b8']);
     expect([taken, place.firstWaiting()]).toEqual([8, 5]);
   });
 
-  it('keeps what it has brought behind the others when that comes back before it was acknowledged', async () => {
+  it('keeps facts that it has moved to the end when they come back before they were acknowledged', async () => {
     const { place, add, held, written, onPublish } = createBench({ ...PLACE_PACE, waitingBytesMax: 2_000 });
     held.set('a', 5);
     void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
@@ -232,7 +232,7 @@ describe('the parked place', () => {
     expect([place.count(), place.firstWaiting()]).toEqual([1, 3]);
   });
 
-  it('goes on looking after a fault of the store', async () => {
+  it('goes on checking after a fault of the store', async () => {
     const { add, written, broken, faults } = createBench();
     broken.guards = true;
     await add({ person: 'a', offset: 1 });
@@ -243,7 +243,7 @@ describe('the parked place', () => {
     expect(written()).toEqual(['links a1']);
   });
 
-  it('leaves facts where they are when the partition is given up, also those that wait for room', async () => {
+  it('leaves facts in the log when the partition is given up, also those that wait for room', async () => {
     const { add, place, held, written, end } = createBench({ ...PLACE_PACE, waitingBytesMax: 1_000 });
     held.set('a', 5);
     let isTaken = false;

@@ -5,7 +5,7 @@ import { findFree, type HeldFact } from './find-free.ts';
 import type { Publish } from './publish.ts';
 import { toLeftMark, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
-/** A fact of the parked place, and whom it touches. */
+/** A fact of the parked place, and the identities that it touches. */
 export interface PlacedFact {
   readonly record: StreamRecord;
   readonly environmentId: string;
@@ -17,31 +17,31 @@ export interface PlacedFact {
   readonly keys: readonly string[];
 }
 
-/** Facts of one partition of the parked place for as long as it is ours. Offsets from `firstWaiting` on must not be committed. */
+/** Facts of one partition of the parked place. Offsets from `firstWaiting` on must not be committed. */
 export interface ParkedPlace {
-  /** Takes facts in the order of the log; resolves when there is room for more. */
+  /** Adds facts in the order of the log; resolves when there is room for more. */
   add(facts: readonly PlacedFact[]): Promise<void>;
-  /** Lowest offset of a fact that stands nowhere else yet; null when none waits. */
+  /** Lowest offset of a fact that has no copy elsewhere yet; null when none waits. */
   firstWaiting(): number | null;
-  /** Facts that wait. */
+  /** Number of waiting facts. */
   count(): number;
 }
 
-/** When facts of the parked place are looked at, and written anew. */
+/** Timing and limits of the parked place. */
 export interface PlacePace {
   readonly lookEveryMs: number;
-  /** Facts that stand in the log for longer are written anew at its end, before its retention may take them. */
+  /** Facts older than this in the log are rewritten at its end, before retention may delete them. */
   readonly renewAfterMs: number;
-  /** Of one partition. Beyond it those that waited first go to the end of the log, for those behind them to be looked at. */
+  /** Memory bound for one partition. Beyond it, the longest waiting facts go to the end of the log to make room. */
   readonly waitingBytesMax: number;
-  /** At least so long between two times that this is done: with many facts, each is looked at in its turn. */
+  /** Least time between two such moves, so that with many facts each is checked in its turn. */
   readonly turnEveryMs: number;
 }
 
 /**
- * A look costs Redis some 35 µs a person held, in calls of up to a hundred. The bytes are some 10,000 facts of usual size, and
- * half of them go to the end at once: a hundred thousand facts take their turns within some ten minutes, for 140 kB/s of
- * writing.
+ * A check costs Redis some 35 µs for each held person, in calls of up to a hundred. The bytes are some 10,000 facts of
+ * usual size, and half of them move at once. So a hundred thousand facts all get their turn within some ten minutes, at
+ * 140 kB/s of writing.
  */
 export const PLACE_PACE: PlacePace = {
   lookEveryMs: 1_000,
@@ -53,38 +53,38 @@ export const PLACE_PACE: PlacePace = {
 export interface ParkedPlaceOptions {
   readonly guards: Pick<ErasureGuards, 'heldFrom'>;
   readonly publish: Publish;
-  /** Where facts go that nobody holds any more. */
+  /** Topic for facts that no hold delays any more. */
   readonly linkTopic: string;
-  /** Aborted when the partition is not ours any more: what waits is somebody else's then. */
+  /** Aborted when this process no longer owns the partition; its new owner takes the waiting facts. */
   readonly signal: AbortSignal;
-  /** Told when facts stand elsewhere: more may be committed. */
+  /** Called when facts have been written elsewhere, so that more can be committed. */
   onLeft(): void;
-  /** Told of every look that failed; the next one comes all the same. */
+  /** Called for every failed check; the next one follows all the same. */
   onFault(fault: unknown): void;
-  /** Default: that of a deployment. */
+  /** Default: the pace of a deployment. */
   readonly pace?: PlacePace;
 }
 
 /**
- * Creates what looks after the facts of one partition that wait for long erasures. Their offsets are not committed
- * until each is acknowledged in another place: on the link topic once nobody holds it, else at the end of this log.
+ * Creates the store of the facts of one partition that wait for long erasures. An offset is committed only when its
+ * fact is acknowledged elsewhere: on the link topic once no hold delays it, else at the end of this log.
  */
 export function createParkedPlace(options: ParkedPlaceOptions): ParkedPlace {
   return new Place(options);
 }
 
 interface Placed extends WaitingFact, HeldFact {
-  /** Epoch milliseconds: since when it stands in the log, or a copy that has not come back yet. */
+  /** Epoch milliseconds: when it, or its copy that has not come back yet, was written to the log. */
   writtenAtMs: number;
 }
 
-/** A key as text. */
+/** Memory of a key as text. */
 const KEY_BYTES = 48;
 
 class Place implements ParkedPlace {
   readonly #options: ParkedPlaceOptions;
   readonly #pace: PlacePace;
-  /** By the name of the fact, in the order of their places in the log. */
+  /** Facts by name, in the order of the log. */
   readonly #waiting = new Map<string, Placed>();
   #waitingBytes = 0;
   #turnedAtMs = performance.now();
@@ -115,7 +115,7 @@ class Place implements ParkedPlace {
     return this.#waiting.size;
   }
 
-  /** Of a fact that was written twice the later copy is enough: it stands in the log as well, and is not committed either. */
+  /** Adds a fact. Of two copies the later one is kept: it is in the log too, and not committed either. */
   #put({ record, environmentId, messageId, receivedAt, keys }: PlacedFact): void {
     const fact = toWaiting(
       record,
@@ -132,7 +132,7 @@ class Place implements ParkedPlace {
 
   #remove(facts: readonly [name: string, fact: Placed][]): void {
     for (const [name, fact] of facts) {
-      // Written anew, it may have come back already: that copy is not committed either.
+      // The new copy may have come back already. It replaced this one here, and is not committed either.
       if (this.#waiting.get(name) !== fact) continue;
       this.#waiting.delete(name);
       this.#waitingBytes -= fact.bytes;
@@ -156,7 +156,7 @@ class Place implements ParkedPlace {
     } catch (fault) {
       onFault(fault);
     }
-    // Also while Redis cannot be asked: retention does not wait.
+    // Also while Redis cannot be asked, because retention goes on.
     await this.#writeAnew().catch(onFault);
     this.#isLooking = false;
     this.#looked.resolve();
@@ -165,9 +165,9 @@ class Place implements ParkedPlace {
   }
 
   /**
-   * Writes facts again at the end of the log, for one of two reasons. A fact is so old that retention may take it: then
-   * all of them are written, so that those of a person stay together, and they are looked after here until they come
-   * back. Or too many wait: then those that have waited longest are written, and leave this process.
+   * Rewrites facts at the end of the log, for one of two reasons. If retention may soon delete a fact, all facts are
+   * rewritten, so that those of a person stay together, and they are kept here until they come back. If too many wait,
+   * the longest waiting ones are rewritten and leave this process.
    */
   async #writeAnew(): Promise<void> {
     const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;
@@ -195,16 +195,16 @@ class Place implements ParkedPlace {
     const due = [...this.#waiting].filter(([, fact]) => isDue(fact));
     if (due.length === 0 || signal.aborted) return;
     const facts = due.map(([, fact]) => fact);
-    // Nobody knows what stands there after a fault. Twice does no harm: the second decision says `unchanged`.
+    // After a fault they may be in the log or not. A second copy does no harm: its decision is `unchanged`.
     await publish(toRecords(facts, topic));
     this.#remove(due);
     if (!signal.aborted) onLeft();
   }
 
   /**
-   * Writes a mark into the parked place: which facts have left it. Needed where an older fact still waits, since the
-   * committed offset cannot say it then. The mark comes after the facts, and once: before them it might be false, and
-   * facts without a mark merely count as waiting until the commit has passed them.
+   * Writes to the parked place which facts have left it. This is needed while an older fact still waits, because the
+   * committed offset does not show it then. The mark is written once, and after the facts, or it might be false. Facts
+   * without a mark only count as waiting until the commit has passed them.
    */
   async #markLeft(facts: readonly Placed[]): Promise<void> {
     const first = this.firstWaiting();

@@ -5,7 +5,7 @@ import { createPublication, type Publish } from './publish.ts';
 
 const record = (name: string): OutgoingRecord => ({ topic: 't', key: null, value: Buffer.from(name) });
 
-/** A log that acknowledges when it is told to. */
+/** A log whose acknowledgements the test controls. */
 function createLog() {
   const sends: { names: string; settle: PromiseWithResolvers<void> }[] = [];
   const publish: Publish = (records) => {
@@ -17,7 +17,7 @@ function createLog() {
 }
 
 describe('the publication of a batch', () => {
-  it('hands over what came meanwhile when the records before it are acknowledged', async () => {
+  it('publishes records that came meanwhile once the records before them are acknowledged', async () => {
     const log = createLog();
     const publication = createPublication(log.publish);
     for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
@@ -34,7 +34,7 @@ describe('the publication of a batch', () => {
     await publication.done();
   });
 
-  it('hands over nothing behind records that were not acknowledged, and says why', async () => {
+  it('publishes nothing after records that were not acknowledged, and reports why', async () => {
     const log = createLog();
     const publication = createPublication(log.publish);
     publication.add([record('a')]);
@@ -46,7 +46,7 @@ describe('the publication of a batch', () => {
     expect(log.names()).toEqual(['a']);
   });
 
-  it('of nothing is done at once', async () => {
+  it('without records is done at once', async () => {
     await createPublication(createLog().publish).done();
   });
 });

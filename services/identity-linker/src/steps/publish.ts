@@ -12,15 +12,15 @@ export function createPublish(producer: Producer): Publish {
 
 /** Records of one batch that are published while the batch is still being decided. */
 export interface Publication {
-  /** Takes the next records; they travel when those before them are acknowledged. */
+  /** Adds the next records. They are published when those before them are acknowledged. */
   add(records: readonly OutgoingRecord[]): void;
-  /** Resolves when all that was taken is acknowledged. @throws RetryableFault when any is not */
+  /** Resolves when all added records are acknowledged. @throws RetryableFault when any is not */
   done(): Promise<void>;
 }
 
 /**
- * Creates the publication of a batch. Once records are not acknowledged nothing more is handed over: a log with later
- * decisions and without earlier ones would look complete.
+ * Creates the publication of a batch. After records that were not acknowledged nothing more is published, because a log
+ * with later decisions and without earlier ones would look complete.
  */
 export function createPublication(publish: Publish): Publication {
   let waiting: OutgoingRecord[] = [];

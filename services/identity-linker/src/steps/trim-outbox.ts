@@ -3,19 +3,19 @@ import { RetryableFault } from '@playline/stream';
 import type { PositionedFact } from './apply-facts.ts';
 
 export interface TrimOutbox {
-  /** Remembers whose decisions were published, for a later trim. */
+  /** Notes facts with published decisions, for a later trim. */
   note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void;
-  /** Trims what was noted; `through` must be committed. @throws RetryableFault */
+  /** Trims the noted facts up to `through`, which must be committed. @throws RetryableFault */
   trim(source: LinkSourcePartition, through: number): Promise<void>;
 }
 
-/** Offsets of an environment's facts whose decisions may still stand in the outbox. */
+/** Offsets of an environment's facts whose decisions may still be in the outbox. */
 interface Offsets {
   first: number;
   last: number;
 }
 
-/** Creates the step that lets the graph forget recorded decisions which are published and committed. */
+/** Creates the step that deletes decisions from the outbox which are published and committed. */
 export function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
   const noted = new Map<string, Map<string, Offsets>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {

@@ -3,28 +3,28 @@ import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
 /** A fact that waits for an erasure: a copy, independent of the fetch that brought it. */
 export interface WaitingFact {
-  /** Where it stands now. */
+  /** Its present offset. */
   readonly offset: number;
-  /** Where it stood on the topic of links when it was parked for the first time: the facts of a person keep this order. */
+  /** Its offset on the link topic when it was first parked. The facts of a person keep this order. */
   readonly firstOffset: number;
-  /** How often it has gone round since. */
+  /** Number of rounds since then. */
   readonly rounds: number;
-  /** What it takes in memory. */
+  /** Bytes that it takes in memory. */
   readonly bytes: number;
-  /** The fact as it is, for a later place in a log. */
+  /** The unchanged fact as a record, to be written to a log again. */
   readonly outgoing: OutgoingRecord;
 }
 
 const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
-/** Header of a fact on its rounds: how often it has gone back to the end of its topic. A header, so that the count survives this process. */
+/** Header with the number of rounds of a fact. It is in the record so that the count survives this process. */
 const ROUNDS = 'rounds';
 const KEY_BYTES = 16;
-/** Objects around a fact's bytes. */
+/** Memory of the objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
 /**
- * Copies a fact for the end of its topic, where it gets a later offset and so its turn again. A header keeps its first
- * offset. A copy, because a record of a fetch keeps the whole answer of the broker in memory.
+ * Copies a fact to be written to the end of its topic, where it gets a later offset and is decided again. A header
+ * keeps its first offset. It is copied because a fetched record keeps the whole answer of the broker in memory.
  * @param keys of all identities that it names, 16 bytes each
  */
 export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {
@@ -51,7 +51,7 @@ export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, 
   return { offset, firstOffset, rounds: Number(rounds ?? 0), outgoing, bytes };
 }
 
-/** The facts as records of a topic, in the order in which they first came; they have gone round so often, or not yet. */
+/** The facts as records of a topic, in the order in which they first came. @param rounds number of rounds so far */
 export function toRecords(facts: readonly WaitingFact[], topic: string, rounds = 0): OutgoingRecord[] {
   const counted: OutgoingRecord['headers'] = rounds === 0 ? {} : { [ROUNDS]: String(rounds) };
   return [...facts]
@@ -65,12 +65,12 @@ export function sumBytes(facts: readonly WaitingFact[]): number {
 
 const OFFSET_BYTES = 8;
 
-/** The record that says in the parked place which of its facts have left it. */
+/** The mark: a record of the parked place that lists facts which have left it. */
 export function toLeftMark(facts: readonly WaitingFact[], topic: string): OutgoingRecord {
   const offsets = Buffer.alloc(facts.length * OFFSET_BYTES);
   for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * OFFSET_BYTES);
   return { topic, key: facts[0]!.outgoing.key, value: Buffer.alloc(0), headers: { [WAITING_HEADERS.left]: offsets } };
 }
 
-/** Whether a record of the parked place says which facts have left it, and is no fact. */
+/** Whether a record of the parked place is such a mark, and not a fact. */
 export const isLeftMark = ({ headers }: StreamRecord): boolean => headers[WAITING_HEADERS.left] !== undefined;

@@ -9,7 +9,7 @@ export const LINKS = 'links';
 export const PARKED = 'parked';
 export const DECISIONS = 'decisions';
 
-/** A log with facts to put in, and linkers over it that can be killed. */
+/** A log that facts can be added to, and linkers on it that can be killed. */
 export async function createBench(people = openMemoryPeople(), epoch = true) {
   if (epoch) await people.rebuild.mintEpoch();
   const log = createMemoryLog({ partitions: 2 });
@@ -21,7 +21,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
   const parkedCommitted = () => [0, 1].reduce((sum, partition) => sum + log.committed(PARKED, partition, PARKED), 0);
 
-  /** Holds links of an identity that are newer than 999. */
+  /** Places a hold on an identity: its links newer than 999 wait. */
   const hold = (key: Buffer) => people.guards.place({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.release(holdOf(key));
 

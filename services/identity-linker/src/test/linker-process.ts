@@ -6,13 +6,13 @@ import { bareEnvironment, testStores, until } from '@playline/testkit';
 import type { RealStores } from './open-real-stores.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** The shortest that brokers allow by default: a killed linker's partitions wait for it. */
+/** The shortest that brokers allow by default, because partitions of a killed linker wait for it. */
 const SESSION_TIMEOUT_MS = 6_000;
 
 /** A linker as its own process. */
 export interface LinkerProcess {
   readonly adminUrl: string;
-  /** Waits for the end of the process and gives its exit code. */
+  /** Stops the process and waits for its end. @returns its exit code */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 

@@ -14,12 +14,12 @@ import type { LinkerParts } from '../linker-parts.ts';
 
 export const SCHEMA_ID = 7;
 
-/** What becomes of a block at the graph: all well, a fault before or after it was applied, or the end of the process. */
+/** Fate of a call: success, or a fault or the end of the process, before or after it was applied. */
 export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
 
 const never = () => new Promise<never>(() => {});
 
-/** People whose graph's calls and questions meet fates; without any left all is well. */
+/** People whose calls of the graph and the guards meet fates in turn; after the last they succeed. */
 export function withFates<P extends LinkerParts['people']>(people: P, fates: Fate[], kill: () => void): P {
   const { graph, guards } = people;
   const asking: typeof guards = {
@@ -55,7 +55,7 @@ export function withFates<P extends LinkerParts['people']>(people: P, fates: Fat
   return { ...people, graph: fateful, guards: asking };
 }
 
-/** A producer whose sends meet fates; one that is killed sends nothing any more. */
+/** A producer whose sends meet fates in turn; a killed one sends nothing more. */
 export function producerWithFates(producer: Producer, fates: Fate[], kill: () => void): Producer {
   let isDead = false;
   const die = () => {
@@ -100,7 +100,7 @@ export function fromDecision(value: Buffer | null): IdentityDecisionRecord {
   return identityDecisionCodec.decode(value!.subarray(FRAME_BYTES));
 }
 
-/** A decision as text: the same text, the same decision in every part. */
+/** A decision as text; equal texts mean equal decisions. */
 export function toText(decision: IdentityDecisionRecord): string {
   return JSON.stringify(decision, (_, part) =>
     part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part,
@@ -112,7 +112,7 @@ export function stepOf({ partition, offset, step }: IdentityDecisionRecord): str
   return `${partition}/${offset}/${step}`;
 }
 
-/** Everything a linker needs apart from its graph and its log. */
+/** Everything that a linker needs besides its graph and its log. */
 export function createParts(): Pick<
   LinkerParts,
   'schemaOf' | 'decisionSchemaId' | 'rules' | 'generation' | 'metrics' | 'logger'

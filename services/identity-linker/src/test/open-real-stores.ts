@@ -10,17 +10,17 @@ import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
-/** Topics and schemas of one test in the real stores, and what stands in them. */
+/** Topics and schemas of one test in the real stores, and their content. */
 export interface RealStores {
   readonly topicPrefix: string;
   readonly group: string;
   readonly redis: Redis;
   readonly people: People;
-  /** An environment of its own; its keys are removed at the end. */
+  /** A new environment; its keys are removed at the end. */
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Records of the topic of links, and of its parked place. */
+  /** Records of the link topic, or of its parked place. */
   readFacts(of: 'links' | 'parked'): Promise<StreamRecord[]>;
   /** Facts committed by the linker's group, or by the one of its parked place. */
   countCommitted(of?: 'links' | 'parked'): Promise<number>;

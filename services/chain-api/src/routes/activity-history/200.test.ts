@@ -18,7 +18,7 @@ const idsOf = (page: { result: readonly { id: string }[] }) => page.result.map((
 const rowsAt = (...times: number[]): ActivityRow[] => times.map((after) => activityRow({ after }));
 const ids = (rows: readonly ActivityRow[]) => rows.map(({ id }) => id);
 
-/** Every id from a cursor on, until a page is empty, and the cursor that stands there. */
+/** Reads pages until one is empty. @returns all ids, and the last cursor */
 async function follow(api: TestChainApi, query: Record<string, string>): Promise<{ seen: string[]; cursor: string }> {
   const seen: string[] = [];
   let cursor: string | undefined;
@@ -55,7 +55,7 @@ describe('200', () => {
     ]);
   });
 
-  it('pages forwards over everything once, whatever the size of a page, and stands at the end for what comes', async () => {
+  it('pages forwards over everything once with any page size, and continues with later rows at the end', async () => {
     const api = await openChainApi();
     const rows = rowsAt(0, 1, 2, 3, 4, 5, 6);
     await api.put(...rows);
@@ -70,7 +70,7 @@ describe('200', () => {
     expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([late.id]);
   });
 
-  it('pages back over what stood before a page, in ascending order, down to an empty page that leads to the first', async () => {
+  it('pages back over the rows before a page, in ascending order, to an empty page that leads to the first', async () => {
     const api = await openChainApi();
     const rows = rowsAt(0, 1, 2, 3);
     await api.put(...rows);
@@ -85,7 +85,7 @@ describe('200', () => {
     );
   });
 
-  it('serves nothing from behind the watermark, and it once the watermark has passed', async () => {
+  it('serves a row only after the watermark has passed it', async () => {
     let watermark = NOON_US;
     const api = await openChainApi({ watermarks: { read: async () => watermark } });
     const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
@@ -95,8 +95,8 @@ describe('200', () => {
     expect(idsOf(await api.history())).toEqual([known.id, coming.id]);
   });
 
-  it('has at its end all that was published before it was asked for, also beside other readers', async () => {
-    // As if all of it were in one moment.
+  it('ends with everything that was published before the request, also while others read', async () => {
+    // Makes everything happen at one moment.
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     let watermark = NOON_US;
@@ -117,7 +117,7 @@ describe('200', () => {
     expect(await together()).toEqual(Array(8).fill([known.id, coming.id]));
   });
 
-  it('goes on under the last watermark while none can be read', async () => {
+  it('uses the last watermark while none can be read', async () => {
     let away = false;
     const read = async () => {
       if (away) throw new Error('ECONNREFUSED');
@@ -132,7 +132,7 @@ describe('200', () => {
     expect(await api.metrics()).toContain('chain_api_old_horizon_total{service="chain-api"} 1');
   });
 
-  it('is an empty page before anything was said to stand, and its cursor leads to all that comes', async () => {
+  it('is an empty page before the first watermark, and its cursor leads to everything later', async () => {
     const api = await openChainApi();
     const { result, page } = await api.history();
     expect(result).toEqual([]);
@@ -141,7 +141,7 @@ describe('200', () => {
     expect(idsOf(await api.history({ page_cursor: page.next_cursor }))).toEqual(ids(rows));
   });
 
-  it('serves an update at its later place, and the version before it no more', async () => {
+  it('serves an update at its later place, and no longer the earlier version', async () => {
     const api = await openChainApi();
     const [one, other] = rowsAt(0, 1) as [ActivityRow, ActivityRow];
     await api.put(one, other);
@@ -149,7 +149,7 @@ describe('200', () => {
     expect(idsOf(await api.history())).toEqual([other.id, one.id]);
   });
 
-  it('goes back from a cursor that another process gave, also where no watermark is known any more', async () => {
+  it('goes back from a cursor of another process, also when no watermark is known any more', async () => {
     const { reader, activities } = createMemoryChain();
     const rows = rowsAt(0, 1, 2, 3);
     await putActivities(activities, rows);
@@ -187,7 +187,7 @@ describe('200', () => {
     expect(await answer.json()).toMatchObject({ result: [{ id: other.id, chain: OTHER_CHAIN }] });
   });
 
-  it('says header fields of the limit and of caches, also to HEAD', async () => {
+  it('has header fields of the limit and of caches, also for HEAD', async () => {
     const api = await openChainApi();
     for (const method of ['GET', 'HEAD']) {
       const answer = await fetch(`${api.url}/v1/chains/${CHAIN.name}/activity-history`, { method });

@@ -17,7 +17,7 @@ async function expectRefused(answer: Response, ...fields: string[]): Promise<voi
 }
 
 describe('400', () => {
-  it('answers with each parameter that is wrong, all at once', async () => {
+  it('answers with all invalid parameters at once', async () => {
     const api = await openChainApi();
     await expectRefused(await api.get(`${HISTORY}?page_size=201`), 'page_size');
     await expectRefused(
@@ -67,7 +67,7 @@ describe('400', () => {
     await expectEnvelope(answer, 'VALIDATION_ERROR');
   });
 
-  it('asks no store', async () => {
+  it('comes without a read of the store', async () => {
     const readPage = () => Promise.reject(new Error('asked'));
     const api = await openChainApi({ store: { readPage } });
     expect((await api.get(`${HISTORY}?page_size=0`)).status).toBe(400);

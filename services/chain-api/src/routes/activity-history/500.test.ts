@@ -16,7 +16,7 @@ describe('500', () => {
     expect(api.logLines).toHaveLength(1);
   });
 
-  it('answers while no watermark can be read and none ever was, although there are rows', async () => {
+  it('answers until a watermark has been read for the first time, although there are rows', async () => {
     const api = await openChainApi({ watermarks: { read: () => Promise.reject(new Error('ECONNREFUSED')) } });
     await api.put(activityRow());
     const answer = await api.get(HISTORY);
@@ -24,7 +24,7 @@ describe('500', () => {
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
   });
 
-  it('answers whoever reads on while nobody has said how far the chain is known: no page would look like its end', async () => {
+  it('answers a reader with a cursor before the first watermark, because an empty page would look like the end', async () => {
     const api = await openChainApi({ watermarks: { read: async () => null } });
     await api.put(activityRow());
     const answer = await api.get(HISTORY);
@@ -33,7 +33,7 @@ describe('500', () => {
     expect(api.logLines.join()).toContain('nobody has said yet how far');
   });
 
-  it('answers when rows stand in another partition than the one whose watermark bounds them: some could be missed', async () => {
+  it('answers when rows are in another partition than that of the watermark, because some could be missed', async () => {
     const other = (PARTITION + 1) % 6;
     const api = await openChainApi({ watermarks: { read: async () => NOON_US + 1000 } });
     await api.put(activityRow({ partition: other }));

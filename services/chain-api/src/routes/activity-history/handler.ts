@@ -35,12 +35,12 @@ export interface HistoryParts {
 
 type Asked = Omit<PageQuestion, 'horizon'>;
 
-/** Builds GET activity-history: a page of what changed, in the order of `updated_at`. */
+/** Builds GET activity-history: a page of changes, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const company = createCompany();
   const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
-    // A cursor is signed, so the feed was complete up to its place when it was given, and still is. The watermark that this
-    // process knows may be lower, or lost. Going by that alone would silently leave out rows before the cursor.
+    // A cursor is signed, so the feed was complete up to its place when it was issued, and still is. This process may
+    // know a lower watermark or none. Using only that one would silently leave out rows before the cursor.
     const known = await horizonOf(chain.partition, hasCompany);
     if (known === null && question.direction === 'next')
       // A page that ends here would look like the end of the history.
@@ -52,7 +52,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
     const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
-    // A reader takes a page that is not full for the end, so it must have all that was published before it was asked for.
+    // A reader treats a page that is not full as the end, so it must have everything published before the request.
     if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
     const latest = await horizonAt(question, chain, false);
     if (latest === horizon) return page;
@@ -72,7 +72,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       company.came();
       const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
       const page = await settleWithin(deadlineMs, reading);
-      // The same one again: cursors remember what they have made of it.
+      // The same object for all rows, because cursors cache by it.
       scope ??= { chain: chain.name, filters: query.filters };
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
       const cursorsOf = JSON.stringify({
@@ -84,7 +84,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   };
 }
 
-/** Readers who share a statement are answered at once and ask again a moment later: in between nobody else seems to read. */
+/** Readers who share a statement get answers at once and ask again a moment later. In between they still count. */
 const COMPANY_LASTS_MS = 50;
 
 /** Knows whether several pages are being read at the same time, or were a moment ago. */
@@ -102,8 +102,8 @@ function createCompany() {
 }
 
 /**
- * The horizon was that of one partition: of rows in another it says nothing, and some would be missed.
- * @throws Error when the setting of the number of partitions is not what the topic has
+ * Checks that all rows are of the horizon's partition, because rows of another one could be missed.
+ * @throws Error when the setting of the number of partitions differs from the topic's
  */
 function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
   const other = rows.find((row) => row.partition !== partition);
@@ -113,18 +113,18 @@ function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): 
     );
 }
 
-/** Which page of the history of a chain is asked for. */
+/** The requested page of a chain's history. */
 export interface HistoryQuery extends CursorPlace {
   readonly filters: ActivityFilters;
   readonly limit: number;
 }
 
-/** The place that a cursor of these filters stands for; null when it is none of ours, or one of other filters. */
+/** Finds the place of a cursor; null when its signature or its filters differ. */
 export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace | null;
 
 const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
 
-/** Under both names the bounds are of `indexed_at`: contract, "Parameters of a history". */
+/** Both names bound `indexed_at`: contract, "Parameters of a history". */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
 const TO = ['to_updated_at', 'to_indexed_at'] as const;
 
@@ -138,7 +138,7 @@ const LOWER_BOUND: Kind<number> = {
   expected: TIME_EXPECTED,
   parse: (text) => toMicros(text, FINER.test(text) ? 1 : 0),
 };
-/** The last whole microsecond that is not behind the time. */
+/** The last whole microsecond that is not after the time. */
 const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
 
 const TYPE: Kind<ActivityType> = {
@@ -147,15 +147,15 @@ const TYPE: Kind<ActivityType> = {
 };
 
 /**
- * Reads the query of a request target. Parameters that are not known are ignored, as everywhere.
- * @throws PublicError VALIDATION_ERROR with everything that is wrong
+ * Reads the query of a request target. Unknown parameters are ignored.
+ * @throws PublicError VALIDATION_ERROR with all faults
  */
 export function parseHistoryQuery(target: string, findPlace: FindPlace): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
-  // A cursor belongs to filters, so without knowing those nothing can be said of it.
+  // A cursor belongs to filters, so it can be checked only if they are valid.
   const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
   return { filters, limit, ...(place ?? FIRST_PAGE) };
@@ -177,7 +177,7 @@ function cursorOf(filters: ActivityFilters, findPlace: FindPlace): Kind<CursorPl
   };
 }
 
-/** Stored times lie from 1970 to `MICROSECONDS_MAX`; what lies outside is brought to just outside. */
+/** Stored times are from 1970 to `MICROSECONDS_MAX`. Times outside become the nearest value outside. */
 function toMicros(text: string, add: number): number | null {
   const micros = parseTimestampMicros(text) + add;
   return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);

@@ -60,7 +60,7 @@ describe('the query of a history', () => {
     expect(refusedBy(`${name}=${NOON}&${other}=${NOON}`)).toEqual([name]);
   });
 
-  it('reads back every time that answers say, to the microsecond', () => {
+  it('parses every time of an answer exactly to the microsecond', () => {
     fc.assert(
       fc.property(fc.nat(MICROSECONDS_MAX), (us) => {
         const { filters } = parse(`from_indexed_at=${toTimestamp(us)}&to_indexed_at=${toTimestamp(us)}`);
@@ -119,7 +119,7 @@ describe('the query of a history', () => {
     (name) => expect(refusedBy(`${name}=1&${name}=1`)).toEqual([name]),
   );
 
-  it('tells everything that is wrong at once, each parameter once', () => {
+  it('reports all faults at once, each parameter once', () => {
     expect(refusedBy('page_size=0&activity_type=x&contract_address=y&from_updated_at=z&to_indexed_at=w')).toEqual([
       'from_updated_at',
       'to_indexed_at',
@@ -129,14 +129,14 @@ describe('the query of a history', () => {
     ]);
   });
 
-  it('takes the place of a cursor, which is asked for with the filters beside it', () => {
+  it('uses the place of a cursor, which is looked up with the query’s filters', () => {
     const start = { direction: 'previous', gap: { side: 'before', updatedAt: 7, id: START_GAP.id } } as const;
     const findPlace: FindPlace = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
     expect(parse('page_cursor=mine&activity_type=mint', findPlace)).toMatchObject(start);
     expect(refusedBy('page_cursor=mine', findPlace)).toEqual(['page_cursor']);
   });
 
-  it('blames no cursor for filters that are wrong themselves', () => {
+  it('reports no fault of a cursor when the filters are invalid', () => {
     expect(refusedBy('page_cursor=x&activity_type=y')).toEqual(['activity_type']);
   });
 

@@ -24,7 +24,7 @@ describe('200', () => {
     await expectEnvelope(unknown, 'RESOURCE_NOT_FOUND');
   });
 
-  it('gives a reader who goes on by cursor each request once, also those that come to stand behind a later one', async () => {
+  it('gives a reader with cursors each request once, also requests stored after a later one', async () => {
     const api = await openChainApi({ MINTS_LISTED_AFTER_MS: 1500 });
     const body = { assets: [{ reference_id: 'template', owner_address: `0x${'ab'.repeat(20)}` }] };
     await api.call(MINTS, { body });
@@ -47,7 +47,7 @@ describe('200', () => {
       seen.push(...result.map(({ reference_id }) => reference_id));
       cursor = page.next_cursor;
     };
-    // The last one stands first; the two before it are still on their way to the tables.
+    // The last request is in the tables first; the two before it are not yet.
     api.minting.reader.put(stateOf('third', 3));
     await poll();
     api.minting.reader.put(stateOf('second', 2));

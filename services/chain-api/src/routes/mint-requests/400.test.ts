@@ -12,7 +12,7 @@ describe('400', () => {
     await expectEnvelope(answer, 'VALIDATION_ERROR', { header: SECRET_KEY_HEADER });
   });
 
-  it('is 400 without a key that signs, in a sentence that says what to do', async () => {
+  it('is the answer without a signing key, with a sentence that says what to do', async () => {
     const api = await openChainApi();
     api.minting.signableKeys.length = 0;
     const answer = await api.call(MINTS, { body: order('a') });

@@ -15,7 +15,7 @@ describe('404', () => {
     expect(api.minting.requests).toEqual([]);
   });
 
-  it('answers the new project of a collection for all former requests, whose reference ids stay taken', async () => {
+  it('answers a collection’s new project for all earlier requests, whose reference ids stay in use', async () => {
     const api = await openChainApi();
     const { minting } = api;
     await api.call(MINTS, { body: order('ours') });
@@ -41,7 +41,7 @@ describe('404', () => {
     await expectEnvelope(again, 'CONFLICT_ERROR', { id: 'reference_id', values: ['known'] });
   });
 
-  it('answers for a request whose fate nobody knows', async () => {
+  it('answers for a request whose outcome is unknown', async () => {
     const api = await openChainApi();
     api.minting.broker = 'away';
     await api.call(MINTS, { body: order('a') });

@@ -3,7 +3,7 @@ import { MINTS, order } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
 
 describe('409', () => {
-  it('is 409 with every id that is taken or twice in the request, takes nothing and costs nothing', async () => {
+  it('lists every id that is in use or twice in the request, accepts nothing and costs nothing', async () => {
     const api = await openChainApi();
     await api.call(MINTS, { body: order('a', 'b') });
     const answer = await api.call(MINTS, { body: order('c', 'a', 'd', 'b', 'd') });
@@ -14,7 +14,7 @@ describe('409', () => {
     expect(rest.headers.get('imx-remaining-mint-requests')).toBe('1996');
   });
 
-  it('is 409 for what is taken before anybody asks who signs', async () => {
+  it('comes for ids in use before the signing key is looked up', async () => {
     const api = await openChainApi();
     await api.call(MINTS, { body: order('a') });
     api.minting.signableKeys.length = 0;

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { COLLECTION, MINTS, order, SECRET_KEY_HEADER } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi, type TestChainApi } from '../../test/open-chain-api.ts';
 
-/** The largest body that is taken is announced, and does not come. */
+/** Announces the largest permitted body and never sends it. */
 function sendHeadersOnly({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>): ClientRequest {
   const sent = { 'content-type': 'application/json', 'content-length': MINT_BODY_BYTES_MAX };
   const headers = { ...sent, [SECRET_KEY_HEADER]: minting.secretKey };
@@ -16,7 +16,7 @@ function sendHeadersOnly({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>
 }
 
 describe('429', () => {
-  it('is 429 past the burst, with the four headers and Retry-After, and takes nothing', async () => {
+  it('comes beyond the burst, with the four headers and Retry-After, and accepts nothing', async () => {
     const api = await openChainApi({ MINTS_BURST: 100, MINTS_PER_MINUTE: 1 });
     const ids = Array.from({ length: 100 }, (_, at) => `id-${at}`);
     expect((await api.call(MINTS, { body: order(...ids) })).status).toBe(202);
@@ -46,7 +46,7 @@ describe('429', () => {
     expect(answer.headers.get(retryAfter)).toBe(answer.headers.get('retry-after'));
   });
 
-  it('is 429 with the headers also while bodies have no room', async () => {
+  it('has the headers also while there is no room for bodies', async () => {
     const api = await openChainApi();
     const hanging = Array.from({ length: 16 }, () => sendHeadersOnly(api));
     let answer: Response | null = null;

@@ -3,7 +3,7 @@ import { asset, MINTS, order, signableKeyRecord } from '../../test/minting-world
 import { openChainApi } from '../../test/open-chain-api.ts';
 
 describe('500', () => {
-  it('answers while the fate of a request is not known; the same assets again take it over: one attempt on the log, however often', async () => {
+  it('answers while the outcome of a request is unknown; the same assets again continue it as one attempt on the log', async () => {
     const api = await openChainApi();
     const { minting } = api;
     minting.broker = 'lost';
@@ -18,7 +18,7 @@ describe('500', () => {
     expect((await api.call(MINTS, { body: order('a') })).status).toBe(409);
   });
 
-  it('answers another asset under an id whose fate is not known, never 409, which would say that it is minted', async () => {
+  it('answers another asset under an id of unknown outcome, never 409, which would mean that it is minted', async () => {
     const api = await openChainApi();
     api.minting.broker = 'away';
     await api.call(MINTS, { body: order('a') });
@@ -30,7 +30,7 @@ describe('500', () => {
     expect(api.minting.requests).toEqual([]);
   });
 
-  it('answers while claims may be missing, and so does a look at one that is not found', async () => {
+  it('answers while claims may be missing, also to a GET of one that is not found', async () => {
     const api = await openChainApi();
     await api.call(MINTS, { body: order('a') });
     api.minting.mints.restart({ isEmptied: true });

@@ -48,7 +48,7 @@ export function createMint(parts: MintParts): CollectionOperation {
         const { projectId, environmentId } = record;
         const requireSigner = () => collections.requireSigner(environmentId);
         const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
-        // The work goes on after the deadline: requests that reach the log later must be confirmed too.
+        // The work goes on after the deadline, because requests that reach the log later must be confirmed too.
         return settleWithin(deadlineMs, acceptMints(order));
       }).catch((fault: unknown) => {
         showLimited(exchange, policy, fault);
@@ -64,7 +64,7 @@ export interface ListMintRequestsParts {
   readonly reader: Pick<MintReader, 'readPage'>;
   readonly cursors: MintCursors;
   readonly deadlineMs: number;
-  /** Milliseconds after which a request stands in the tables. */
+  /** Milliseconds after which a request is in the tables. */
   readonly settleMs: number;
 }
 
@@ -76,7 +76,7 @@ const STATUS: Kind<Status> = {
   parse: (text) => STATUSES.find((status) => status === text) ?? null,
 };
 
-/** Builds GET mint-requests: what was asked for, in that order, as the tables have it. */
+/** Builds GET mint-requests: requests of the tables in the order in which they were made. */
 export function createListMintRequests(parts: ListMintRequestsParts): CollectionOperation {
   const { reader, cursors, deadlineMs, settleMs } = parts;
   return {
@@ -99,7 +99,7 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
   };
 }
 
-/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+/** @throws PublicError VALIDATION_ERROR with all faults */
 function parseListQuery(
   target: string,
   collection: MintCollection,
@@ -113,7 +113,7 @@ function parseListQuery(
     expected: 'a cursor of a page of this collection with the same status, as it was returned',
     parse: (text: string) => cursors.decode(text, { collection, status }),
   };
-  // A cursor belongs to a status, so without knowing that nothing can be said of it.
+  // A cursor belongs to a status, so it can be checked only if that is valid.
   const place = isScopeRight ? parameters.read('page_cursor', cursor) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
   return { collection, status, limit, ...(place ?? { gap: START_GAP, direction: 'next' }) };
@@ -127,8 +127,8 @@ export interface GetMintRequestParts {
 }
 
 /**
- * Builds GET mint-requests/{reference_id}: a list of one. What was answered with 202 is found at once; whatever was settled
- * long ago stands in the tables.
+ * Builds GET mint-requests/{reference_id}: a list of one. A request is found as soon as it was answered with 202. One
+ * that was finished long ago is found in the tables.
  */
 export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
   const { claims, reader, cursors, deadlineMs } = parts;
@@ -145,7 +145,7 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
     answer: async ({ exchange, chain, collection, record, params }) => {
       const referenceId = params.reference_id ?? '';
       const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(collection, referenceId)) : null;
-      // One of a project that had the collection before does not exist for this one.
+      // A request of an earlier project of the collection does not exist for this project.
       if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
       const scope = { collection, status: null };

@@ -25,7 +25,7 @@ export interface RefreshParts {
   readonly deadlineMs: number;
 }
 
-/** Builds the three operations that take metadata: of a collection, of stacks, of tokens. */
+/** Builds the three operations that accept metadata: of a collection, of stacks, of tokens. */
 export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
   const refresh = createRefresh(parts);
   const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
@@ -59,13 +59,13 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   ];
 }
 
-/** What a body asks for, and what the answer repeats of it. */
+/** The content of a body, and the part that the answer repeats. */
 interface ReadRefresh<T> {
   readonly subjects: readonly SubjectMetadata[];
   readonly read: T;
 }
 
-/** Builds what they have in common: body, quota, log. */
+/** Builds their common part: body, quota, log. */
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
     const standing = await quotas.take(record.projectId, policy, subjects.length);

@@ -29,7 +29,7 @@ describe('200', () => {
     });
   });
 
-  it('carries a strong entity tag of its body, and may be kept by nobody but who asked', async () => {
+  it('has a strong entity tag of its body, and may be cached only by its caller', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow());
     const [one, again] = [await api.get(TOKEN), await api.get(TOKEN)];
@@ -56,14 +56,14 @@ describe('200', () => {
     expect(await (await api.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
   });
 
-  it('answers whatever other keys are sent along: none is needed', async () => {
+  it('needs no key, and ignores other keys in the request', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow());
     const headers = { 'x-service-api-key': 'sk_svcapik-nonsense', 'x-service-publishable-key': 'nonsense' };
     expect((await api.get(TOKEN, headers)).status).toBe(200);
   });
 
-  it('says with every answer where its caller stands', async () => {
+  it('has the header fields of the caller’s limit in every answer', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow());
     const { headers } = await api.get(TOKEN);

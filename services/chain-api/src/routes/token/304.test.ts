@@ -5,7 +5,7 @@ import { addressOf, NOON_US, tokenRow } from '../../test/rows.ts';
 const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
 
 describe('304', () => {
-  it('answers whoever has the token as it stands, without a body, with the tag to ask with again', async () => {
+  it('answers a caller that has the present version, without a body and with its tag', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow());
     const etag = (await api.get(TOKEN)).headers.get('etag') ?? '';
@@ -19,7 +19,7 @@ describe('304', () => {
     }
   });
 
-  it('is not the answer once the token has changed, nor to a tag of nothing', async () => {
+  it('is not the answer once the token has changed, nor to an empty tag', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow());
     const etag = (await api.get(TOKEN)).headers.get('etag') ?? '';

@@ -16,13 +16,13 @@ describe('403', () => {
     },
   );
 
-  it('comes ahead of everything that is wrong with chain and address', async () => {
+  it('comes before faults of chain and address', async () => {
     const api = await openChainApi();
     for (const path of ['/none/tokens/x', `/${CHAIN.name}/tokens/x`])
       expect((await api.get(path, { 'x-api-key': 'nonsense' })).status).toBe(403);
   });
 
-  it('tells nobody the key, neither in the answer nor in a log', async () => {
+  it('reveals the key neither in the answer nor in a log', async () => {
     const api = await openChainApi();
     const answer = await api.get(TOKEN, { 'x-api-key': 'nonsense-key' });
     expect(await answer.text()).not.toContain('nonsense-key');

@@ -18,7 +18,7 @@ describe('404', () => {
     await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
   });
 
-  it('answers a token that nobody knows, and one of another chain alone', async () => {
+  it('answers an unknown token, and one that exists only on another chain', async () => {
     const api = await openChainApi();
     await api.putTokens(tokenRow({ chain: OTHER_CHAIN.name }));
     for (const path of [TOKEN, `/${CHAIN.name}/tokens/${addressOf(9)}`]) {

@@ -19,7 +19,7 @@ describe('429', () => {
     expect(await api.metrics()).toContain('chain_api_rate_limited_total{limit="calls",service="chain-api"} 1');
   });
 
-  it('comes ahead of the key, the chain and the address', async () => {
+  it('comes before faults of the key, the chain and the address', async () => {
     const api = await openChainApi({ RATE_LIMIT_CALLS: 1 });
     await api.get(TOKEN);
     expect((await api.get('/none/tokens/x', { 'x-api-key': 'nonsense' })).status).toBe(429);

@@ -5,7 +5,7 @@ import { addressOf, tokenRow } from '../../test/rows.ts';
 const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
 
 describe('500', () => {
-  it('answers while the store fails, tells operators why, and callers nothing', async () => {
+  it('answers while the store fails, and gives the reason to operators, not to callers', async () => {
     const readToken = () => Promise.reject(new Error('clickhouse-7.internal refused'));
     const api = await openChainApi({ store: { readToken } });
     const answer = await api.get(TOKEN);
@@ -22,7 +22,7 @@ describe('500', () => {
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
   });
 
-  it('answers, and never 403, while nobody can tell whether a key is valid', async () => {
+  it('answers, and never 403, while the key cannot be checked', async () => {
     const api = await openChainApi({ rateLimitKeys: { find: () => Promise.reject(new Error('away')) } });
     await api.putTokens(tokenRow());
     expect((await api.get(TOKEN, { 'x-api-key': 'partner' })).status).toBe(500);

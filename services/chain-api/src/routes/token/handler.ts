@@ -31,7 +31,7 @@ export function createTokenRead({ store, deadlineMs }: TokenParts): ChainRead {
   };
 }
 
-/** Sixteen of its bytes: that two bodies of one token share them does not happen. */
+/** Sixteen bytes are enough that two bodies of one token never share them. */
 const HASH_BYTES = 16;
 /** One entity tag, weak or strong: RFC 9110, 8.8.3. Commas may stand between quotes, so a list is not split at them. */
 const TAG = /(?:W\/)?("[^"]*")/g;
@@ -41,7 +41,7 @@ export function etagOf(body: string): string {
   return `"${createHash('sha256').update(body).digest().subarray(0, HASH_BYTES).toString('base64url')}"`;
 }
 
-/** Whether a caller has what stands now: RFC 9110, 13.1.2. Tags are compared weakly there. */
+/** Whether the caller has the present version: RFC 9110, 13.1.2. Tags are compared weakly there. */
 export function isFresh(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;

@@ -9,16 +9,16 @@ export interface DocsSettings {
 
 /** What examples are written with. */
 export interface ExampleContext extends DocsSettings {
-  /** Epoch milliseconds: events in examples happened then, or they would soon be too old to be taken. */
+  /** Epoch milliseconds: the time of events in examples. A fixed time would soon be too old to be accepted. */
   readonly nowMs: number;
 }
 
 export type KeyKind = 'publishable' | 'secret';
 
-/** Full: there is no room for another body. Broken: the brokers acknowledge nothing. */
+/** State of the gateway. Full: there is no room for another body. Broken: the brokers acknowledge nothing. */
 export type Situation = 'full' | 'broken';
 
-/** Stand for the reader's own keys. */
+/** Placeholders for the reader's own keys. */
 export const KEY_OF: Readonly<Record<KeyKind, string>> = {
   publishable: placeholderOf('publishable'),
   secret: placeholderOf('secret'),
@@ -29,7 +29,7 @@ export function keyHeadersOf({ headerPrefix }: DocsSettings): Readonly<Record<Ke
   return { publishable: `${headerPrefix}-publishable-key`, secret: `${headerPrefix}-api-key` };
 }
 
-/** Headers with a key, and what else is given. */
+/** Headers with a key, and further headers. */
 export function headersWith(
   context: DocsSettings,
   kind: KeyKind,

@@ -3,7 +3,7 @@ import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
 const TARGET = '/v1/audience/messages';
-/** Each accepted message has an id of its own: a second one with the same id would count as a copy of the first. */
+/** One id for each accepted message: a second message with the same id would count as a copy of the first. */
 const IDS = {
   track: '6f1c1f0e-8c2a-4e0b-9d5e-0c6a7b1d2e3f',
   identify: '0192f3a4-5b6c-7d8e-9f00-112233445566',
@@ -13,7 +13,7 @@ const IDS = {
 } as const;
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';
 
-/** What is wrong with one message of an otherwise good batch, and which message it is. */
+/** One message of an otherwise valid batch, and what is wrong with it. */
 interface Refusal {
   readonly name: string;
   readonly title: string;
@@ -162,7 +162,7 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
   ];
 }
 
-/** The service cannot take the batch now. */
+/** Examples of answers of a service that cannot take the batch now. */
 function createFaults(context: ExampleContext, request: Example['request']): (Example & { situation: Situation })[] {
   return [
     {
@@ -182,7 +182,7 @@ function createFaults(context: ExampleContext, request: Example['request']): (Ex
   ];
 }
 
-/** Bodies that are no batch. */
+/** Examples of bodies that are not a batch. */
 function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
   const fault = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>): Example => ({
     name,

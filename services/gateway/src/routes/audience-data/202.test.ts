@@ -37,7 +37,7 @@ describe('202', () => {
     expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
   });
 
-  it('takes an anonymous id as such, and a user id in every type and untyped', async () => {
+  it('takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
     const gateway = await openGateway();
     await erase(gateway, '?anonymousId=someone');
     await erase(gateway, '?userId=some%20one');
@@ -47,7 +47,7 @@ describe('202', () => {
     expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
   });
 
-  it('records nobody as linked who was looked up later than the cut-off: a newer link may have brought them', async () => {
+  it('records nobody as linked after a look-up later than the cut-off, because a newer link may have added them', async () => {
     const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
     await link(gateway, [
       ['anonymous', 'a'],
@@ -80,14 +80,14 @@ describe('202', () => {
     expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
   });
 
-  it('answers an unknown identity, which is recorded and held like any other', async () => {
+  it('answers an unknown identity, records it and places a hold on it', async () => {
     const gateway = await openGateway();
     expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
     expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
     expect(gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
   });
 
-  it('holds the subject before it reads who is linked, and reads before it publishes', async () => {
+  it('places the hold before it reads the linked identities, and reads them before it publishes', async () => {
     const steps: string[] = [];
     const inner = await openGateway();
     const { people } = inner.audience;
@@ -117,7 +117,7 @@ describe('202', () => {
     expect(gateway.producer.sent).toHaveLength(1);
   });
 
-  it('comes only after the brokers have acknowledged; from then on the hold does not lapse', async () => {
+  it('comes only after the brokers have acknowledged, and the hold does not lapse from then on', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'hold';
     let answered = false;
@@ -134,7 +134,7 @@ describe('202', () => {
     expect(held).toBe(request!.cutoffAt);
   });
 
-  it('is the answer also when the hold cannot be confirmed: the request stands', async () => {
+  it('is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
     const inner = await openGateway();
     const { people } = inner.audience;
     const confirm = () => Promise.reject(new Error('ECONNRESET'));

@@ -19,12 +19,12 @@ describe('401', () => {
     expect(gateway.producer.sent).toEqual([]);
   });
 
-  it('is told before anything is said about the identifiers', async () => {
+  it('comes before any check of the identifiers', async () => {
     const gateway = await openGateway();
     expect((await erase({ ...gateway, secretKey: 'nonsense' }, '')).status).toBe(401);
   });
 
-  it('answers a refreshed key within a second, and 202 its successor', async () => {
+  it('answers a replaced key within a second of the refresh, while its successor gets 202', async () => {
     const gateway = await openGateway();
     expect((await erase(gateway)).status).toBe(202);
     const { key: successor } = await refreshKey({ store: gateway.store, prefix: 'svcapik' }, owner);

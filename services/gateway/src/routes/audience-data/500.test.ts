@@ -7,14 +7,14 @@ const cutoffOf = ({ audience, keyer }: TestGateway) =>
   audience.people.holdOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
 
 describe('500', () => {
-  it('answers a request that the brokers refuse, leaks nothing of why, and leaves its hold to lapse', async () => {
+  it('answers a request that the brokers refuse without leaking the reason, and leaves its hold to lapse', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'fail';
     const answer = await erase(gateway);
     expect(answer.status).toBe(500);
     expect(await answer.clone().text()).not.toContain('broker-7');
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
-    // The request may stand all the same: nobody knows.
+    // The hold stays, because the request may be on the log all the same.
     expect(cutoffOf(gateway)).not.toBeNull();
     expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 59_000)).toBe(0);
     expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 60_000)).toBe(1);
@@ -38,7 +38,7 @@ describe('500', () => {
     expect(await people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
   });
 
-  it('answers when the subject cannot be held, and publishes nothing', async () => {
+  it('answers when the hold cannot be placed, and publishes nothing', async () => {
     const inner = await openGateway();
     const place = () => Promise.reject(new Error('ECONNREFUSED'));
     const { people } = inner.audience;
@@ -47,7 +47,7 @@ describe('500', () => {
     expect(gateway.producer.sent).toEqual([]);
   });
 
-  it('answers when nobody can tell who is linked, publishes nothing and lets go of its hold', async () => {
+  it('answers when the linked identities cannot be read, publishes nothing and releases its hold', async () => {
     const inner = await openGateway();
     const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
     const gateway = await openGateway({ audience: { people: { ...inner.audience.people, graph: { membersOf } } } });
@@ -56,7 +56,7 @@ describe('500', () => {
     expect(cutoffOf(gateway)).toBeNull();
   });
 
-  it('answers while the identity graph is lost or rebuilt, and holds and publishes nothing', async () => {
+  it('answers while the identity graph is lost or rebuilt, places no hold and publishes nothing', async () => {
     const inner = await openGateway();
     const people = { ...inner.audience.people, readEpoch: async () => null };
     const gateway = await openGateway({ audience: { people } });
@@ -71,12 +71,12 @@ describe('500', () => {
     expect(cutoffOf(gateway)).toBeNull();
   });
 
-  it('answers, and never 401, when the key store cannot tell', async () => {
+  it('answers, and never 401, when the key store cannot answer', async () => {
     const gateway = await openGateway({ find: () => Promise.reject(new Error('connect ECONNREFUSED')) });
     expect((await erase(gateway)).status).toBe(500);
   });
 
-  it('writes nothing of the subject to the log', async () => {
+  it('writes nothing about the subject to the log', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'fail';
     await erase(gateway, '?userId=someone-private');

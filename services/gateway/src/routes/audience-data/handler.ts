@@ -6,7 +6,7 @@ import type { Authorise } from '../../authorise.ts';
 import { requireText } from '../../text-field.ts';
 
 export interface EraseRouteParts {
-  /** Takes secret keys alone. */
+  /** Accepts secret keys only. */
   authorise: Authorise;
   requestErasure: RequestErasure;
   keyer: IdentityKeyer;
@@ -26,7 +26,7 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
       const { id, kinds } = parseSubject(exchange.request.url ?? '');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
-      // The work goes on after the deadline: a request that did reach the topic still needs its hold confirmed.
+      // The work goes on after the deadline: a request that reaches the topic late still needs its hold confirmed.
       const wanted = { environmentId, subjectKeys, traceId, traceparent };
       const erasureId = await settleWithin(deadlineMs, requestErasure(wanted));
       exchange.answerEmpty(202, ['x-erasure-id', erasureId]);
@@ -34,16 +34,16 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
   };
 }
 
-/** Whom an erasure is about: one id, and every kind it may have been sent under. */
+/** The subject of an erasure: one id, and every kind that it may have been sent under. */
 export interface Subject {
   readonly id: string;
   readonly kinds: readonly IdentityKind[];
 }
 
 /**
- * Reads the subject of an erasure off the request target.
- * @throws PublicError VALIDATION_ERROR when not exactly one of the two identifiers is given, or it is blank, too long
- *   or given twice: contract, "Subject"
+ * Reads the subject of an erasure from the request target.
+ * @throws PublicError VALIDATION_ERROR unless exactly one of the two identifiers is given, once, not blank and not too
+ *   long: contract, "Subject"
  */
 export function parseSubject(target: string): Subject {
   const query = parseQuery(target);

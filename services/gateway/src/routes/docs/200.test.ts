@@ -22,7 +22,7 @@ const TYPES: Record<string, string> = {
   '/llms.txt': 'text/plain; charset=utf-8',
 };
 
-/** When the examples that a gateway serves happened. */
+/** The time of the events in the examples that a gateway serves. */
 async function exampleTimeOf({ url }: Pick<TestGateway, 'url'>): Promise<number> {
   const [, time = ''] = /"eventTimestamp": "([^"]*)"/.exec(await (await fetch(`${url}/openapi.json`)).text()) ?? [];
   return Date.parse(time);
@@ -47,7 +47,7 @@ describe('200', () => {
     },
   );
 
-  it('lets a page run and reach nothing but this service', async () => {
+  it('lets a page run scripts and reach only this service', async () => {
     const { url } = await openGateway();
     const answer = await fetch(`${url}/docs/reference`);
     expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
@@ -57,7 +57,7 @@ describe('200', () => {
     expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
   });
 
-  it('serves exactly what is made of the one source, with events of this hour', async () => {
+  it('serves exactly the documents made from the one source, with events of this hour', async () => {
     const gateway = await openGateway();
     const time = await exampleTimeOf(gateway);
     expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
@@ -69,7 +69,7 @@ describe('200', () => {
     for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
   });
 
-  it('makes the examples anew before their events have grown old', async () => {
+  it('renews the examples before their events are too old', async () => {
     const start = Date.parse('2026-11-21T12:00:00Z');
     let now = start;
     const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };

@@ -19,7 +19,7 @@ describe('404', () => {
     },
   );
 
-  it('names the page that was meant, and repeats nothing of the path', async () => {
+  it('names the page that was probably meant, and repeats nothing of the path', async () => {
     const { url } = await openGateway();
     const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
     expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
@@ -36,13 +36,13 @@ describe('404', () => {
     },
   );
 
-  it('stays an envelope outside of the documentation', async () => {
+  it('is an error envelope outside of the documentation', async () => {
     const { url } = await openGateway();
     for (const path of ['/', '/doc', '/docsx', '/v1/docs/'])
       await expectEnvelope(await fetch(url + path), 'RESOURCE_NOT_FOUND');
   });
 
-  it('answers any other method than GET and HEAD, on a document or not', async () => {
+  it('answers any method other than GET and HEAD, on a document or not', async () => {
     const { url } = await openGateway();
     for (const path of ['/openapi.json', '/docs/nothing'])
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])

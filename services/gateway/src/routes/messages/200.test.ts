@@ -13,7 +13,7 @@ describe('200', () => {
       return response;
     });
     const send = await until('the batch is sent', () => gateway.producer.sent[0]);
-    // A whole other exchange passes while the batch waits.
+    // A complete other request is answered while the batch waits.
     expect((await fetch(gateway.url)).status).toBe(404);
     expect(answered).toBe(false);
     send.done(null);
@@ -27,12 +27,12 @@ describe('200', () => {
     const long = message({ properties: { level: 'x'.repeat(100) } });
     const answer = await gateway.post({ messages: [long, message()] }, { traceparent });
     expect(answer.headers.get('x-trace-id')).toBe(traceId);
-    // The header would be a third of the shorter record: it has the trace in its value alone.
+    // The header would be a third of the shorter record, which has the trace in its value only.
     expect(gateway.producer.sent[0]?.records.map(({ headers }) => headers)).toEqual([{ traceparent }, {}]);
     expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
   });
 
-  it('puts the messages of one person under one key and those of nobody under none', async () => {
+  it('gives the messages of one identity one record key, and messages of nobody none', async () => {
     const { post, producer } = await openGateway();
     await post({
       messages: [message(), message(), message({ anonymousId: 'visitor-2' }), message({ anonymousId: null })],
@@ -95,7 +95,7 @@ describe('200', () => {
       { link: 'alias', fromKind: 'untyped', fromId: 'a', toKind: 'email', toId: 'b' },
     ];
     expect(await links([])).toMatchObject(expected);
-    // A bad message beside them changes nothing.
+    // An invalid message in the batch changes nothing.
     expect(await links([{}])).toMatchObject(expected);
   });
 

@@ -36,7 +36,7 @@ describe('400', () => {
     expect(producer.sent).toEqual([]);
   });
 
-  it('gives back the room of every body that it refuses', async () => {
+  it('frees the room of every body that it refuses', async () => {
     const { post, metrics } = await openGateway();
     for (const body of ['', 'no json', Buffer.alloc(LIMIT + 1), '{"messages":[{}]}'])
       expect((await post(body)).status).toBe(400);

@@ -18,7 +18,7 @@ describe('401', () => {
     expect(producer.sent).toEqual([]);
   });
 
-  it('answers a refreshed key within a second, and 200 its successor', async () => {
+  it('answers a replaced key within a second of the refresh, while its successor gets 200', async () => {
     const { post, store } = await openGateway();
     expect((await post({ messages: [message()] })).status).toBe(200);
     const { key } = await refreshKey({ store, prefix: 'svcapik' }, owner);

@@ -23,7 +23,7 @@ const headOf = (key: string) => [
   `${KEY_HEADER}: ${key}`,
 ];
 
-/** Sends the lines and gives back what comes first, whether or not the request is whole. */
+/** Sends the lines and returns the first answer, whether or not the request is complete. */
 async function firstAnswer(port: number, lines: string[]): Promise<string> {
   const socket = connect(port, '127.0.0.1', () => socket.write(lines.join('\r\n')));
   const answer = await new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(chunk.toString())));
@@ -32,14 +32,14 @@ async function firstAnswer(port: number, lines: string[]): Promise<string> {
 }
 
 const POLICY = '"messages";q=10;w=2';
-/** A second's worth is 5 messages, far more than pass while a test runs, and a batch of 10 empties the bucket. */
+/** A batch of 10 empties the bucket, which refills by 5 messages a second: too slow to matter while a test runs. */
 const small = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 10 };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
 const limitOf = (answer: Response) => /^"messages";r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '');
 const leftOf = (answer: Response) => Number(limitOf(answer)?.[1]);
 
 describe('429 under the limit of a key', () => {
-  it('answers while the bucket is empty, with whole seconds to wait, and 200 again after them', async () => {
+  it('answers while the bucket is empty, with whole seconds to wait, and 200 comes again after them', async () => {
     const { post, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 40, RATE_LIMIT_BURST: 40 });
     expect((await post(batch(100))).status).toBe(200);
     const answer = await post(batch(1));
@@ -59,7 +59,7 @@ describe('429 under the limit of a key', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 429 /);
   });
 
-  it('reaches a caller that sends its whole body first, and leaves the connection to it', async () => {
+  it('reaches a caller that sends its whole body first, and keeps the connection open', async () => {
     const { post } = await openGateway(small);
     await post(batch(100));
     for (let times = 0; times < 3; times++) expect((await post(Buffer.alloc(4 * KIB * KIB, ' '))).status).toBe(429);
@@ -77,7 +77,7 @@ describe('429 under the limit of a key', () => {
     expect(answers.map(leftOf)).toEqual([997, 995, 994, 993]);
   });
 
-  it('counts a body by its KiB after decompression where those are more than its messages, whatever becomes of it', async () => {
+  it('counts a body by its decompressed KiB if those exceed its messages, whatever the outcome', async () => {
     const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
     const nonsense = `{"messages":[${'{},'.repeat(MIB / 3 - 10)}{}]}`;
     const gzipped = { 'content-encoding': 'gzip' };
@@ -106,7 +106,7 @@ describe('429 under the limit of a key', () => {
     }
   });
 
-  it('counts a body by its KiB as sent where decompression makes less of them', async () => {
+  it('counts a body by its KiB as sent if decompression makes it smaller', async () => {
     const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
     const text = JSON.stringify(batch(1));
     const left: number[] = [];
@@ -118,7 +118,7 @@ describe('429 under the limit of a key', () => {
       const blocks = Buffer.alloc(100 * KIB - ((100 * KIB) % nothing.length), nothing);
       left.push(leftOf(await post(Buffer.concat([blocks, whole]), { 'content-encoding': coding })));
     }
-    // A second may give a unit back meanwhile.
+    // The bucket may gain a unit meanwhile.
     expect([left[0]! < 10_000 - 95, left[1]! < 10_000 - 190]).toEqual([true, true]);
   });
 
@@ -140,14 +140,14 @@ describe('429 under the limit of a key', () => {
     const startAt = performance.now();
     const answers = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    // The last has a mebibyte and leaves a debt: it was let in, as any batch is while something is left.
+    // The last has a mebibyte and leaves a debt: any batch is admitted while the bucket is not empty.
     const givenBack = leftOf(answers[1]!) - 899;
     expect([leftOf(answers[0]!), leftOf(answers[2]!)]).toEqual([999, 0]);
     expect(givenBack >= 0 && givenBack <= Math.ceil((performance.now() - startAt) / 1000)).toBe(true);
     expect((await post(batch(1))).status).toBe(429);
   });
 
-  it('is of the environment: one with a rate of its own has that', async () => {
+  it('follows the rate of an environment that has its own', async () => {
     const own = new Map([['demo-test', { perSecond: 5, burst: 10 }]]);
     const { post } = await openGateway({ RATE_LIMITS_BY_ENVIRONMENT: own });
     const answer = await post(batch(4));
@@ -155,7 +155,7 @@ describe('429 under the limit of a key', () => {
     expect(leftOf(answer)).toBe(6);
   });
 
-  it('is what the project of the environment says, in a bucket of its own for each rate', async () => {
+  it('follows the rate that the project sets, with one bucket for each rate', async () => {
     let rate = { perSecond: 5, burst: 10 };
     const { post } = await openGateway({ ...small, ratesOf: () => rate });
     const answer = await post(batch(10));
@@ -165,7 +165,7 @@ describe('429 under the limit of a key', () => {
     expect(leftOf(await post(batch(1)))).toBe(19);
   });
 
-  it('is counted by its limit', async () => {
+  it('is counted in a metric under the name of its limit', async () => {
     const { post, metrics } = await openGateway(small);
     await post(batch(100));
     await post(batch(1));
@@ -174,7 +174,7 @@ describe('429 under the limit of a key', () => {
 });
 
 describe('RateLimit and RateLimit-Policy', () => {
-  it('stand on every answer under a good key: 200, 400, 429 of either kind, 500', async () => {
+  it('are in every answer under a valid key: 200, 400, both kinds of 429, 500', async () => {
     const roomFor = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 60, BYTES_IN_FLIGHT_MAX: 25 * KIB };
     const { post, producer } = await openGateway(roomFor);
     const answers = [
@@ -199,7 +199,7 @@ describe('RateLimit and RateLimit-Policy', () => {
     }
   });
 
-  it('stand on answers without a good key too, and speak of failed keys then', async () => {
+  it('are in answers without a valid key too, and describe the limit on failed keys then', async () => {
     const { url, post } = await openGateway();
     const headers = { 'content-type': 'application/json' };
     const missing = await fetch(url + MESSAGES, { method: 'POST', headers, body: '{}' });
@@ -222,7 +222,7 @@ describe('429 for keys that fail', () => {
   const tryWrong = (gateway: TestGateway, headers: Record<string, string> = {}) =>
     gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
 
-  it('answers an address that has used up its tries, and not its good keys, seen before or not', async () => {
+  it('answers an address that has used up its tries, but not its valid keys, known or new', async () => {
     const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
     for (let times = 0; times < 3; times++) expect((await tryWrong(gateway)).status).toBe(401);
     const answer = await tryWrong(gateway);
@@ -234,7 +234,7 @@ describe('429 for keys that fail', () => {
     expect(await gateway.metrics()).toContain('gateway_rate_limited_total{limit="failed-keys",service="gateway"} 1');
   });
 
-  it('tells addresses apart by what trusted proxies say, and only by that', async () => {
+  it('tells addresses apart by the header fields of trusted proxies only', async () => {
     const behind = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE, TRUSTED_PROXIES: 1 });
     const from = (gateway: TestGateway, address: string) => tryWrong(gateway, { 'x-forwarded-for': address });
     for (let times = 0; times < 3; times++) await from(behind, '192.0.2.1');
@@ -273,20 +273,20 @@ describe('429 for want of room', () => {
     await Promise.all(inFlight);
   });
 
-  it('answers a body without a length as soon as it has outgrown the room', async () => {
+  it('answers a body without a length as soon as it exceeds the room', async () => {
     const { post, producer, port, key } = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
     producer.mode = 'hold';
     const inFlight = post(large());
     await until('a batch is in flight', () => producer.sent.length === 1);
     const chunk = `2800\r\n${' '.repeat(10 * KIB)}\r\n`;
-    // The body never ends: the answer cannot have waited for that.
+    // The body never ends, so the answer cannot have waited for its end.
     const lines = [...headOf(key), 'transfer-encoding: chunked', '', chunk.repeat(20)];
     expect(await firstAnswer(port, lines)).toMatch(/^HTTP\/1\.1 429 /);
     producer.sent[0]?.done(null);
     expect((await inFlight).status).toBe(200);
   });
 
-  it('never answers a lone request, however small the bound', async () => {
+  it('never refuses a lone request, however small the bound', async () => {
     const { post } = await openGateway({ BYTES_IN_FLIGHT_MAX: 1 });
     expect((await post(large())).status).toBe(200);
   });

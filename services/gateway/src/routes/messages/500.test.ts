@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { expectEnvelope, message, openGateway } from '../../test/open-gateway.ts';
 
 describe('500', () => {
-  it('answers a batch that the brokers refuse, and leaks nothing of why', async () => {
+  it('answers a batch that the brokers refuse without leaking the reason', async () => {
     const { post, producer, logLines } = await openGateway();
     producer.mode = 'fail';
     const answer = await post({ messages: [message()] });
@@ -37,7 +37,7 @@ describe('500', () => {
     expect((await post({ messages: [message()] })).status).toBe(200);
   });
 
-  it('answers, and never 401, when the key store cannot tell', async () => {
+  it('answers, and never 401, when the key store cannot answer', async () => {
     const find = () => Promise.reject(new Error('connect ECONNREFUSED'));
     const { post, logLines, key } = await openGateway({ find });
     const answer = await post({ messages: [message()] });
@@ -46,7 +46,7 @@ describe('500', () => {
     expect(logLines.join()).not.toContain(key.slice(-36));
   });
 
-  it('writes nothing of the content to the log', async () => {
+  it('writes no content of messages to the log', async () => {
     const { post, producer, logLines } = await openGateway();
     producer.mode = 'fail';
     await post({ messages: [message({ userId: 'someone-private', properties: { hidden: 'word' } })] });

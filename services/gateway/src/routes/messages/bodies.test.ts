@@ -50,7 +50,7 @@ describe('a body', () => {
     await expectEnvelope(answer, 'VALIDATION_ERROR');
   });
 
-  it('of many packets keeps its own bytes, whatever other large bodies come at the same time', async () => {
+  it('in many packets keeps its own bytes when other large bodies come at the same time', async () => {
     const { post, producer } = await openGateway();
     const note = 'x'.repeat(2_000);
     const bodies = Array.from({ length: 12 }, (_, caller) =>
@@ -65,7 +65,7 @@ describe('a body', () => {
     expect(stored.sort()).toEqual(expected.sort());
   });
 
-  it('of white space and one message holds the memory of that message while it waits, which is what is counted', async () => {
+  it('of white space and one message takes and counts only the memory of that message while it waits', async () => {
     // Each is charged for its mebibyte.
     const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000 });
     const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));
@@ -80,7 +80,7 @@ describe('a body', () => {
     for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
   });
 
-  it('with one message above 32 KiB loses that message alone, by its bytes as they stand in the body', async () => {
+  it('with one message above 32 KiB, as measured in the body, loses only that message', async () => {
     const { post, producer } = await openGateway();
     const grown = (bytes: number) => {
       const small = JSON.stringify(message({ properties: { text: '' } }));
@@ -109,7 +109,7 @@ describe('a body', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('with properties nested as deep as they may be is stored; a level deeper, or 10,000, it loses that message', async () => {
+  it('with properties of the deepest allowed nesting is stored; one level deeper, or 10,000, it loses that message', async () => {
     const { post, producer } = await openGateway();
     const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
     expect((await post(withProperties(nested(64)))).status).toBe(200);
@@ -123,7 +123,7 @@ describe('a body', () => {
     }
   });
 
-  it('nested half a million levels deep harms nobody', async () => {
+  it('nested half a million levels deep does no harm', async () => {
     const { post } = await openGateway();
     expect((await post('['.repeat(500_000))).status).toBe(400);
     expect((await post(`${'['.repeat(500_000)}${']'.repeat(500_000)}`)).status).toBe(400);
@@ -131,7 +131,7 @@ describe('a body', () => {
     expect((await post(withProperties('{}').replace('{', beside))).status).toBe(200);
   });
 
-  it('with the fields of a message in its prototype has none of them', async () => {
+  it('with the fields of a message under `__proto__` has none of them', async () => {
     const { post } = await openGateway();
     const answer = await post(`{"messages":[{"__proto__":${JSON.stringify(message())}}]}`);
     expect(answer.status).toBe(400);

@@ -33,14 +33,14 @@ export interface MessagesRouteParts {
   usage: CountUse;
 }
 
-/** Typical batches in JSON compress six- to tenfold. The guess decides on admission only; then the bytes that come count. */
+/** Typical batches in JSON compress six- to tenfold. The guess decides on admission only; arrived bytes count then. */
 const COMPRESSION_GUESS = 8;
-/** The guess for a body that does not say its length: a few dozen messages. */
+/** The guess for a body without a length: a few dozen messages. */
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: contract, "Ingest". In this order: key, limit of the key, header fields that describe the
- * body, room for its bytes, body, messages, brokers, answer.
+ * POST /v1/audience/messages: contract, "Ingest". Order of the steps: key, limit of the key, header fields that
+ * describe the body, room for its bytes, body, messages, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -64,7 +64,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
-        // After the answer, so that no caller waits for it. A batch that ended in 500 comes again, and is published then.
+        // After the answer, so that no caller waits. A batch answered with 500 comes again and is published then.
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
       } catch (error) {
@@ -81,7 +81,7 @@ function countServed(usage: CountUse, key: KeyRecord, { batch, traceId }: { batc
   else usage.refused(key, { reason: ALL_REJECTED, traceId, rejected });
 }
 
-/** What a body is read with. */
+/** What is needed to read a body. */
 interface Reception {
   plan: BodyPlan;
   hold: Hold;
@@ -89,14 +89,14 @@ interface Reception {
 }
 
 /**
- * The least that a body costs. It is charged before the body is read, so that each of many requests that arrive together
- * counts when the next is let in.
+ * The least that a body costs. It is charged before the body is read, so that requests that arrive together are counted
+ * one by one.
  */
 const LET_IN_UNITS = 1;
 
 /**
- * Builds the way from body to records. When it fails, its room is given back, since nothing is published yet. A body that
- * was read is charged even when it is refused: nonsense costs its sender as much as events.
+ * Builds the step from body to records. When it fails, its room is freed, since nothing is published yet. A body that
+ * was read is charged even when it is refused, so invalid bodies cost their sender as much as events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
@@ -109,7 +109,7 @@ function createReceive(parts: MessagesRouteParts) {
       bytes = soFar;
       hold.grow(soFar);
     };
-    // Blocks that decompress to nothing are received and read like any others.
+    // Compressed bytes that decompress to nothing are work too, so they are charged.
     const onDecoded = (decoded: number) => {
       bytes = Math.max(received, decoded);
     };
@@ -132,12 +132,12 @@ function createReceive(parts: MessagesRouteParts) {
   };
 }
 
-/** @param units what the request costs in all; for 0 what was charged ahead is given back */
+/** @param units total cost of the request; 0 gives back what was charged in advance */
 function chargeRest(allowance: Allowance, units: number): void {
   if (units !== LET_IN_UNITS) allowance.charge(units - LET_IN_UNITS);
 }
 
-/** Builds the reader of whole bodies: records of what is acceptable, and the answer, which names what is not. */
+/** Builds the reader of whole bodies. It returns the records of accepted messages, and the rejections. */
 function createMessagesReader(parts: MessagesRouteParts) {
   const { keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs } = parts;
   const readBatch = createBatchReader(parts.libraries);
@@ -166,16 +166,16 @@ interface OutgoingContext {
 }
 
 /**
- * Records with a value of at least this size carry `traceparent` as a header: its 69 bytes are then at most a quarter of
- * the value. On shorter ones it would make a batch of the shortest identifies more than three times as large on the log as
- * it was received (`AMPLIFICATION_MAX`). Every value has the trace id anyway.
+ * Records with a value of at least this size have `traceparent` as a header: its 69 bytes are then at most a quarter of
+ * the value. On shorter values it would make a batch of the shortest identifies more than three times as large on the
+ * log as received (`AMPLIFICATION_MAX`). Every value has the trace id anyway.
  */
 const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
 
 /**
- * Everything one batch puts on the log: its messages, and a link fact for each identify and alias that links. A link
- * fact has its trace id in the value, and its message beside it.
+ * Everything that one batch writes to the log: its messages, and a link fact for each identify and alias that links.
+ * A link fact needs no `traceparent` header, because it has the trace id in its value.
  */
 function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
@@ -205,8 +205,8 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
 }
 
 /**
- * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". The text of each error was made once, when
- * the process first met it: a batch may have thousands.
+ * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". A batch may have thousands of errors, so
+ * the text of each is made only once in the life of the process.
  */
 export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';

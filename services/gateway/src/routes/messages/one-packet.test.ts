@@ -30,8 +30,8 @@ async function sendAtOnce(port: number, requests: readonly string[]): Promise<st
   return statuses();
 }
 
-it('lets in as many requests of one packet as come one by one: the limit of a key is charged as each is let in', async () => {
-  // A second's worth is 5 messages, far more than pass while this runs.
+it('admits as many requests from one packet as one by one, because each is charged when it is admitted', async () => {
+  // The bucket refills by 5 messages a second: too slow to matter while this runs.
   const { port, key, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 10 });
   const statuses = await sendAtOnce(
     port,

@@ -6,10 +6,10 @@ import { expectEnvelope, MESSAGES, message, openGateway } from '../../test/open-
 
 const GAME = 'https://game.example';
 const STRANGER = 'https://game.example.evil.example';
-/** As access-keys has it for a change on any process. */
+/** Longest time until every process knows a change of a key (`@playline/access-keys`). */
 const KNOWN_MAX_MS = 1_000;
 
-/** A gateway whose publishable key has a list of origins, which it knows. */
+/** Opens a gateway that has loaded a publishable key with a list of origins. */
 async function openListed(origins: readonly string[] = [GAME]) {
   const gateway = await openGateway();
   const set = (list: readonly string[]) =>
@@ -20,7 +20,7 @@ async function openListed(origins: readonly string[] = [GAME]) {
 }
 
 describe('a publishable key with allowed origins', () => {
-  it('is good for pages of those and for whoever says no origin, and answers are for that origin alone', async () => {
+  it('is accepted from pages of those and from callers without an origin, and only that origin may read the answer', async () => {
     const { post } = await openListed();
     const answer = await post(GAME);
     expect(answer.status).toBe(200);
@@ -46,7 +46,7 @@ describe('a publishable key with allowed origins', () => {
     },
   );
 
-  it('is refused by the operations on consent as they refuse a key, and good there otherwise', async () => {
+  it('is refused by the consent operations with 400 from other origins, and accepted otherwise', async () => {
     const { gateway } = await openListed();
     const refused = await putConsent(gateway, wanted(), { origin: STRANGER });
     expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([400, null]);
@@ -61,7 +61,7 @@ describe('a publishable key with allowed origins', () => {
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([204, '*']);
   });
 
-  it('goes by another list, and by none, within a second', async () => {
+  it('follows a changed list, and its removal, within a second', async () => {
     const { post, set } = await openListed();
     expect((await post(STRANGER)).status).toBe(401);
     await set([STRANGER]);

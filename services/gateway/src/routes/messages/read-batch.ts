@@ -14,16 +14,16 @@ import { BODY_FAULT, createScanner } from '../../scan/batch.ts';
 import { judgeScanned, type Rejected, type RejectionEntry } from '../../scan/judge.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
 
-/** A body turned into records and the answer to give once they are stored. */
+/** The records of a body, and the parts of the answer to send once they are stored. */
 export interface ReadBatch {
   readonly records: EncodedRecord[];
   /** One for each accepted identify and alias that links two identities. */
   readonly links: readonly IdentityLinkRecord[];
   readonly accepted: number;
   readonly rejected: number;
-  /** What the answer says of rejected messages. */
+  /** Rejected messages, as the answer lists them. */
   readonly entries: readonly RejectionEntry[];
-  /** For the log, once the batch is answered. */
+  /** Published once the batch is answered. */
   readonly rejections: BatchRejections;
 }
 
@@ -33,13 +33,13 @@ export interface BatchContext {
   readonly keyOf: KeyOfBytes;
 }
 
-/** @throws PublicError VALIDATION_ERROR when the body is not UTF-8, not JSON or no batch */
+/** @throws PublicError VALIDATION_ERROR when the body is not UTF-8, not JSON or not a batch */
 export type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 
 /**
- * Builds a reader: one scan of the bytes finds every field of every message, and what it doubts is explained message by
- * message. No body is ever parsed into objects, so that none costs more than its bytes.
- * @param libraries names of client libraries that rejections may name
+ * Builds a reader. One scan of the bytes finds every field of every message; doubtful messages are examined one by one.
+ * No body is parsed into objects, so the cost depends only on its bytes.
+ * @param libraries names of client libraries that rejection records may contain
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
@@ -61,7 +61,7 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   };
 }
 
-/** What the accepted messages of a batch say about who is who. */
+/** The link facts of the accepted messages of a batch. */
 function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
   const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
@@ -83,7 +83,7 @@ function linkOf(
   const id = message * UUID_BYTES;
   return toLinkFact({
     ...{ environmentId, receivedAt, traceId, type },
-    // A copy: the memory of the scan is filled anew by the next request.
+    // A copy, because the next request overwrites the memory of the scan.
     messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
     eventTime: batch.eventTimes[message]!,
     anonymousId: textOf(batch, message, FIELD.anonymousId),
@@ -98,29 +98,29 @@ function linkOf(
 
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
-/** One for each message of a full batch: more errors than that would tell the sender nothing new. */
+/** One for each message of a full batch: more errors would be of no use to the sender. */
 const BATCH_ERRORS_MAX = 100;
 /**
- * Fewer of a small body: a record of an error costs more than finding it, and a hundred empty messages take 300 bytes.
- * An honest message has some hundred bytes, so all errors of one that is wrong in several fields are recorded.
+ * Recorded even of a small body. Recording an error costs more than finding it, and a hundred empty messages take only
+ * 300 bytes, so small bodies may record few. It is enough for all errors of one real message of some hundred bytes.
  */
 const ERRORS_ALWAYS = 10;
 const BYTES_PER_ERROR = 256;
-/** Recorded in the place of a library that the settings do not name. */
+/** Recorded instead of a library that the settings do not name. */
 const OTHER_LIBRARY = 'other';
-/** Numbers and dots: anything else may be content. */
+/** Numbers and dots only, because any other text may be content. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
-/** What each record says besides the error. */
+/** Fields of each record besides the error. */
 interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
-  /** Names of client libraries that are recorded; any other is recorded as `other`. */
+  /** Client libraries to record by name; all others are recorded as `other`. */
   readonly libraries: ReadonlySet<string>;
 }
 
 /**
- * The records of rejected messages: what was wrong and which client sent it, nothing of the content. Rejections have no
- * owner, so no erasure finds them: no text that a client wrote may stand there.
+ * The records of rejected messages: the error and the client library, no content. Rejections have no owner, so an
+ * erasure cannot find them, and they must not contain text written by a client.
  */
 function toBatchRejections(
   rejected: readonly Rejected[],
@@ -154,13 +154,13 @@ function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<s
   };
 }
 
-/** Text of a string field; '' where the value is no string. */
+/** Text of a string field; '' when the value is not a string. */
 function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
   return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
 }
 
-/** A document with each fault that a batch as a whole may have: the contract has the words for it. */
+/** One document for each fault of a whole batch. The contract's own check of it gives the error text. */
 const FAULTY_DOCUMENTS: Readonly<Record<number, unknown>> = {
   [BODY_FAULT.notAnObject]: [],
   [BODY_FAULT.noMessages]: {},

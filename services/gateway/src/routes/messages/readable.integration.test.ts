@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { message, openGateway, sentMessages } from '../../test/open-gateway.ts';
 
-/** Two columns a text: what `JSONExtract…` and what `::JSON` find of its member `probe`. */
+/** Two columns for each text: its member `probe`, read by `JSONExtract…` and by `::JSON`. */
 async function readWithClickHouse(texts: readonly string[]): Promise<string[]> {
   const { url, user, password } = testStores().clickhouse;
   const rows = texts.map((text) => JSON.stringify({ text })).join('\n');
@@ -20,7 +20,7 @@ async function readWithClickHouse(texts: readonly string[]): Promise<string[]> {
 const FOUND = '"here"\there';
 const withProbe = (members: string) => `{"probe":"here"${members === '' ? '' : `,${members}`}}`;
 
-/** The batch as text, since no object of JavaScript holds such numbers. */
+/** The batch as text, because JavaScript cannot represent such numbers. */
 const bodyOf = (texts: readonly string[]) => {
   const messages = texts.map((text) => {
     const head = JSON.stringify(message()).slice(0, -1);

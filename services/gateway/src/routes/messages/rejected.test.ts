@@ -12,7 +12,7 @@ const toldOf = ({ sent }: TestProducer): RejectionRecord[] =>
 
 const readBatch = createBatchReader(new Set(['playline-unity']));
 
-/** What the log would be told of these messages. */
+/** The rejection records of these messages. */
 function judge(messages: unknown[]) {
   const body = Buffer.from(JSON.stringify({ messages }));
   const { entries, rejections } = readBatch(body, {
@@ -23,7 +23,7 @@ function judge(messages: unknown[]) {
   return { entries, ...rejections };
 }
 
-describe('what the log is told of rejected messages', () => {
+describe('what is recorded about rejected messages', () => {
   it('is each error with the client that sent it, after the answer', async () => {
     const { post, producer, rejectionProducer } = await openGateway();
     producer.mode = 'hold';
@@ -47,7 +47,7 @@ describe('what the log is told of rejected messages', () => {
     expect(Math.abs(told[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
   });
 
-  it('is nothing for a batch without rejections, and nothing for one that ended in 500 and comes again', async () => {
+  it('is nothing for a batch without rejections, and nothing for a batch answered with 500, which is sent again', async () => {
     const { post, producer, rejectionProducer } = await openGateway();
     await post({ messages: [message()] });
     producer.mode = 'fail';
@@ -58,7 +58,7 @@ describe('what the log is told of rejected messages', () => {
     await until('the rejection', () => rejectionProducer.sent.length === 1);
   });
 
-  it('costs no answer when its producer never acknowledges, and little memory', async () => {
+  it('changes no answer and takes little memory when its producer never acknowledges', async () => {
     const { post, rejectionProducer, metrics } = await openGateway();
     rejectionProducer.mode = 'hold';
     const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
@@ -75,7 +75,7 @@ describe('what the log is told of rejected messages', () => {
     expect(text).toMatch(/gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
   });
 
-  it('costs no answer when its producer throws', async () => {
+  it('changes no answer when its producer throws', async () => {
     const { post, rejectionProducer, metrics } = await openGateway();
     rejectionProducer.send = () => {
       throw new Error('closed');
@@ -84,7 +84,7 @@ describe('what the log is told of rejected messages', () => {
     expect(await metrics()).toMatch(/gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/);
   });
 
-  it('is the errors of twins each with their own client', () => {
+  it('is the errors of messages with one id, each with its own client', () => {
     const { messageId } = message();
     const twins = SURFACES.map((surface) => message({ messageId, surface }));
     expect(judge(twins).records.map(({ code, surface }) => [code, surface])).toEqual(
@@ -102,7 +102,7 @@ describe('what the log is told of rejected messages', () => {
     expect(small.records.length + small.omitted).toBe(300);
   });
 
-  it('names libraries that the settings name, and versions of digits; whatever else a client writes there is left out', () => {
+  it('contains only library names from the settings and versions made of digits and dots', () => {
     const toldBy = (library: unknown, libraryVersion: unknown) =>
       judge([{ context: { library, libraryVersion } }]).records[0];
     expect(toldBy('playline-unity', '12.0.345.6')).toMatchObject({
@@ -115,7 +115,7 @@ describe('what the log is told of rejected messages', () => {
     expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
   });
 
-  it('holds nothing of the content, whatever was sent', () => {
+  it('contains no content, whatever was sent', () => {
     const secret = 'secret';
     const value = fc.oneof(
       fc.constantFrom<unknown>(

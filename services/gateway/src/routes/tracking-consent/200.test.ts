@@ -22,7 +22,7 @@ describe('200', () => {
     },
   );
 
-  it('answers about an id in any script, percent-encoded, and about no other', async () => {
+  it('answers for a percent-encoded id in any script, and for no other id', async () => {
     const gateway = await openGateway();
     const id = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter((text) => text.trim() !== '');
     const property = fc.asyncProperty(
@@ -39,7 +39,7 @@ describe('200', () => {
     await fc.assert(property, { numRuns: 30 });
   });
 
-  it('takes an id with white space around it for the same', async () => {
+  it('treats an id with white space around it as the same id', async () => {
     const gateway = await openGateway();
     await putConsent(gateway, wanted({ anonymousId: '  visitor-1 ' }));
     expect(await (await getConsent(gateway, '?anonymousId=visitor-1+')).json()).toEqual({ status: 'full' });

@@ -5,7 +5,7 @@ import { getConsent, putConsent, sentConsents, wanted } from '../../test/audienc
 import { openGateway } from '../../test/open-gateway.ts';
 
 describe('204', () => {
-  it('has no body, and puts the change on the log with source, time and trace, keyed by the identity', async () => {
+  it('has no body, and writes the change to the log with source, time and trace, keyed by the identity', async () => {
     const gateway = await openGateway();
     const startedAt = Date.now();
     const answer = await putConsent(gateway, wanted({ status: 'anonymous' }));
@@ -23,7 +23,7 @@ describe('204', () => {
     expect(record!.headers?.traceparent).toContain(answer.headers.get('x-trace-id'));
   });
 
-  it('comes only after the brokers have acknowledged, and nothing is in the store before', async () => {
+  it('comes only after the brokers have acknowledged, and the store has nothing before', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'hold';
     let answered = false;
@@ -39,7 +39,7 @@ describe('204', () => {
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'full' });
   });
 
-  it('answers a change that a later place in the log has overtaken, and keeps the later one', async () => {
+  it('answers a change that a later one in the log has overtaken, and keeps the later one', async () => {
     const gateway = await openGateway();
     const { environmentId, identityKey } = {
       environmentId: 'demo-test',
@@ -58,7 +58,7 @@ describe('204', () => {
     expect(await gateway.metrics()).toContain('gateway_consents_total{outcome="superseded",service="gateway"} 1');
   });
 
-  it('answers a change up to the cut-off of an erasure, and the store does not take it', async () => {
+  it('answers a change up to the cut-off of an erasure, which the store does not keep', async () => {
     const gateway = await openGateway();
     const key = gateway.keyer('demo-test', 'anonymous', 'visitor-1');
     await gateway.audience.people.guards.fence([{ environmentId: 'demo-test', key, cutoffMs: Date.now() + 60_000 }]);
@@ -84,7 +84,7 @@ describe('204', () => {
     expect(zipped.status).toBe(204);
   });
 
-  it('gives back the room of the body', async () => {
+  it('frees the room of the body', async () => {
     const gateway = await openGateway();
     await putConsent(gateway, wanted());
     expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');

@@ -81,7 +81,7 @@ describe('400', () => {
     expect(gateway.producer.sent).toEqual([]);
   });
 
-  it('answers a PUT with a lone surrogate, which is no text', async () => {
+  it('answers a PUT with a lone surrogate, which is not Unicode text', async () => {
     const body = '{"anonymousId":"a\\ud800","status":"full","source":"s"}';
     await expectEnvelope(await putConsent(await openGateway(), body), 'VALIDATION_ERROR', { field: 'anonymousId' });
   });

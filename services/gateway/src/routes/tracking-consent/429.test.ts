@@ -4,7 +4,7 @@ import { putConsent, wanted } from '../../test/audience-calls.ts';
 import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
 
 describe('429', () => {
-  it('answers with Retry-After while the gateway holds as much as it may, before the body is read', async () => {
+  it('answers with Retry-After, before the body is read, while the bytes in flight are at their bound', async () => {
     const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 });
     gateway.producer.mode = 'hold';
     const first = putConsent(gateway, wanted());

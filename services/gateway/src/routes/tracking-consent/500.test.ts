@@ -4,7 +4,7 @@ import { getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
 import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
 
 describe('500', () => {
-  it('answers a change that the brokers refuse, leaks nothing of why, and the store does not have it', async () => {
+  it('answers a change that the brokers refuse without leaking the reason, and the store does not have it', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'fail';
     const answer = await putConsent(gateway, wanted());
@@ -27,7 +27,7 @@ describe('500', () => {
     expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
   });
 
-  it('answers while the store is away; the same change sent again is taken', async () => {
+  it('answers while the store is away, and the same change sent again is accepted', async () => {
     const gateway = await openGateway();
     const { consents } = gateway.audience.people;
     let away = true;
@@ -50,14 +50,14 @@ describe('500', () => {
     expect((await putConsent(gateway, wanted())).status).toBe(500);
   });
 
-  it('answers a change while the id of its schema is not known; reading needs none', async () => {
+  it('answers a change while the id of its schema is unknown, which reading does not need', async () => {
     const gateway = await openGateway({ audience: { schemaIds: () => null } });
     expect((await putConsent(gateway, wanted())).status).toBe(500);
     expect(gateway.producer.sent).toEqual([]);
     expect((await getConsent(gateway)).status).toBe(200);
   });
 
-  it('answers, and never 400, when the key store cannot tell', async () => {
+  it('answers, and never 400, when the key store cannot answer', async () => {
     const find = () => Promise.reject(new Error('connect ECONNREFUSED'));
     const gateway = await openGateway({ find });
     expect((await getConsent(gateway)).status).toBe(500);

@@ -82,7 +82,7 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
   };
 }
 
-/** Builds the way from body to change. Whatever goes wrong on it, the room is given back: nothing is published yet. */
+/** Builds the step from body to change. When it fails, the room is freed, since nothing is published yet. */
 function createReceive({ bytesInFlight, keyer }: WriteConsentParts) {
   return async (exchange: Exchange, environmentId: string): Promise<{ change: ConsentRecord; hold: Hold }> => {
     const plan = planJsonBody(exchange.request, CONSENT_BYTES_MAX);
@@ -103,18 +103,18 @@ function createReceive({ bytesInFlight, keyer }: WriteConsentParts) {
 export interface StoreChangeParts {
   producer: Pick<Producer, 'sendPlaced'>;
   consents: Pick<ConsentStore, 'apply'>;
-  /** @throws PublicError INTERNAL_SERVER_ERROR while it is not known */
+  /** @throws PublicError INTERNAL_SERVER_ERROR while the id is unknown */
   schemaId: () => number;
   topicPrefix: string;
 }
 
-/** Puts one change on the log, then into the store at the place it has there. */
+/** Writes one change to the log, then to the store under its place in the log. */
 export type StoreChange = (change: ConsentRecord, traceparent: string) => Promise<ApplyOutcome>;
 
 /**
- * Builds the one way of a change. The guarantee of the 204: it resolves only after every in-sync replica has the change,
- * and the store answers with it or with a later one. The log comes first: a change that is missing in the store alone can
- * be sent again or rebuilt from the log. In the other order the store could show a change that the log never had.
+ * Builds the writer of changes. The guarantee of the 204: it resolves only after every in-sync replica has the change
+ * and the store has it or a later one. The log comes first, because a change that only the store lacks can be sent
+ * again or rebuilt from the log. In the other order the store could show a change that the log never had.
  */
 export function createStoreChange({ producer, consents, schemaId, topicPrefix }: StoreChangeParts): StoreChange {
   const topic = topicPrefix + TOPICS.consents.name;
@@ -132,8 +132,8 @@ export function createStoreChange({ producer, consents, schemaId, topicPrefix }:
 }
 
 /**
- * The check of the key as the consent operations answer it: they list 400 and 500 only, so a key that is not valid is
- * VALIDATION_ERROR with the header's name: contract, "Invalid key".
+ * The key check of the consent operations. They list only 400 and 500, so an invalid key is VALIDATION_ERROR with the
+ * header's name: contract, "Invalid key".
  */
 export function createConsentAuthorise(authorise: Authorise): Authorise {
   return async (exchange) => {
@@ -146,7 +146,7 @@ export function createConsentAuthorise(authorise: Authorise): Authorise {
   };
 }
 
-/** What a caller asks for: contract, "UpdateTrackingConsentRequest". */
+/** A requested change: contract, "UpdateTrackingConsentRequest". */
 export interface WantedConsent {
   readonly anonymousId: string;
   readonly status: ChosenStatus;
@@ -157,7 +157,7 @@ const CHOSEN_STATUSES = CONSENT_STATUSES.filter((status): status is ChosenStatus
 const isChosenStatus = (value: unknown): value is ChosenStatus => CHOSEN_STATUSES.some((status) => status === value);
 
 /**
- * Reads the body of a change. Members it does not know are ignored.
+ * Reads the body of a change. Unknown members are ignored.
  * @throws PublicError VALIDATION_ERROR, with `details.field` where one member is at fault
  */
 export function parseWantedConsent(body: Buffer): WantedConsent {
@@ -174,7 +174,7 @@ export function parseWantedConsent(body: Buffer): WantedConsent {
 function parseObject(body: Buffer): Record<string, unknown> {
   let document: unknown;
   try {
-    // Decoding would replace broken bytes by U+FFFD, and store what was not sent.
+    // Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
     document = isUtf8(body) ? JSON.parse(body.toString('utf8')) : undefined;
   } catch {
     document = undefined;

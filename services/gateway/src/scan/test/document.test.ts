@@ -26,7 +26,7 @@ describe('readDocument', () => {
     },
   );
 
-  it('gives the texts of a message as they stand in the body', () => {
+  it('returns the texts of a message exactly as in the body', () => {
     const message = '{ "messageId" : 1.50 , "properties":{ "a" : [ 1 , "]}\\"" ] },"traits" : {}, "x":[{}] }';
     expect(readText(` { "messages" : [ ${message} , 7 ,[1, 2],"a,b" ] } `).sources).toEqual([
       { bytes: message.length, messageIdText: '1.50', propertiesText: '{ "a" : [ 1 , "]}\\"" ] }', traitsText: '{}' },
@@ -52,7 +52,7 @@ describe('readDocument', () => {
     expect(readText(`{"messages":[{"messageId":${nested}}]}`).sources[0]?.messageIdText).toBe(nested);
   });
 
-  it('looks no further than one message beyond a batch', () => {
+  it('reads at most one message beyond the limit of a batch', () => {
     expect(readText(`{"messages":[${'0,'.repeat(5000)}0]}`).sources).toHaveLength(101);
   });
 

@@ -13,7 +13,7 @@ import {
 } from '../json.ts';
 import { NameTable } from '../text.ts';
 
-/** How one element of `messages` stands in the body. */
+/** The source text of one element of `messages`. */
 export interface BodySource extends MessageSource {
   /** JSON text of `properties` as sent; undefined when there is none. */
   propertiesText?: string;
@@ -24,11 +24,11 @@ export interface BodySource extends MessageSource {
 export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
 
 /**
- * A body as JSON.parse reads it, and how its messages stand in the bytes: what the scan is tested against.
- * @returns `ok: false` when the body is not UTF-8 or not JSON.
+ * Reads a body with JSON.parse, and finds the source text of its messages. The scan is tested against this.
+ * @returns `ok: false` when the body is not UTF-8 or not JSON
  */
 export function readDocument(body: Buffer): ReadDocument {
-  // RFC 8259: JSON is UTF-8. Decoding would put U+FFFD in the place of broken bytes and store what nobody sent.
+  // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
   if (!isUtf8(body)) return { ok: false };
   let document: unknown;
   try {
@@ -43,7 +43,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const ESCAPE = /\\u(?:d[89ab][\da-f]{2}\\ud[c-f]|(d[89a-f]))[\da-f]{2}|\\./gi;
 const INTEGER_DIGITS_MAX = 20;
 
-/** JSON text as it is stored: what the column store cannot read is replaced. What `makeReadable` is tested against. */
+/** JSON text as stored: values that ClickHouse cannot read are replaced. `makeReadable` is tested against this. */
 export function toReadableJson(text: string): string {
   return text.replace(TOKEN, (token) => {
     if (token.startsWith('"')) return token.replace(ESCAPE, (whole, lone?: string) => (lone ? '\\ufffd' : whole));
@@ -62,7 +62,7 @@ interface Range {
   end: number;
 }
 
-/** Finds every element of `messages`, at most one more than a batch may have. The body is known to be JSON. */
+/** Finds every element of `messages`, at most one more than a batch may have. The body must be JSON. */
 function sourcesOf(body: Buffer): BodySource[] {
   const at = skipSpace(body, 0);
   if (body[at] !== OPEN_BRACE) return [];
@@ -85,7 +85,7 @@ function sourceOf(body: Buffer, { start, end }: Range): BodySource {
   return source;
 }
 
-/** True for an object that is nested deeper than it may be. */
+/** True for an object that is nested too deep. */
 function isTooDeep(body: Buffer, range: Range | undefined): boolean {
   if (range === undefined || body[range.start] !== OPEN_BRACE) return false;
   let [depth, deepest] = [0, 0];
@@ -101,7 +101,7 @@ function isTooDeep(body: Buffer, range: Range | undefined): boolean {
   return deepest > FREE_FORM_DEPTH_MAX;
 }
 
-/** Ranges of the elements of the array whose bracket stands at `at`. */
+/** Ranges of the elements of the array whose bracket is at `at`. */
 function elementsOf(body: Buffer, at: number): Range[] {
   const ranges: Range[] = [];
   let i = skipSpace(body, at + 1);
@@ -114,7 +114,7 @@ function elementsOf(body: Buffer, at: number): Range[] {
   return ranges;
 }
 
-/** Names to look for, ready for look-up by bytes. */
+/** Names to look for, prepared for look-up by bytes. */
 interface Wanted<Name extends string> {
   names: readonly Name[];
   table: NameTable;
@@ -127,7 +127,7 @@ function wantedOf<Name extends string>(...names: Name[]): Wanted<Name> {
 const BODY_FIELDS = wantedOf('messages');
 const MESSAGE_FIELDS = wantedOf('messageId', 'properties', 'traits');
 
-/** Ranges of the wanted fields of the object whose brace stands at `at`; of equal keys the last, as JSON.parse has it. */
+/** Ranges of the wanted fields of the object whose brace is at `at`. The last of equal keys wins, as in JSON.parse. */
 function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wanted<Name>): Partial<Record<Name, Range>> {
   const found: Partial<Record<Name, Range>> = {};
   let i = skipSpace(body, at + 1);
@@ -143,7 +143,7 @@ function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wante
   return found;
 }
 
-/** The wanted name that a key spells, with or without escapes. */
+/** The wanted name that a key is, written with or without escapes. */
 function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wanted<Name>): Name | undefined {
   if (!body.subarray(key.start, key.end).includes(BACKSLASH)) {
     return wanted.names[wanted.table.find(body, key.start + 1, key.end - 1)];
@@ -162,7 +162,7 @@ function skipText(body: Buffer, at: number): number {
 const isOpening = (byte: number | undefined) => byte === OPEN_BRACE || byte === OPEN_BRACKET;
 const isClosing = (byte: number | undefined) => byte === CLOSE_BRACE || byte === CLOSE_BRACKET;
 
-/** The place after the value at `at`. Counts brackets instead of calling itself: nesting is as deep as the sender likes. */
+/** The place after the value at `at`. Counts brackets instead of recursing, because nesting may be of any depth. */
 function skipValue(body: Buffer, at: number): number {
   if (body[at] === QUOTE) return skipText(body, at);
   let i = at;

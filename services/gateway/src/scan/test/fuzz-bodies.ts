@@ -12,7 +12,7 @@ export function createRandom(seed: number): (below: number) => number {
   };
 }
 
-/** Put where they do not belong: grammar, known keys with odd values, keys again, escapes, white space, length. */
+/** Texts to insert at wrong places: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
 const TOKENS: readonly string[] = [
   '"',
   '\\',
@@ -127,7 +127,7 @@ function damageOnce(text: string, random: (below: number) => number): string {
     case 2:
       return text.slice(0, at) + token + text.slice(at + 1);
     case 3: {
-      // Before a key: most of these leave the body well formed.
+      // Before a key, where most of these leave the body well formed.
       const key = text.indexOf(',"', at) + 1;
       return text.slice(0, key) + token + text.slice(key);
     }
@@ -137,7 +137,7 @@ function damageOnce(text: string, random: (below: number) => number): string {
       return end < 0 ? text : text.slice(0, value) + token.replace(/,$/, '') + text.slice(end);
     }
     case 5: {
-      // Inside a string, behind its opening quote.
+      // Inside a string, after its opening quote.
       const value = text.indexOf(':"', at) + 2;
       return text.slice(0, value) + token.replaceAll('"', '') + text.slice(value);
     }
@@ -148,15 +148,15 @@ function damageOnce(text: string, random: (below: number) => number): string {
   }
 }
 
-/** Other spellings of an id that is there already, and ids that are none. */
+/** Other spellings of an existing id, and invalid ids. */
 function twinId(id: unknown, random: (below: number) => number): unknown {
   const text = String(id);
   return [text, text.toUpperCase(), text, 'no-uuid', 'NO-uuid', '', ' ', null, 7, [7]][random(10)];
 }
 
 /**
- * A batch of one to six sample messages with up to three things wrong, sometimes twins, sometimes a byte of nonsense, an
- * element that is no message, or a message or an object too large.
+ * A batch of one to six sample messages with up to three faults, sometimes with twins, a random byte, an element that
+ * is not a message, or a message or object that is too large.
  */
 export function damagedBody(random: (below: number) => number, nowMs: number): Buffer {
   const first = random(SAMPLE_KINDS);

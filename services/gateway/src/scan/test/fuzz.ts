@@ -12,18 +12,18 @@ import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
 import { createRandom, damagedBody } from './fuzz-bodies.ts';
 
 /**
- * Differential fuzz of the scan against the contract: of every body both say the same, of the body as a whole and of
- * each message: what is accepted, the bytes that are written for it, and the words of every rejection.
+ * Differential fuzz of the scan against the contract. For every body both must agree on the whole body and on each
+ * message: whether it is accepted, the bytes of its record, and the words of every rejection.
  */
 
 export interface FuzzCounts {
   bodies: number;
   /** Bodies that are JSON. */
   json: number;
-  /** Messages of batches, and those that both sides accept. */
+  /** Messages of batches; `acceptable` counts those that both sides accept. */
   messages: number;
   acceptable: number;
-  /** Messages that the scan called sound by itself. */
+  /** Messages that the scan called sound without `explain`. */
   sound: number;
 }
 
@@ -31,7 +31,7 @@ const scanner = createScanner();
 const encodeBatch = createBatchEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
-/** A key that shows kind and id, so that a mix-up shows in the bytes. */
+/** A readable key of kind and id, so that a mix-up shows in the bytes. */
 const legibleKeyOf: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
@@ -53,9 +53,9 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
   );
 }
 
-/** What the contract says of a body. */
+/** The contract's verdict on a body. */
 interface Judged {
-  /** The body as a whole is refused, in these words. */
+  /** Error text when the whole body is refused; else null. */
   fault: string | null;
   records: EncodedRecord[];
   rejections: unknown;
@@ -81,7 +81,7 @@ function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
   };
 }
 
-/** Words of the contract for a body that is refused as a whole. */
+/** The contract's error texts for a body that is refused as a whole. */
 const FAULT_WORDS: Readonly<Record<number, string>> = {
   [BODY_FAULT.notJson]: 'not JSON',
   [BODY_FAULT.notAnObject]: 'the body must be a JSON object',
@@ -104,7 +104,7 @@ function judgeByScan(body: Buffer, window: TimeWindow): Judged {
   };
 }
 
-/** The sources found in the bytes must be those of the parsed document. */
+/** Checks that the sources found in the bytes are those of the parsed document. */
 function findSourceFault(read: ReadDocument): string | null {
   if (!read.ok || typeof read.document !== 'object' || read.document === null) return null;
   const messages: unknown = 'messages' in read.document ? read.document.messages : undefined;
@@ -125,7 +125,7 @@ function findSourceFault(read: ReadDocument): string | null {
   return null;
 }
 
-/** What was found out about one body on which both sides agree. */
+/** Counts of one body on which both sides agree. */
 export interface Agreement {
   isJson: boolean;
   messages: number;
@@ -135,8 +135,8 @@ export interface Agreement {
 }
 
 /**
- * Puts one body before both.
- * @throws Error with the body when they disagree about anything
+ * Compares both verdicts on one body.
+ * @throws Error with the body when they differ
  */
 export function compare(body: Buffer, window: TimeWindow): Agreement {
   const read = readDocument(body);
@@ -158,7 +158,7 @@ export function compare(body: Buffer, window: TimeWindow): Agreement {
 export interface FuzzOptions {
   seed: number;
   nowMs: number;
-  /** Asked before each body, with the number so far. */
+  /** Called before each body with the number of bodies so far; false ends the run. */
   goesOn: (bodies: number) => boolean;
 }
 

@@ -1,6 +1,6 @@
 import { eventContextSchema, messageSchema } from '@playline/contracts';
 
-/** Values that some rule treats specially, for some field. */
+/** Values that a rule of some field treats specially. */
 export const ODD_VALUES: readonly unknown[] = [
   null,
   true,
@@ -67,7 +67,7 @@ export const ODD_VALUES: readonly unknown[] = [
   '1999-01-01T00:00:00Z',
 ];
 
-/** Fields of a message and of its context, where odd values go. */
+/** Fields of a message and of its context that get odd values. */
 export const ODD_PLACES: readonly (readonly ['message' | 'context', string])[] = [
   ...Object.keys(messageSchema.shape).map((name) => ['message', name] as const),
   ...Object.keys(eventContextSchema.shape).map((name) => ['context', name] as const),
