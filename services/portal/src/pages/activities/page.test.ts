@@ -110,6 +110,14 @@ describe('the page of activities', () => {
       expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
   });
 
+  it('goes on from a moment at which a search ran out of time, where it names no activity', async () => {
+    const { browser, project, path } = await openProject();
+    const { contractAddress, put } = await link(project);
+    put(...[0, 1, 2].map((at) => lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
+    const all = idsIn((await browser.get(path)).text);
+    expect(idsIn((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
+  });
+
   it('leads to older activities, each shown once, also where many are of one microsecond', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);

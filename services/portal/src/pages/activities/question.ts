@@ -22,7 +22,8 @@ export interface Asked {
 const END_OF_TIME_MS = Date.UTC(2256, 0);
 /** As the log takes them. */
 const TOKEN_ID = /^\d{1,78}$/;
-const PLACE = /^(\d{1,16})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+/** Without an id where a search ran out of time between two activities: all that is older. */
+const PLACE = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 /** What the address of a page says, of the contracts that are linked to its environment now. */
 export function toAsked(visit: Visit, records: readonly CollectionRecord[]): Asked {

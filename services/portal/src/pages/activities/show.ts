@@ -37,7 +37,7 @@ function toRow(activity: ActivityLine, words: ContractWords): readonly HtmlValue
     toWhat(activity, words),
     addressOr(from, 'the address that it left'),
     addressOr(to, 'the address that got it'),
-    payment === null ? '–' : toPaid(payment, words),
+    payment === null ? '–' : toPaid(activity.chain, payment, words),
     html`${transactionHash === '' ? '' : toTransaction(activity)}${copyable(id, 'the id of the activity')}`,
   ];
 }
@@ -64,9 +64,9 @@ function toAssetWords({ tokenId, amount }: ActivityAsset, token: TokenLine | und
 const unitOf = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
 
 /** A token that is not linked stands with its address alone. */
-function toPaid({ contractAddress, symbol, amount }: ActivityPayment, words: ContractWords): Markup {
+function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, words: ContractWords): Markup {
   if (contractAddress === '') return html`${amount}<br><span class="quiet">smallest units of ${symbol}</span>`;
-  const token = words.tokens.find((each) => isSame(each.contractAddress, contractAddress));
+  const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
   const unit = token === undefined ? 'smallest units of' : unitOf(token);
   return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the address of the token that was paid with')}`;
 }

@@ -51,6 +51,15 @@ describe('the exact search', () => {
     expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
   });
 
+  it('goes on from a moment at which a search ran out of time, where it names no message', async () => {
+    const { environmentId, path, lineOf, browser } = await openProject();
+    const nowMs = Date.now();
+    messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
+    const shown = async (query: string) => shownIn((await browser.get(`${path}?event=jump&${query}`)).text);
+    expect(await shown('')).toEqual(['plain', 'paged']);
+    expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
+  });
+
   it('is narrowed of a person as well, and says which messages are tests', async () => {
     const { environmentId, path, lineOf, browser } = await openProject();
     const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');

@@ -169,7 +169,8 @@ const toSurface = ({ surface, isTest }: Pick<FoundMessage, 'surface' | 'isTest'>
   isTest ? `${surface} (test)` : surface;
 
 const DAY_MS = 86_400_000;
-const PLACE = /^(\d{1,14})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+/** Without an id where a search ran out of time between two messages: all that is older. */
+const PLACE = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 /** A page of what happened in the span. */
 async function toList(reads: Parts['reads'], place: SearchPlace, question: StoredQuestion): Promise<HtmlValue> {
