@@ -60,6 +60,8 @@ export interface OtherSigners {
   look(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer than that of the lane has an attempt that is pending or has succeeded, as of the last look. */
   hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
+  /** Whether the signer of the lane has an attempt that is pending or has succeeded, as of the last look. */
+  holdsItself(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
   /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
   has(lane: SignerLane, attempt: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean;
 }

@@ -3,7 +3,7 @@ import type { OtherSigners, SignerLane } from '../ports.ts';
 import { toAttemptKey, toReferenceKey } from './mint-ledger.ts';
 
 /** Which signers hold which reference ids, as states are read on. */
-export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
+export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself' | 'has'> {
   /** By chain and reference id: the signer and the attempt, one after the other. */
   readonly #holders = new Map<string, Map<string, string>>();
 
@@ -20,6 +20,13 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
   hold({ chain, signer }: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean {
     const holders = this.#holders.get(`${chain}:${toReferenceKey(request)}`);
     return holders !== undefined && (holders.size > 1 || !holders.has(signer.toString('hex')));
+  }
+
+  holdsItself(
+    { chain, signer }: SignerLane,
+    request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>,
+  ): boolean {
+    return this.#holders.get(`${chain}:${toReferenceKey(request)}`)?.has(signer.toString('hex')) === true;
   }
 
   has({ chain, signer }: SignerLane, attempt: Pick<MintStateRecord, 'contractAddress' | 'referenceId' | 'attemptId'>) {
