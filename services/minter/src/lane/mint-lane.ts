@@ -47,6 +47,7 @@ export class MintLane {
   #faultySinceMs: number | null = null;
   #faultToldAtMs = Number.NEGATIVE_INFINITY;
   #pendingSinceMs: number | null = null;
+  #taking: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: MintLaneParts, writer: LaneWriter) {
     this.#parts = parts;
@@ -90,7 +91,14 @@ export class MintLane {
    * move on. Waits for no node.
    * @throws LaneOver
    */
-  async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+  take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+    // Requests of two partitions come at once: judged beside each other, neither would know what the other has accepted.
+    const taken = this.#taking.then(() => this.#take(requests));
+    this.#taking = taken.catch(() => {});
+    return taken;
+  }
+
+  async #take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
     const { lane, clock, log } = this.#parts;
     await log.others.look({ isWhole: false });
     await this.#checkHoldings(requests);
