@@ -162,7 +162,7 @@ export class MintLane {
     await this.#forget();
     this.#funds = await node.balanceOf(toHex(turn.lane.signer));
     // The next one may know better; if it does not either, it was not the node.
-    if (faults.some((fault) => fault instanceof NodeFault)) this.#parts.nodes.passOver(node);
+    if (faults.length > 0) this.#parts.nodes.passOver(node);
   }
 
   /** @throws ChainMistake; NodeFault for a node that is behind, or on another branch than what was final */
