@@ -65,9 +65,9 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
   });
   const consumer = await parts.openConsumer({
     onBatch: createOnBatch(parts, metrics, (lane, partition) => workers.of(lane, partition)),
-    onAssign: async ({ partition, committed }) => {
-      await workers.assign(partition);
-      return committed;
+    onAssign: async (assigned) => {
+      await workers.assign(assigned);
+      return assigned.committed;
     },
     onRevoke: (_topic, partition) => workers.revoke(partition),
   });

@@ -60,7 +60,9 @@ export interface OtherSigners {
   look(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer has an attempt of this reference id that is pending or succeeded, as of the last look. */
   hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
-  /** Whether this attempt of this signer is pending or succeeded, as of the last look. */
+  /** Whether the signer of the lane has an attempt that is pending or has succeeded, as of the last look. */
+  holdsItself(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
+  /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
   has(lane: SignerLane, attempt: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean;
 }
 

@@ -1,5 +1,6 @@
 import { NodeFault } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
+import { NodeRefusal } from '../chain/json-rpc.ts';
 import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, SignerLane } from '../ports.ts';
 import { LaneOver } from './lane-over.ts';
 import type { MintLedger } from './mint-ledger.ts';
@@ -34,9 +35,10 @@ export function changeAll(
   return states.flatMap((state) => toNextState(state, change, changedAt) ?? []);
 }
 
-/** The reason shown to people. Only the messages of NodeFault are ours; any other may contain secrets. */
+/** For people. Faults and refusals of nodes have words of ours; anything else may hold anything. */
 export function toFaultWords(fault: unknown): string {
-  return fault instanceof NodeFault ? fault.message : 'the minter has stumbled over it, as its log says';
+  const isOfNode = fault instanceof NodeFault || fault instanceof NodeRefusal;
+  return isOfNode ? fault.message : 'the minter has stumbled over it, as its log says';
 }
 
 /** Faults of the node as a whole, whatever the request was. */

@@ -15,3 +15,19 @@ it('a lane ends when an operator has given up its waiting assets, even if it has
   await expect(lane.turn()).rejects.toThrow(LaneOver);
   expect((await takeOver()).ledger.pending).toEqual([]);
 });
+
+it('a lane that is over forgets no request, though it still holds the reference id that was given back', async () => {
+  const { takeOver, request, node, time, log, last } = createWorld();
+  const lane = await takeOver();
+  node.isAway = true;
+  await lane.take([request('a', { tokenId: '7' })]);
+  const operator = await log.openWriter({ chain: CHAIN, signer: SIGNER });
+  const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 2 } as const;
+  await operator.append({ states: [{ ...last(), ...failed }], transactions: [], forgotten: [] });
+  time.ms += 1_000;
+  // No node answers, so it writes nothing that would tell it.
+  await expect(lane.turn()).rejects.toThrow('does not answer');
+  const again = request('a', { tokenId: '7', attempt: 2 });
+  await expect(lane.take([again])).rejects.toThrow(LaneOver);
+  expect(await (await takeOver()).take([again])).toMatchObject({ dropped: 0, states: [{ status: 'pending' }] });
+});

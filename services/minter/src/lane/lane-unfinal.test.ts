@@ -1,3 +1,4 @@
+import { NodeFault } from '@playline/chain';
 import { describe, expect, it } from 'vitest';
 import type { ChainNode } from '../ports.ts';
 import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
@@ -23,6 +24,15 @@ async function begin(world: World, owners: number) {
   };
   return { lane, pass };
 }
+
+/** A node of which each question is told first. */
+const watch = (node: ChainNode, onQuestion: (question: keyof ChainNode) => void): ChainNode =>
+  new Proxy(node, {
+    get: (_node, question: keyof ChainNode) => {
+      onQuestion(question);
+      return node[question];
+    },
+  });
 
 const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
 
@@ -71,17 +81,7 @@ describe('transactions that are in blocks but not final', () => {
 
   it('cost one request a turn while their blocks stay in the chain, however many there are', async () => {
     const asked: string[] = [];
-    const world = createWorld(
-      (node) => [
-        new Proxy<ChainNode>(node, {
-          get: (_node, question: keyof ChainNode) => {
-            asked.push(question);
-            return node[question];
-          },
-        }),
-      ],
-      { openNoncesMax: 30 },
-    );
+    const world = createWorld((node) => [watch(node, (question) => asked.push(question))], { openNoncesMax: 30 });
     const { pass, lane } = await begin(world, 30);
     await pass(2);
     asked.splice(0);
@@ -89,5 +89,33 @@ describe('transactions that are in blocks but not final', () => {
     expect(lane.ledger.openNonces).toHaveLength(30);
     expect(asked.filter((question) => question === 'receiptOf')).toEqual([]);
     expect(asked.length).toBeLessThan(10);
+  });
+
+  it('are looked for anew alone where their blocks are left, and not those of the blocks before', async () => {
+    const asked: string[] = [];
+    const world = createWorld((node) => [watch(node, (question) => asked.push(question))]);
+    const { pass, lane } = await begin(world, 3 * OPEN_MAX);
+    await pass(DEPTH - 1);
+    world.chain.leave(1);
+    asked.splice(0);
+    await lane.turn();
+    expect(asked.filter((question) => question === 'receiptOf')).toHaveLength(OPEN_MAX);
+  });
+
+  it('say so in their states, also when the node failed while others were looked for', async () => {
+    let left = Number.POSITIVE_INFINITY;
+    const world = createWorld((node) => [
+      watch(node, (question) => {
+        if (question === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'asked too often');
+      }),
+    ]);
+    const { lane } = await begin(world, 2);
+    await lane.turn();
+    world.mine(1);
+    left = 2;
+    await expect(lane.turn()).rejects.toThrow('asked too often');
+    expect(world.last('a0')).toMatchObject({ stage: 'mined' });
+    await lane.turn();
+    expect(lane.ledger.absentNonces).toEqual([]);
   });
 });

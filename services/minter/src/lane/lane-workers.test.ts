@@ -44,9 +44,37 @@ describe('the worker of a signer', () => {
     expect(said).toEqual(['one opened', 'one closed']);
   });
 
-  it('is opened for a partition when the reader of another one has left assets of the signer pending', async () => {
+  it('goes on when the end of an earlier assignment comes behind the beginning of the next one', async () => {
+    const { workers, said } = openWorkers(new Map([[0, [ONE]]]));
+    await workers.assign({ partition: 0 });
+    await workers.assign({ partition: 0 });
+    workers.revoke(0);
+    await workers.look();
+    expect(said).toEqual(['one opened']);
+    workers.revoke(0);
+    expect(said).toEqual(['one opened', 'one closed']);
+  });
+
+  it('goes on, and ends with its partition, whatever became of assignments that were never read for', async () => {
+    const pending = new Map([[0, [ONE]]]);
+    const { workers, said } = openWorkers(pending);
+    const [first, next] = [{ partition: 0 }, { partition: 0 }];
+    const get = pending.get.bind(pending);
+    pending.get = () => {
+      throw new Error('Kafka is away');
+    };
+    for (let asked = 0; asked < 2; asked++) await expect(workers.assign(first)).rejects.toThrow('away');
+    pending.get = get;
+    await workers.assign(next);
+    workers.revoke(0);
+    expect(said).toEqual(['one opened']);
+    workers.revoke(0);
+    expect(said).toEqual(['one opened', 'one closed']);
+  });
+
+  it('is opened where the key of the signer falls when whoever read its earlier partition has left something pending', async () => {
     const { workers, said, pending } = openWorkers();
-    await workers.assign(3);
+    await workers.assign({ partition: 3 });
     pending.set(3, [ONE]);
     await workers.look();
     expect(said).toEqual(['one opened']);
@@ -57,7 +85,7 @@ describe('the worker of a signer', () => {
 
   it('is closed when it has pending assets that belong to another process', async () => {
     const { workers, said, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
-    await workers.assign(3);
+    await workers.assign({ partition: 3 });
     workers.of(ONE, 0);
     idle.is = true;
     await workers.look();

@@ -22,7 +22,9 @@ export interface LaneWorkersParts<W extends KeptWorker> {
 export class LaneWorkers<W extends KeptWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, { readonly worker: W; readonly partitions: Set<number> }>();
-  readonly #assigned = new Set<number>();
+  /** Assignments of each partition: the end of an earlier one waits for its last batch, and may come behind the next one. */
+  readonly #assigned = new Map<number, number>();
+  readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(parts: LaneWorkersParts<W>) {
@@ -42,14 +44,25 @@ export class LaneWorkers<W extends KeptWorker> {
     return found.worker;
   }
 
-  /** This process reads the partition from now on. @throws Error when the states of mints cannot be read */
-  async assign(partition: number): Promise<void> {
+  /**
+   * A partition is read here from now on. It counts once, also where this fails and is asked for again with the same
+   * assignment: its end is told once, whatever became of that.
+   * @throws Error when the states of mints cannot be read
+   */
+  async assign(assignment: { readonly partition: number }): Promise<void> {
+    const { partition } = assignment;
+    if (!this.#counted.has(assignment)) this.#assigned.set(partition, (this.#assigned.get(partition) ?? 0) + 1);
+    this.#counted.add(assignment);
     for (const lane of await this.#parts.find(partition)) this.of(lane, partition);
-    this.#assigned.add(partition);
   }
 
-  /** This process no longer reads the partition. */
+  /** An assignment of a partition has ended: it is read here no more, unless another one stands. */
   revoke(partition: number): void {
+    const left = (this.#assigned.get(partition) ?? 0) - 1;
+    if (left > 0) {
+      this.#assigned.set(partition, left);
+      return;
+    }
     this.#assigned.delete(partition);
     for (const [key, { partitions }] of [...this.#workers])
       if (partitions.delete(partition) && partitions.size === 0) this.#close(key);
@@ -62,7 +75,7 @@ export class LaneWorkers<W extends KeptWorker> {
   async look(): Promise<void> {
     const busy = [...this.#workers].filter(([, { worker }]) => worker.standing?.ledger.isIdle === false);
     const found = new Set<string>();
-    for (const partition of [...this.#assigned]) {
+    for (const partition of [...this.#assigned.keys()]) {
       for (const lane of await this.#parts.find(partition)) {
         if (!this.#assigned.has(partition)) continue;
         this.of(lane, partition);

@@ -19,7 +19,21 @@ describe('a lane', () => {
     expect(tokens()).toBe(1);
   });
 
-  it('does not mint an asset again after a revert that a reorganisation may undo', async () => {
+  it('accepts one of two requests of a reference id that come at once, as from two partitions', async () => {
+    const { takeOver, request, log } = createWorld();
+    const lane = await takeOver();
+    const taken = await Promise.all([
+      lane.take([request('a')]),
+      lane.take([{ ...request('a', { attempt: 2 }), partition: 3 }]),
+    ]);
+    expect(taken.map(({ states, dropped }) => [states.length, dropped])).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
+    expect(log.states).toHaveLength(1);
+  });
+
+  it('does not carry an asset again after a revert that a reorganisation may undo', async () => {
     const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
     const lane = await takeOver();
     await lane.take([request('a', { tokenId: '7' })]);

@@ -8,6 +8,7 @@ import { planMint } from '../steps/plan-mint.ts';
 import { checkHorizon, type Settling } from '../steps/settle-nonces.ts';
 import { signMint } from '../steps/sign-variant.ts';
 import { changeAll, isolate, type LaneContext, type LaneTurn, toFaultWords } from './lane-context.ts';
+import { LaneJournal } from './lane-journal.ts';
 import { LaneOver } from './lane-over.ts';
 import { MintLedger } from './mint-ledger.ts';
 import { NonceCare } from './nonce-care.ts';
@@ -18,8 +19,7 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   readonly activityIdOf: Settling['activityIdOf'];
 }
 
-const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
-/** A short fault of a node is not worth a reason in the states. */
+/** A node that stumbles once is nobody's reason to wait. */
 const FAULT_TOLD_AFTER_MS = 5_000;
 /** Failing nodes change their message all the time, and each new reason is a record for each waiting asset. */
 const FAULT_TOLD_EVERY_MS = 60_000;
@@ -38,7 +38,7 @@ class ChainMistake extends Error {
  */
 export class MintLane {
   readonly #parts: MintLaneParts;
-  readonly #writer: LaneWriter;
+  readonly #journal: LaneJournal;
   readonly #context: LaneContext;
   readonly #care: NonceCare;
   #horizon: { readonly number: number; readonly hash: string } | null = null;
@@ -47,13 +47,13 @@ export class MintLane {
   #faultySinceMs: number | null = null;
   #faultToldAtMs = Number.NEGATIVE_INFINITY;
   #pendingSinceMs: number | null = null;
-  #writing: Promise<void> = Promise.resolve();
+  #taking: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: MintLaneParts, writer: LaneWriter) {
     this.#parts = parts;
-    this.#writer = writer;
     this.#context = { ...parts, ledger: new MintLedger(writer.standing) };
-    const append = (change: Partial<LaneChange>) => this.#append({ ...NOTHING, ...change });
+    this.#journal = new LaneJournal(writer, this.ledger);
+    const append = (change: Partial<LaneChange>) => this.#journal.append(change);
     this.#care = new NonceCare({ append, activityIdOf: parts.activityIdOf });
   }
 
@@ -91,21 +91,44 @@ export class MintLane {
    * consumer offset be committed. Does not wait for nodes.
    * @throws LaneOver
    */
-  async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+  take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+    // Requests of two partitions come at once: judged beside each other, neither would know what the other has accepted.
+    const taken = this.#taking.then(() => this.#take(requests));
+    this.#taking = taken.catch(() => {});
+    return taken;
+  }
+
+  async #take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
     const { lane, clock, log } = this.#parts;
     await log.others.look({ isWhole: false });
+    await this.#checkHoldings(requests);
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
       isHeldElsewhere: (request) => log.others.hold(lane, request),
     });
-    await this.#append({ ...NOTHING, states: accepted.states });
+    await this.#journal.append({ states: accepted.states });
     return accepted;
   }
 
   /**
-   * Does once all that can be done now: settles open nonces, sends transactions that are in no block, begins new
-   * nonces. One node serves the whole turn; if it fails, the next node gets the whole turn.
-   * @throws LaneOver; otherwise the fault of the last node, and the next turn starts from the beginning
+   * The guarantee: nothing is dropped by what this ledger alone holds. What is dropped leaves no record, so no write would
+   * tell a writer that is over, and the request would be forgotten: an operator may have given up what it is dropped for.
+   * @throws LaneOver
+   */
+  async #checkHoldings(requests: readonly PlacedRequest[]): Promise<void> {
+    const { lane, log } = this.#parts;
+    const isOutdated = () =>
+      requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.holdsItself(lane, request));
+    if (!isOutdated()) return;
+    // What was written a moment ago may only be seen in a whole look.
+    await log.others.look({ isWhole: true });
+    if (isOutdated()) throw new LaneOver('somebody else has written for the signer');
+  }
+
+  /**
+   * Does once all that can be done now: looks what became of open nonces, sends what is in no block, begins new ones. One
+   * node answers all of it; where it cannot, the next one is asked for all of it.
+   * @throws LaneOver; anything else is of the last node that was asked, and the next turn begins anew
    */
   async turn(): Promise<void> {
     this.#faults = [];
@@ -138,8 +161,8 @@ export class MintLane {
     await this.#begin(turn);
     await this.#forget();
     this.#funds = await node.balanceOf(toHex(turn.lane.signer));
-    // The next node may do better. If it fails too, the fault was not the node's.
-    if (faults.some((fault) => fault instanceof NodeFault)) this.#parts.nodes.passOver(node);
+    // The next one may know better; if it does not either, it was not the node.
+    if (faults.length > 0) this.#parts.nodes.passOver(node);
   }
 
   /** @throws ChainMistake; NodeFault for a node that lags, or has another block than the final one */
@@ -178,7 +201,7 @@ export class MintLane {
   async #say(reason: string): Promise<void> {
     await this.wait(reason);
     const logged = this.ledger.pending.filter(({ nonce, stage }) => nonce !== null && stage === 'logged');
-    await this.#append({ ...NOTHING, states: changeAll(this.#context, logged, { stage: 'waiting', reason }) });
+    await this.#journal.append({ states: changeAll(this.#context, logged, { stage: 'waiting', reason }) });
   }
 
   /** Removes reasons that no longer hold. */
@@ -186,38 +209,24 @@ export class MintLane {
     const isFull = !this.#hasRoom();
     const isOver = (reason: string) => reason.startsWith(FAULT_WORDS) || (!isFull && reason.startsWith(FULL_WORDS));
     const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
-    return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
+    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
   }
 
   /** Writes a reason to all pending assets that have no nonce. @throws LaneOver */
   wait(reason: string): Promise<void> {
     const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
-    return this.#append({ ...NOTHING, states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
+    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
   }
 
   close(): Promise<void> {
-    return this.#writer.close();
-  }
-
-  /** The ledger follows a change only once it is in the log, so no decision depends on a write that may be lost. */
-  #append(change: LaneChange): Promise<void> {
-    const { states, transactions, forgotten } = change;
-    if (states.length + transactions.length + forgotten.length === 0) return Promise.resolve();
-    const written = this.#writing.then(async () => {
-      await this.#writer.append(change);
-      this.ledger.apply(change);
-    });
-    this.#writing = written.catch((cause: unknown) => {
-      throw new LaneOver('what was written may not stand', { cause });
-    });
-    return this.#writing;
+    return this.#journal.close();
   }
 
   /** Deletes transactions that nothing depends on any more: each of their nonces is spent by a final transaction. */
   #forget(): Promise<void> {
     const { ledger } = this;
     const forgotten = ledger.forgettable.flatMap((nonce) => ledger.variantsOf(nonce));
-    return this.#append({ ...NOTHING, forgotten });
+    return this.#journal.append({ forgotten });
   }
 
   /** Begins new nonces while there are assets to mint and room for more. */
@@ -256,7 +265,7 @@ export class MintLane {
   #waitOf(contract: Buffer, reason: string): Promise<void> {
     const isFree = ({ nonce, contractAddress }: MintStateRecord) => nonce === null && contractAddress.equals(contract);
     const states = changeAll(this.#context, this.ledger.pending.filter(isFree), { stage: 'waiting', reason });
-    return this.#append({ ...NOTHING, states });
+    return this.#journal.append({ states });
   }
 
   /**
@@ -275,7 +284,7 @@ export class MintLane {
     const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.hold(lane, asset));
     const error = 'Another signer of the collection has this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
-    await this.#append({ ...NOTHING, states });
+    await this.#journal.append({ states });
     return new Set(free.map(({ attemptId }) => attemptId));
   }
 
@@ -287,9 +296,9 @@ export class MintLane {
       return false;
     }
     const { plan, states } = await planMint(turn, assets);
-    await this.#append({ ...NOTHING, states });
+    await this.#journal.append({ states });
     if (plan === null) return states.some(({ status }) => status === 'failed');
-    await this.#append(await signMint(turn, plan, next.nonce));
+    await this.#journal.append(await signMint(turn, plan, next.nonce));
     await this.#care.send(turn, next.nonce);
     return true;
   }

@@ -17,7 +17,13 @@ const SAID_ONCE = new Set<SendAnswer['kind']>(['spent', 'later']);
 /** Answers that higher fees would not change. */
 const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
 
-/** Looks after open nonces: finds their results, sends their transactions, and keeps the reasons why they are stuck. */
+/** A block. */
+interface Place {
+  readonly number: number;
+  readonly hash: string;
+}
+
+/** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
 export class NonceCare {
   readonly #parts: NonceCareParts;
   /** When this process first sent the newest variant of a nonce. */
@@ -26,8 +32,8 @@ export class NonceCare {
   readonly #refusals = new Map<number, SendAnswer['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
-  /** Blocks, not final yet, in which transactions of nonces were found. */
-  readonly #placed = new Map<number, { readonly number: number; readonly hash: string }>();
+  /** Blocks in which nonces were found that are not final. */
+  readonly #placed = new Map<number, Place>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: NonceCareParts) {
@@ -48,6 +54,7 @@ export class NonceCare {
     await this.#checkPlaces(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
+    const placed = new Map<number, Place>();
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
       if (this.#isPlaced(nonce, head)) return;
@@ -55,7 +62,7 @@ export class NonceCare {
       if (fate.kind !== 'absent') {
         states.push(...settleNonce(settling, nonce, fate));
         this.#clear(nonce);
-        if (fate.kind === 'mined' && !fate.isFinal) this.#placed.set(nonce, toPlace(fate.receipt));
+        if (fate.kind === 'mined' && !fate.isFinal) placed.set(nonce, toPlace(fate.receipt));
         return;
       }
       absent.push(nonce);
@@ -63,13 +70,15 @@ export class NonceCare {
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
       states.push(...settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate));
     };
-    for (const nonce of ledger.openNonces)
-      await isolate(
-        turn,
-        () => settleOne(nonce),
-        (words) => void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`),
-      );
-    await this.#parts.append({ states });
+    const onFault = (nonce: number) => (words: string) =>
+      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`);
+    try {
+      for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
+    } finally {
+      // What was found before the node failed stands too. A place is remembered only once its state says so: nobody asks again.
+      await this.#parts.append({ states });
+      for (const [nonce, place] of placed) this.#placed.set(nonce, place);
+    }
     return absent;
   }
 
@@ -79,13 +88,17 @@ export class NonceCare {
   }
 
   /**
-   * The highest known block is a descendant of all others, so one request checks them all. If it is gone, all nonces
-   * are looked up again. A mistake here is found at finality, which never uses this cache.
+   * The last block that something was found in stands on those before it: one question tells of all. Where it is gone,
+   * what was in there is looked for anew, and the last one before it is asked for. What this should miss is found out behind the horizon, where nothing is taken from memory.
    */
   async #checkPlaces({ node }: LaneTurn): Promise<void> {
-    if (this.#placed.size === 0) return;
-    const last = [...this.#placed.values()].reduce((one, other) => (other.number > one.number ? other : one));
-    if ((await node.blockHashOf(last.number)) !== last.hash) this.#placed.clear();
+    const numbers = new Set([...this.#placed.values()].map(({ number }) => number));
+    for (const number of [...numbers].sort((one, other) => other - one)) {
+      const hash = await node.blockHashOf(number);
+      const found = [...this.#placed].filter(([, place]) => place.number === number);
+      for (const [nonce, place] of found) if (place.hash !== hash) this.#placed.delete(nonce);
+      if (found.some(([, place]) => place.hash === hash)) return;
+    }
   }
 
   async #findFate(turn: LaneTurn, nonce: number): Promise<NonceFate> {
@@ -192,4 +205,4 @@ export class NonceCare {
   }
 }
 
-const toPlace = ({ blockNumber, blockHash }: MintReceipt) => ({ number: blockNumber, hash: blockHash });
+const toPlace = ({ blockNumber, blockHash }: MintReceipt): Place => ({ number: blockNumber, hash: blockHash });

@@ -2,9 +2,9 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 import type { OtherSigners, SignerLane } from '../ports.ts';
 import { toAttemptKey, toReferenceKey } from './mint-ledger.ts';
 
-/** Which signers use which reference ids, built from states as they are read. */
-export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
-  /** By chain and reference id: signers and their attempts. */
+/** Which signers hold which reference ids, as states are read on. */
+export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself' | 'has'> {
+  /** By chain and reference id: the signer and the attempt, one after the other. */
   readonly #holders = new Map<string, Map<string, string>>();
 
   apply(state: MintStateRecord): void {
@@ -20,6 +20,13 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'has'> {
   hold({ chain, signer }: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean {
     const holders = this.#holders.get(`${chain}:${toReferenceKey(request)}`);
     return holders !== undefined && (holders.size > 1 || !holders.has(signer.toString('hex')));
+  }
+
+  holdsItself(
+    { chain, signer }: SignerLane,
+    request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>,
+  ): boolean {
+    return this.#holders.get(`${chain}:${toReferenceKey(request)}`)?.has(signer.toString('hex')) === true;
   }
 
   has({ chain, signer }: SignerLane, attempt: Pick<MintStateRecord, 'contractAddress' | 'referenceId' | 'attemptId'>) {

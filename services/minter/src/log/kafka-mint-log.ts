@@ -62,6 +62,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
         await states.follow(options);
       },
       hold: (lane, request) => holdings.hold(lane, request),
+      holdsItself: (lane, request) => holdings.holdsItself(lane, request),
       has: (lane, attempt) => holdings.has(lane, attempt),
     },
   };

@@ -53,6 +53,7 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
         while (next < this.states.length) holdings.apply(this.states[next++]!);
       },
       hold: (lane, request) => holdings.hold(lane, request),
+      holdsItself: (lane, request) => holdings.holdsItself(lane, request),
       has: (lane, attempt) => holdings.has(lane, attempt),
     };
   }
