@@ -131,3 +131,43 @@ it('a node that says when to ask again is not asked before, but within a minute 
     expect(await watch.look(first!)).toBe(waits);
   }
 });
+
+describe('a node whose final block stands still while its latest moves', () => {
+  const createFinal = (names: string[]) => {
+    const own = createWatched({ names });
+    const chain = { ...CHAIN, stillAfterS: 60, finality: 'finalized' as const };
+    const watch = new HeadWatch({ chain, nodes: own.nodes, nowMs: () => own.clock.nowMs });
+    const look = async (finals: readonly (number | null)[], looks: number) => {
+      for (let n = 0; n < looks; n++) {
+        own.chain.mine([transferDraft(1, [0, 1], own.chain.state.length)]);
+        for (const [index, node] of own.nodes.entries()) {
+          const number = finals[index]!;
+          const head = own.chain.state.length;
+          const final = number === null ? null : { number, hash: `0x${number}` };
+          const block = async (at: unknown) => (at === 'finalized' ? final : { number: head, hash: `0x${head}` });
+          await watch.look(Object.assign(node, { block }));
+        }
+        own.clock.nowMs += 5_000;
+      }
+    };
+    return { watch, look };
+  };
+
+  it('is asked last, also when it has none', async () => {
+    for (const stuck of [1, null]) {
+      const { watch, look } = createFinal(['first', 'second']);
+      await look([stuck, 9], 9);
+      expect(lagging(watch)).toEqual(['first']);
+    }
+  });
+
+  it('is told when no other has a new one for half an hour', async () => {
+    const { watch, look } = createFinal(['first']);
+    await look([7], 359);
+    expect(watch.standstill).toBeNull();
+    await look([7], 1);
+    expect(watch.standstill).toEqual({ ms: 1_800_000, block: 7 });
+    await look([8], 1);
+    expect(watch.standstill).toBeNull();
+  });
+});

@@ -9,6 +9,8 @@ export interface HeadWatchOptions {
     readonly chainId: number;
     /** Seconds without a new block after which the chain is reported; 0: never. */
     readonly stillAfterS: number;
+    /** Final blocks are watched too where nodes tell of them. */
+    readonly finality?: 'finalized' | number;
   };
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
@@ -41,6 +43,8 @@ interface Watched {
   changedAtMs: number;
   /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
   readonly heads: { readonly atMs: number; readonly number: number }[];
+  /** The same of final blocks; -1 while none is final. */
+  readonly finals: { readonly atMs: number; readonly number: number }[];
   isToldToLag: boolean;
 }
 
@@ -52,6 +56,8 @@ const LOOK_MAX_MS = 60_000;
  * some seconds late; one that lacks what others had half a minute ago has stopped or cannot follow.
  */
 const LAG_MS = 30_000;
+/** Final blocks come in steps of minutes, and some late ones are no fault. */
+const FINAL_STILL_MS = 1_800_000;
 
 /**
  * Polls the latest block of every node of a chain, apart from all other requests. A node that has stopped following its
@@ -61,13 +67,16 @@ export class HeadWatch {
   private readonly options: HeadWatchOptions;
   private readonly watched: readonly Watched[];
   private readonly nowMs: () => number;
+  /** The greatest final block of all nodes, and when it rose. */
+  private final = { number: -1, atMs: 0 };
 
   constructor(options: HeadWatchOptions) {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
+    this.final.atMs = this.nowMs();
     this.watched = options.nodes.map((node) => ({
       ...{ node, isOfChain: false, isAnswering: false, hash: null, changedAtMs: Number.NEGATIVE_INFINITY },
-      ...{ heads: [], isToldToLag: false },
+      ...{ heads: [], finals: [], isToldToLag: false },
     }));
   }
 
@@ -76,7 +85,7 @@ export class HeadWatch {
     const each = this.watched.find((found) => found.node === node)!;
     try {
       each.isOfChain ||= (await node.chainId()) === this.options.chain.chainId;
-      if (each.isOfChain) this.note(each, await node.block('latest'));
+      if (each.isOfChain) await this.follow(each);
       return LOOK_MS;
     } catch (fault) {
       each.isAnswering = false;
@@ -90,20 +99,29 @@ export class HeadWatch {
   /** Whether other nodes are ahead of this one. With a single node that cannot be known. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
-    const head = each?.heads.at(-1);
-    if (each === undefined || head === undefined) return false;
-    const before = this.nowMs() - LAG_MS;
+    if (each === undefined) return false;
     const others = this.watched.filter((other) => other !== each);
+    return (['heads', 'finals'] as const).some((kind) => this.isBehind(each, others, kind));
+  }
+
+  private isBehind(each: Watched, others: readonly Watched[], kind: 'heads' | 'finals'): boolean {
+    const last = each[kind].at(-1);
+    const before = this.nowMs() - LAG_MS;
+    if (last === undefined) return false;
     return others.some(
-      ({ heads: [first] }) => first !== undefined && first.atMs <= before && first.number > head.number,
+      ({ [kind]: [first] }) => first !== undefined && first.atMs <= before && first.number > last.number,
     );
   }
 
   /** Null while some node has had a new block recently, while none answers, and for a chain with `stillAfterS` 0. */
   get standstill(): Standstill | null {
     const { stillAfterS } = this.options.chain;
+    if (stillAfterS === 0) return null;
+    const finalMs = this.finalStillMs;
+    if (finalMs >= Math.max(stillAfterS * 1000, FINAL_STILL_MS))
+      return { ms: finalMs, block: Math.max(0, this.final.number) };
     const ms = this.stillMs;
-    if (stillAfterS === 0 || ms < stillAfterS * 1000) return null;
+    if (ms < stillAfterS * 1000) return null;
     return { ms, block: Math.max(...this.watched.map(({ heads }) => heads.at(-1)?.number ?? 0)) };
   }
 
@@ -113,11 +131,27 @@ export class HeadWatch {
     return this.nowMs() - Math.max(...this.watched.map(({ changedAtMs }) => changedAtMs));
   }
 
+  /** How long no node has had a new final block; 0 where nodes are not asked for it, and while none answers. */
+  private get finalStillMs(): number {
+    const isAsked = this.options.chain.finality === 'finalized';
+    if (!isAsked || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
+    return this.nowMs() - this.final.atMs;
+  }
+
   /** Of each node, in the order of the settings. */
   get heads(): readonly WatchedHead[] {
     return this.watched.map(({ node, heads }) => {
       return { node, head: heads.at(-1)?.number ?? null, lags: this.lags(node) };
     });
+  }
+
+  private async follow(each: Watched): Promise<void> {
+    this.note(each, await each.node.block('latest'));
+    if (this.options.chain.finality !== 'finalized') return;
+    const number = (await each.node.block('finalized'))?.number ?? -1;
+    const atMs = this.nowMs();
+    if (number > this.final.number) this.final = { number, atMs };
+    keep(each.finals, { atMs, number });
   }
 
   private note(each: Watched, head: { number: number; hash: string } | null): void {
@@ -126,8 +160,7 @@ export class HeadWatch {
     const atMs = this.nowMs();
     // Another block with the same number is news too.
     if (each.hash !== head.hash) [each.hash, each.changedAtMs] = [head.hash, atMs];
-    each.heads.push({ atMs, number: head.number });
-    while (each.heads.length > 1 && each.heads[1]!.atMs <= atMs - LAG_MS) each.heads.shift();
+    keep(each.heads, { atMs, number: head.number });
   }
 
   private tellLag(each: Watched): void {
@@ -141,7 +174,16 @@ export class HeadWatch {
   }
 }
 
-/** Polls each node of a chain every five seconds, independently of the others, until it is closed. */
+/** Of those that are older than the bound the last alone stays. */
+function keep(
+  told: { readonly atMs: number; readonly number: number }[],
+  next: { atMs: number; number: number },
+): void {
+  told.push(next);
+  while (told.length > 1 && told[1]!.atMs <= next.atMs - LAG_MS) told.shift();
+}
+
+/** Looks at the nodes of a chain every five seconds, at each by itself, until it is closed. */
 export function openHeadWatch(options: HeadWatchOptions): { readonly watch: HeadWatch } & Closable {
   const watch = new HeadWatch(options);
   const stop = new AbortController();

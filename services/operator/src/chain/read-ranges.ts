@@ -72,9 +72,9 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
 
 /**
  * Asks one node after the other.
- * @returns null when a smaller request is possible and a node asks for less, or was late with this one although it
- * answers simple requests
- * @throws UnreachableError when no node returns a valid answer
+ * @returns null when less may be asked for, and a node wants to be asked for less, or was late or failed with so much and
+ *   answers something small
+ * @throws UnreachableError when none answers as it should
  */
 export async function askNodes<T>(
   nodes: readonly ChainNode[],
@@ -89,7 +89,7 @@ export async function askNodes<T>(
     } catch (fault) {
       if (!(fault instanceof NodeFault)) throw fault;
       if (fault.kind === 'too-much' && mayHalve) return null;
-      if (fault.kind === 'late') late.push(node);
+      if (fault.kind === 'late' || fault.kind === 'unreachable') late.push(node);
       faults.push(`${node.name}: ${fault.message}`);
     }
   if (mayHalve && (await answersAny(late))) return null;
