@@ -31,7 +31,7 @@ export const QUESTIONS: readonly Question[] = [
   {
     asks: 'Redis is empty. What do I run, and what if that refuses?',
     path: ['README.md', 'infra/redis/README.md#rebuild', 'services/operator/README.md#rebuild-redis-is-gone'],
-    answer: /That one command is all/,
+    answer: /That one command does everything/,
   },
   {
     asks: 'Why is no message stored twice when a writer is killed in the middle?',
@@ -41,7 +41,7 @@ export const QUESTIONS: readonly Question[] = [
   {
     asks: 'Two players were taken for one person. How do I part them?',
     path: ['README.md', 'services/operator/README.md#identity-unlink-split-a-wrong-merge'],
-    answer: /they become one person of their own/,
+    answer: /together they become one person/,
   },
   {
     asks: 'A player wants to be forgotten. What goes, and how can I show it?',

@@ -92,7 +92,7 @@ export class MintLane {
    * @throws LaneOver
    */
   take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
-    // Requests of two partitions come at once: judged beside each other, neither would know what the other has accepted.
+    // One after the other, so that each knows what the one before has accepted.
     const taken = this.#taking.then(() => this.#take(requests));
     this.#taking = taken.catch(() => {});
     return taken;
@@ -110,17 +110,12 @@ export class MintLane {
     return accepted;
   }
 
-  /**
-   * The guarantee: nothing is dropped by what this ledger alone holds. What is dropped leaves no record, so no write would
-   * tell a writer that is over, and the request would be forgotten: an operator may have given up what it is dropped for.
-   * @throws LaneOver
-   */
+  /** A dropped request leaves no record, so no fence would tell an outdated writer. @throws LaneOver if the log disagrees */
   async #checkHoldings(requests: readonly PlacedRequest[]): Promise<void> {
     const { lane, log } = this.#parts;
     const isOutdated = () =>
       requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.holdsItself(lane, request));
     if (!isOutdated()) return;
-    // What was written a moment ago may only be seen in a whole look.
     await log.others.look({ isWhole: true });
     if (isOutdated()) throw new LaneOver('somebody else has written for the signer');
   }
