@@ -13,26 +13,31 @@ export interface RedisDatabase {
 
 /** As many as a Redis has unless it is told otherwise; the first belongs to everybody. */
 const DATABASES = 16;
-const CLAIM = 'test:claim';
 /** Longer than any test run; a run that was killed does not keep the database for ever. */
 const CLAIM_MS = 3_600_000;
+/** Claims are in the first database: tests empty their own, and would lose a claim in it. */
+const toClaim = (number: number) => `test:database:${number}`;
 
 /** @param redis with its password; the one of the test run unless told otherwise @throws Error when every database is somebody's */
 export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
+  const shared = new Redis(redis);
   for (let number = DATABASES - 1; number > 0; number--) {
+    if ((await shared.set(toClaim(number), randomUUID(), 'PX', CLAIM_MS, 'NX')) !== 'OK') continue;
     const url = new URL(redis);
     url.pathname = `/${number}`;
     const client = new Redis(url.href);
-    const mine = (await client.set(CLAIM, randomUUID(), 'PX', CLAIM_MS, 'NX')) === 'OK';
-    if (mine && (await client.dbsize()) === 1) {
+    if ((await client.dbsize()) === 0) {
       const close = async () => {
         await client.flushdb();
+        await shared.del(toClaim(number));
         client.disconnect();
+        shared.disconnect();
       };
       return { url: url.href, client, close };
     }
-    if (mine) await client.del(CLAIM);
+    await shared.del(toClaim(number));
     client.disconnect();
   }
+  shared.disconnect();
   throw new Error('no numbered database of the test Redis is empty');
 }
