@@ -1,5 +1,5 @@
-import type { Base, Broker, Connection } from '@platformatic/kafka';
 import { createConnectGate } from '@playline/errors';
+import type { Base, Broker, Connection } from './broker-client.ts';
 
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import type { ConnectionOptions as ClientOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
+import type { ConnectionOptions as ClientOptions } from './broker-client.ts';
 
 /** Options of kafkajs. Each client needs its own object, because kafkajs writes into it. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {

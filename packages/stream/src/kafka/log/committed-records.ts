@@ -1,5 +1,5 @@
-import type { fetchV17 } from '@platformatic/kafka';
 import type { StreamRecord } from '../../ports.ts';
+import type { fetchV17 } from '../broker-client.ts';
 
 type FetchAnswer = ReturnType<typeof fetchV17.parseResponse>;
 type FetchedPartition = FetchAnswer['responses'][number]['partitions'][number];

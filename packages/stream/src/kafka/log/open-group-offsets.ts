@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '@platformatic/kafka';
 import type { GroupOffsets, GroupPartition, LogReader } from '../../log.ts';
 import { NO_NOTE, parseRead, toMetadata } from '../../partitions/intent.ts';
 import { judgeLog } from '../../partitions/log-finding.ts';
@@ -11,6 +10,7 @@ import {
   parseDecision,
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
+import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
 import {
   askFetch,
   connect,

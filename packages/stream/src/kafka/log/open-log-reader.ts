@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Admin, type Connection, fetchV17, kGetConnection } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
+import { Admin, type Connection, fetchV17, kGetConnection } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
 import { toPlatformaticSecurity } from '../security.ts';
 import { readCommitted } from './committed-records.ts';

@@ -1,4 +1,4 @@
-import { protocolErrorsCodesById } from '@platformatic/kafka';
+import { protocolErrorsCodesById } from '../broker-client.ts';
 
 /** Why records were not acknowledged. They may be in the log all the same; the caller has to send them again. */
 export class ProduceFault extends Error {

@@ -1,3 +1,5 @@
+import { explainConnection } from '@playline/errors';
+import type { KafkaSecurity } from '@playline/runtime';
 import {
   Base,
   type Connection,
@@ -6,9 +8,7 @@ import {
   listOffsetsV7,
   produceV9,
   UserError,
-} from '@platformatic/kafka';
-import { explainConnection } from '@playline/errors';
-import type { KafkaSecurity } from '@playline/runtime';
+} from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
 import { toPlatformaticSecurity } from '../security.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';

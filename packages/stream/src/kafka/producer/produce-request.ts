@@ -1,5 +1,5 @@
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
-import { Writer } from '@platformatic/kafka';
+import { Writer } from '../broker-client.ts';
 import type { EncodedBatch } from './wire.ts';
 
 const ACKS_ALL = -1;
