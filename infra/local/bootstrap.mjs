@@ -12,6 +12,9 @@ import { consentTo, onlyLooks, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
+const provisions = join(checkout, 'infra', 'local', 'provide-early.ts');
+/** Commands that start stores. */
+const STARTS_STORES = new Set(['start', 'up', 'test', 'bench', 'faults']);
 /** Installed when the machine's own Node is older; decision 0002. */
 const NODE_VERSION = '24.21.0';
 /** First version whose type stripping, fetch and test tools meet the needs of the project. */
@@ -116,8 +119,17 @@ async function installPackages(node, words) {
   if (onlyLooks(words))
     throw new Refusal(lookingNeeds(words, "the project's packages, which are missing or of another version"));
   say('installing the locked packages (npm ci); the first time brings the ClickHouse engine, about 550 MB on disk');
-  // No package here needs an install script: those that have one only build optional speed-ups.
-  await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);
+  // What the stores need does not come from npm, so both are fetched at once. A fault of the first is left to the
+  // command, which meets it again and says how to mend it.
+  const early = STARTS_STORES.has(words[0])
+    ? run(node, [provisions], { stdio: ['ignore', 'ignore', 'inherit'] })
+    : null;
+  try {
+    // No package here needs an install script: those that have one only build optional speed-ups.
+    await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);
+  } finally {
+    await early;
+  }
   writeFileSync(stampFile, stamp);
 }
 
