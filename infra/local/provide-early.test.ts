@@ -1,22 +1,18 @@
-import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import ts from 'typescript';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-/** Every module that a file needs when it runs: its own, and those of the files it imports. */
-function modulesOf(file: string, seen = new Set<string>()): Set<string> {
-  if (seen.has(file)) return seen;
-  seen.add(file);
-  const { importedFiles } = ts.preProcessFile(readFileSync(file, 'utf8'));
-  for (const { fileName } of importedFiles) {
-    if (fileName.startsWith('.')) modulesOf(resolve(dirname(file), fileName), seen);
-    else seen.add(fileName);
-  }
-  return seen;
-}
-
 test('what is fetched before the packages are there needs none of them', () => {
-  const modules = [...modulesOf(resolve(import.meta.dirname, 'provide-early.ts'))];
-  expect(modules).toContain(resolve(import.meta.dirname, 'jars.ts'));
-  expect(modules.filter((name) => !name.startsWith('/') && !name.startsWith('node:'))).toEqual([]);
+  const away = mkdtempSync(join(tmpdir(), 'playline-early-'));
+  try {
+    cpSync(import.meta.dirname, join(away, 'infra', 'local'), { recursive: true });
+    writeFileSync(join(away, 'package.json'), '{ "type": "module" }');
+    const words = "import('./provide.ts').then((module) => console.log(typeof module.provideStores))";
+    const options = { cwd: join(away, 'infra', 'local'), encoding: 'utf8' } as const;
+    expect(execFileSync(process.execPath, ['-e', words], options)).toBe('function\n');
+  } finally {
+    rmSync(away, { recursive: true });
+  }
 });
