@@ -52,7 +52,7 @@ export interface Minter extends Closable {
 }
 
 /** How often to look for signers with pending assets and no worker. */
-const LOOK_EVERY_MS = 30_000;
+const LOOK_EVERY_MS = 5_000;
 
 /** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
