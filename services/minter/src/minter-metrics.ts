@@ -63,8 +63,8 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
     }),
     watchNode: (chain, node) => ({
       ...node,
-      head: async () => {
-        const head = await node.head();
+      head: async (known) => {
+        const head = await node.head(known);
         const before = heard.get(chain);
         if (before === undefined || head.number > before.head.number)
           heard.set(chain, { head, roseAtMs: clock.monotonicMs() });

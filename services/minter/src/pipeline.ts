@@ -12,6 +12,7 @@ import {
   sendDeadLetters,
 } from '@playline/stream';
 import { createNodeChoice } from './chain/node-choice.ts';
+import { tellChainId } from './chain/told-chain-id.ts';
 import { LaneWorker } from './lane/lane-worker.ts';
 import { LaneWorkers } from './lane/lane-workers.ts';
 import { MintLane } from './lane/mint-lane.ts';
@@ -52,7 +53,7 @@ export interface Minter extends Closable {
 }
 
 /** How often to look for signers with pending assets and no worker. */
-const LOOK_EVERY_MS = 30_000;
+const LOOK_EVERY_MS = 5_000;
 
 /** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
@@ -149,8 +150,9 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   const { chains, signerOf, clock, logger } = parts;
   const log = metrics.watchLog(parts.log);
   const choices = new Map(
-    [...chains].map(([name, { nodes }]) => {
-      return [name, createNodeChoice(nodes.map((node) => metrics.watchNode(name, node)))];
+    [...chains].map(([chain, { nodes, rules }]) => {
+      const told = { chain, chainId: rules.chainId, logger };
+      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, tellChainId(node, told))))];
     }),
   );
   return (lane) => {

@@ -73,7 +73,7 @@ export interface PlacedRequest {
   readonly offset: number;
 }
 
-/** The end of a chain, as a node reports it at one moment. */
+/** The end of a chain, as one node reports it at one moment. */
 export interface ChainHead {
   readonly number: number;
   /** The last final block: blocks up to it never change. */
@@ -82,6 +82,8 @@ export interface ChainHead {
   readonly finalizedHash: string;
   /** Base fee of the next block, wei per unit of gas. */
   readonly baseFee: bigint;
+  /** Hash of the block that was final before; null: the node has no such block, or none was asked for. */
+  readonly knownHash: string | null;
 }
 
 /** An event of a transaction. Hexadecimal, lower case. */
@@ -100,9 +102,9 @@ export interface MintReceipt {
   readonly logs: readonly EventLog[];
 }
 
-/** A transaction and blocks, as one node has them at one moment. */
+/** Blocks of one branch, and the receipt of a transaction. */
 export interface ChainView {
-  /** Null: no block of the node has the transaction. */
+  /** It counts if its block is one of these. Null: no block of the node has the transaction. */
   readonly receipt: MintReceipt | null;
   /** Hashes of the requested blocks, in their order; null: the node has no such block. */
   readonly blockHashes: readonly (string | null)[];
@@ -145,14 +147,18 @@ export interface ChainNode {
   /** The number after `eip155:`. */
   chainId(): Promise<number>;
   genesisHash(): Promise<string>;
-  head(): Promise<ChainHead>;
-  /** How many nonces of an address are spent. */
-  spentNonces(address: string, at: 'finalized' | 'latest' | 'pending'): Promise<number>;
+  /** @param known the number of a block that was final before */
+  head(known?: number): Promise<ChainHead>;
+  /**
+   * How many nonces of an address are spent up to each of these blocks, asked for in this order.
+   * @param at numbers of blocks or their names
+   */
+  spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** Null: the node has no such block. */
   blockHashOf(number: number): Promise<string | null>;
   /**
-   * A transaction and blocks in one answer of one node. Behind one address there may be several nodes, so two requests
+   * A transaction and blocks that are on one branch. Behind one address there may be several nodes, so two requests
    * could get answers from two of them.
    */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;

@@ -6,8 +6,9 @@ export const hex = hexText.transform((text) => text.toLowerCase());
 export const quantity = hexText.transform((text) => BigInt(text));
 export const count = quantity.transform(Number);
 export const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
-/** A method that several files call. */
+/** Methods that several files call. */
 export const BLOCK = 'eth_getBlockByNumber';
+export const NONCES = 'eth_getTransactionCount';
 
 export const toQuantity = (number: number): string => `0x${number.toString(16)}`;
 

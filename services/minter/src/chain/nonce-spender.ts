@@ -1,42 +1,38 @@
 import { NodeFault } from '@playline/chain';
 import { z } from 'zod';
 import type { SpentNonce } from '../ports.ts';
-import { type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
-import { BLOCK, block, count, hex, parseAnswer, toQuantity } from './node-shapes.ts';
+import { type BranchQuestions, viewBranch } from './branch-views.ts';
+import { type AskNode, NodeRefusal } from './json-rpc.ts';
+import { BLOCK, block, count, hex, NONCES, parseAnswer, toQuantity } from './node-shapes.ts';
 
 const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
 
-export interface SpenderQuestions {
-  readonly read: <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]) => Promise<T>;
-  readonly askTogether: AskNodeTogether;
-}
-
 /**
  * Finds the transaction that spent a nonce: first its block, by binary search over the address's transaction count,
- * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if the
- * node returns its block and the final block in one answer. Null when the node no longer has the counts of that time.
+ * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if its
+ * block is on the branch of the final block. Null when the node no longer has the counts of that time.
  */
-export async function findSpender(questions: SpenderQuestions, spent: SpentNonce): Promise<string | null> {
-  const number = await findBlock(questions, spent).catch((fault: unknown) => {
+export async function findSpender(questions: BranchQuestions, spent: SpentNonce): Promise<string | null> {
+  const number = await findBlock(questions.ask, spent).catch((fault: unknown) => {
     if (fault instanceof NodeRefusal) return null;
     throw fault;
   });
   if (number === null) return null;
   const { horizon, address, nonce } = spent;
-  const [found, end] = await questions.askTogether([
-    { method: BLOCK, params: [toQuantity(number), true] },
-    { method: BLOCK, params: [toQuantity(horizon.number), false] },
-  ]);
-  if (parseAnswer(block.nullable(), BLOCK, end)?.hash !== horizon.hash)
+  const full = { method: BLOCK, params: [toQuantity(number), true] };
+  const { answer, hashes } = await viewBranch(questions, [number, horizon.number], full);
+  const [blockHash, horizonHash] = hashes;
+  if (horizonHash !== horizon.hash)
     throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the one that was final`);
-  const transactions = parseAnswer(fullBlock.nullable(), BLOCK, found)?.transactions ?? [];
-  return transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
+  const found = parseAnswer(fullBlock.nullable(), BLOCK, answer);
+  if (found === null || found.hash !== blockHash) return null;
+  return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
 /** The block that spent the nonce; null: none up to the final block. @throws NodeRefusal without state that old */
-async function findBlock({ read }: SpenderQuestions, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
+async function findBlock(ask: AskNode, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
-    (await read(count, 'eth_getTransactionCount', [address, toQuantity(number)])) > nonce;
+    parseAnswer(count, NONCES, await ask(NONCES, [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
   // It was probably spent recently, so search backwards in steps that double.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];

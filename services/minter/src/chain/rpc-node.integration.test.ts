@@ -1,3 +1,4 @@
+import { NodeFault } from '@playline/chain';
 import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
@@ -25,6 +26,11 @@ const nodeAt = (url: string, finality: 'finalized' | number) => {
   const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
   return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality });
 };
+/** The same node behind a gateway that takes no batches. */
+const nodeWithoutBatches = (finality: 'finalized' | number) => {
+  const askTogether = () => Promise.reject(new NodeFault('unreachable', 'it does not take several questions'));
+  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url: chain.rpc })), askTogether, finality });
+};
 const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 
 const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
@@ -50,9 +56,9 @@ describe('a node asked over JSON-RPC', () => {
     expect(await node.send(first)).toEqual({ kind: 'taken' });
     expect(await node.send(first)).toEqual({ kind: 'known' });
     expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
-    expect(await node.spentNonces(from, 'pending')).toBe(1);
+    expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
     await chain.mine(1);
-    expect(await node.spentNonces(from, 'latest')).toBe(1);
+    expect(await node.spentNonces(from, ['latest'])).toEqual([1]);
     expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
     expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
     expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
@@ -77,7 +83,8 @@ describe('a node asked over JSON-RPC', () => {
     expect(await node.chainId()).toBe(chain.id);
     expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
     expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
-    expect(await nodeOf(1).spentNonces(from, 'finalized')).toBe(1);
+    const before = receipt.blockNumber - 1;
+    expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
   });
 
   it('returns a receipt and blocks in one answer, and the transaction that spent a nonce up to a block', async () => {
@@ -95,6 +102,19 @@ describe('a node asked over JSON-RPC', () => {
     expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
     const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
     await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
+  });
+
+  it.each(['finalized', 2] as const)('answers the same without batches (finality: %s)', async (finality) => {
+    const [node, apart] = [nodeOf(finality), nodeWithoutBatches(finality)];
+    const { transactions, number } = await chain.client.getBlock({ blockTag: 'latest' });
+    const head = await node.head(1);
+    expect(await apart.head(1)).toEqual(head);
+    const asked = [transactions[0]!, [Number(number) - 3, Number(number)]] as const;
+    expect(await apart.viewOf(...asked)).toEqual(await node.viewOf(...asked));
+    const horizon = { number: Number(number), hash: (await node.blockHashOf(Number(number)))! };
+    expect(await apart.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
+    const at = [Number(number) - 1, 'latest', 'pending'] as const;
+    expect(await apart.spentNonces(from, at)).toEqual(await node.spentNonces(from, at));
   });
 
   it('returns why a contract refuses a call, in the words of the contract', async () => {

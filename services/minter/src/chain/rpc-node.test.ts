@@ -75,13 +75,14 @@ describe('a node of the minter', () => {
     await expect(node.chainId()).rejects.toThrow(/another question/);
   });
 
-  it('fails when it does not accept batches', async () => {
+  it('is asked one question after the other when it takes no batches', async () => {
+    // The answer to a batch is a single one.
     const node = await openNode(({ id }) => ({ id, result: null }));
-    await expect(node.viewOf('0x01', [1, 2])).rejects.toThrow('does not take several questions');
+    expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
   });
 
-  it('returns a receipt and blocks for one batch', async () => {
-    const bodies: { method: string }[][] = [];
+  it('returns a receipt and blocks for one batch, in which the last block comes first', async () => {
+    const bodies: { method: string; params?: readonly unknown[] }[][] = [];
     const url = await openBatchNode((body) => {
       bodies.push([...body]);
       return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
@@ -90,8 +91,12 @@ describe('a node of the minter', () => {
     const ask = createJsonRpc(createRpcQuestions({ url }));
     const node = createRpcNode({ ask, askTogether, finality: 'finalized' });
     expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
-    expect(bodies.map((body) => body.map(({ method }) => method))).toEqual([
-      ['eth_getTransactionReceipt', 'eth_getBlockByNumber', 'eth_getBlockByNumber'],
+    expect(bodies.map((body) => body.map(({ method, params }) => [method, params?.[0]]))).toEqual([
+      [
+        ['eth_getBlockByNumber', '0x2'],
+        ['eth_getBlockByNumber', '0x1'],
+        ['eth_getTransactionReceipt', '0x01'],
+      ],
     ]);
   });
 
@@ -107,6 +112,24 @@ describe('a node of the minter', () => {
   ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
     const node = await openNode(refuses(words, given));
     expect(await node.call(CALL)).toMatchObject(expected);
+  });
+
+  it.each([
+    ['already known', 'known'],
+    ['AlreadyKnown', 'known'],
+    ['nonce too low: next nonce 7, tx nonce 4', 'spent'],
+    ['OldNonce, Current nonce: 7, nonce of rejected tx: 4', 'spent'],
+    ['replacement transaction underpriced', 'underpriced'],
+    ['ReplacementNotAllowed', 'underpriced'],
+    ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
+    ['FeeTooLowToCompete', 'underpriced'],
+    ['insufficient funds for gas * price + value', 'funds'],
+    ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
+    ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
+    ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
+  ])('answers signed bytes with "%s", which means: %s', async (words, kind) => {
+    const node = await openNode(refuses(words));
+    expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
   });
 
   it.each([

@@ -1,10 +1,13 @@
 import { NodeFault } from '@playline/chain';
 import { z } from 'zod';
 import type { CallAnswer, ChainNode, ContractCall, MintReceipt, SendAnswer } from '../ports.ts';
+import { askOneBranch, readBlock, readExisting, viewBranch } from './branch-views.ts';
+import { type Finality, readHead } from './chain-head.ts';
 import { type AskNode, type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
 import { toRefusalWords } from './mint-calls.ts';
-import { BLOCK, block, count, hex, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
+import { count, hex, NONCES, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
 import { findSpender } from './nonce-spender.ts';
+import { createFindAncestor } from './parent-links.ts';
 
 const receipt = z.object({
   status: count,
@@ -13,15 +16,21 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/** Error messages of nodes for signed bytes; there are no codes that all nodes share. The first match counts. */
+/**
+ * Error messages of nodes for signed bytes; there are no codes that all nodes share. The first match counts. Older
+ * releases of Nethermind answer with names: `AlreadyKnown`, `OldNonce, Current nonce: 5`, `FeeTooLowToCompete`.
+ */
 const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
-  { pattern: /already (known|imported)|known transaction/i, kind: 'known' },
-  { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low/i, kind: 'spent' },
-  { pattern: /underpriced|less than block base fee|fee too low|gas price too low/i, kind: 'underpriced' },
-  { pattern: /insufficient funds|insufficient balance/i, kind: 'funds' },
+  { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
+  { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
+  {
+    pattern: /underpriced|less than block base fee|fee ?too ?low|gas price too low|replacement ?not ?allowed/i,
+    kind: 'underpriced',
+  },
+  { pattern: /insufficient ?funds|insufficient balance/i, kind: 'funds' },
   {
     pattern:
-      /intrinsic gas|gas limit|oversized|chain ?id|configured cap|not supported|invalid sender|signature|rlp|decode|priority fee.*(higher|greater)|tip.*higher/i,
+      /intrinsic gas|gas ?limit|oversized|chain ?id|configured cap|not supported|invalid sender|signature|rlp|decode|priority fee.*(higher|greater)|tip.*higher/i,
     kind: 'refused',
   },
 ];
@@ -29,45 +38,39 @@ const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer
 export interface RpcNodeOptions {
   readonly ask: AskNode;
   readonly askTogether: AskNodeTogether;
-  /** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
-  readonly finality: 'finalized' | number;
+  readonly finality: Finality;
 }
 
 /** A node that is asked over JSON-RPC. */
 export function createRpcNode({ ask, askTogether, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
     parseAnswer(schema, method, await ask(method, params));
-  const blockAt = (at: number | string) =>
-    read(block.nullable(), BLOCK, [typeof at === 'number' ? toQuantity(at) : at, false]);
-  const existing = async (at: number | string) => {
-    const found = await blockAt(at);
-    if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
-    return found;
-  };
-  const finalized = (head: number) => existing(typeof finality === 'number' ? Math.max(0, head - finality) : finality);
+  const questions = { ask, askTogether, findAncestor: createFindAncestor(ask) };
   return {
     chainId: () => read(count, 'eth_chainId', []),
-    genesisHash: async () => (await existing(0)).hash,
-    head: async () => {
-      const { number, baseFeePerGas: baseFee } = await existing('latest');
-      const { number: last, hash } = await finalized(number);
-      return { number, baseFee, finalized: last, finalizedHash: hash };
-    },
+    genesisHash: async () => (await readExisting(ask, 0)).hash,
+    head: (known) => readHead(questions, finality, known ?? null),
     spentNonces: async (address, at) => {
-      const isDepth = at === 'finalized' && typeof finality === 'number';
-      const tag = isDepth ? toQuantity((await finalized((await existing('latest')).number)).number) : at;
-      return read(count, 'eth_getTransactionCount', [address, tag]);
+      const asked = at.map((each) => ({
+        method: NONCES,
+        params: [address, typeof each === 'number' ? toQuantity(each) : each],
+      }));
+      const apart = async () => {
+        const answers: unknown[] = [];
+        for (const { method, params } of asked) answers.push(await ask(method, params));
+        return answers;
+      };
+      const answers = asked.length === 1 ? await apart() : await askOneBranch(() => askTogether(asked), apart);
+      return answers.map((answer) => parseAnswer(count, NONCES, answer));
     },
     receiptOf: async (hash) => toReceipt(await ask(RECEIPT, [hash])),
-    blockHashOf: async (number) => (await blockAt(number))?.hash ?? null,
+    blockHashOf: async (number) => (await readBlock(ask, number))?.hash ?? null,
     viewOf: async (hash, numbers) => {
-      const blocks = numbers.map((number) => ({ method: BLOCK, params: [toQuantity(number), false] }));
-      const [found, ...others] = await askTogether([{ method: RECEIPT, params: [hash] }, ...blocks]);
-      const blockHashes = others.map((other) => parseAnswer(block.nullable(), BLOCK, other)?.hash ?? null);
-      return { receipt: toReceipt(found), blockHashes };
+      const { answer, hashes } = await viewBranch(questions, numbers, { method: RECEIPT, params: [hash] });
+      return { receipt: toReceipt(answer), blockHashes: hashes };
     },
     send: (bytes) => send(ask, bytes),
-    spenderOf: (spent) => findSpender({ read, askTogether }, spent),
+    spenderOf: (spent) => findSpender(questions, spent),
     call: (call) => answerOf(read(hex, 'eth_call', [call, 'latest'])),
     gasOf: (call: ContractCall) => answerOf(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),

@@ -83,7 +83,8 @@ describe('a lane whose nodes disagree', () => {
     const old = { isHeard: false };
     const world = createWorld((node) => [
       withOthers(node, () => ({
-        head: async () => (old.isHeard ? { ...(await node.head()), number: 1, finalized: 0 } : node.head()),
+        head: async (known) =>
+          old.isHeard ? { ...(await node.head(known)), number: 1, finalized: 0 } : node.head(known),
       })),
     ]);
     const { mine, last, takeOver, request } = world;
@@ -117,6 +118,8 @@ describe('a lane whose nodes disagree', () => {
     await waiting.take([none.request('a')]);
     await waiting.turn();
     expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('serves the chain 1') });
+    // The worker logs it, and the lane is degraded.
+    expect(waiting.faults.map(String)).toEqual([expect.stringContaining('serves the chain 1')]);
   });
 });
 

@@ -63,6 +63,29 @@ describe('a nonce that somebody else has spent', () => {
     expect([world.last().status, world.last().nonce, world.tokens()]).toEqual(['succeeded', 0, 1]);
   });
 
+  it('does not hold up the nonce behind it, which gets higher fees when it is stuck', async () => {
+    const world = createWorld();
+    const { node, time, log } = world;
+    const lane = await world.takeOver();
+    await lane.take([world.request('a', { tokenId: '7' }), world.request('b', { contract: SHIELDS })]);
+    await lane.turn();
+    await sendOther(world, 0);
+    world.mine(1);
+    time.ms += 5_000;
+    await lane.turn();
+    node.baseFee = 500n;
+    node.losePool();
+    for (let turns = 0; turns < 3; turns++) {
+      time.ms += 10_000;
+      await lane.turn();
+    }
+    const raised = log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant > 0);
+    expect(new Set(raised.map(({ nonce }) => nonce))).toEqual(new Set([1]));
+    await pass(world, lane, 3 * DEPTH);
+    expect(['a', 'b'].map((name) => world.last(name).status)).toEqual(['succeeded', 'succeeded']);
+    expect(world.tokens()).toBe(2);
+  });
+
   it.each([
     ['cannot tell who has spent it', null],
     ['tells of one of ours, and has no receipt of it', 'ours'],

@@ -83,18 +83,38 @@ describe('the worker of a signer', () => {
     expect(said).toEqual(['one opened']);
   });
 
-  it('is closed when it has pending assets that belong to another process', async () => {
+  it('is closed when its pending assets have belonged to another process for twelve looks', async () => {
     const { workers, said, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
+    const look = async (count: number) => {
+      for (let at = 0; at < count; at++) await workers.look();
+    };
     await workers.assign({ partition: 3 });
     workers.of(ONE, 0);
     idle.is = true;
-    await workers.look();
+    await look(20);
     expect(said).toEqual(['other opened', 'one opened']);
     idle.is = false;
-    await workers.look();
+    await look(11);
+    expect(said).toEqual(['other opened', 'one opened']);
+    await look(1);
     expect(said).toEqual(['other opened', 'one opened', 'one closed']);
     pending.clear();
     await workers.close();
     expect(said.at(-1)).toBe('other closed');
+  });
+
+  it('is not closed by looks that saw nothing pending between two of its requests, nor while requests arrive', async () => {
+    const { workers, said, pending } = openWorkers();
+    await workers.assign({ partition: 3 });
+    workers.of(ONE, 3);
+    for (let round = 0; round < 5; round++) {
+      for (let at = 0; at < 11; at++) await workers.look();
+      // Work in between: a look that finds it, then a request.
+      pending.set(3, [ONE]);
+      if (round % 2 === 0) await workers.look();
+      pending.clear();
+      if (round % 2 === 1) workers.of(ONE, 3);
+    }
+    expect(said).toEqual(['one opened']);
   });
 });

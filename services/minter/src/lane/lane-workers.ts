@@ -14,6 +14,16 @@ export interface LaneWorkersParts<W extends KeptWorker> {
   onFault(fault: unknown, words: string): void;
 }
 
+/** So many looks in a row find a signer's assets with another process before its worker here is closed. */
+const STRANGE_LOOKS_MAX = 12;
+
+interface Kept<W> {
+  readonly worker: W;
+  readonly partitions: Set<number>;
+  /** Looks since there was last work for it here. */
+  strangeLooks: number;
+}
+
 /**
  * Workers of the signers whose requests this process reads. Once an operator has added partitions, a signer has
  * requests in several: its worker lives while this process reads any of them. Assets that it leaves pending are found
@@ -21,7 +31,7 @@ export interface LaneWorkersParts<W extends KeptWorker> {
  */
 export class LaneWorkers<W extends KeptWorker> {
   readonly #parts: LaneWorkersParts<W>;
-  readonly #workers = new Map<string, { readonly worker: W; readonly partitions: Set<number> }>();
+  readonly #workers = new Map<string, Kept<W>>();
   /** Assignments of each partition: the end of an earlier one waits for its last batch, and may come behind the next one. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
@@ -38,10 +48,11 @@ export class LaneWorkers<W extends KeptWorker> {
   /** The worker of a signer that has requests in this partition. */
   of(lane: SignerLane, partition: number): W {
     const key = toSignerKey(lane);
-    const found = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set() };
-    this.#workers.set(key, found);
-    found.partitions.add(partition);
-    return found.worker;
+    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), strangeLooks: 0 };
+    this.#workers.set(key, kept);
+    kept.partitions.add(partition);
+    kept.strangeLooks = 0;
+    return kept.worker;
   }
 
   /**
@@ -69,11 +80,14 @@ export class LaneWorkers<W extends KeptWorker> {
   }
 
   /**
-   * Opens workers for pending assets that another process left, and closes workers whose pending assets now belong to
-   * another process: two workers would take the lane from each other.
+   * Opens workers for pending assets that another process left, and closes workers whose pending assets belong to
+   * another process for a while: two workers would take the lane from each other. A single look proves nothing: all
+   * that was pending may have ended and new requests been accepted around it. While requests of a signer are read here,
+   * its worker would be opened again at once.
    */
   async look(): Promise<void> {
-    const busy = [...this.#workers].filter(([, { worker }]) => worker.standing?.ledger.isIdle === false);
+    const isBusy = ({ worker }: Kept<W>) => worker.standing?.ledger.isIdle === false;
+    const busy = [...this.#workers].filter(([, kept]) => isBusy(kept));
     const found = new Set<string>();
     for (const partition of [...this.#assigned.keys()]) {
       for (const lane of await this.#parts.find(partition)) {
@@ -82,9 +96,11 @@ export class LaneWorkers<W extends KeptWorker> {
         found.add(toSignerKey(lane));
       }
     }
-    for (const [key, { worker }] of busy)
-      if (!found.has(key) && this.#workers.get(key)?.worker === worker && worker.standing?.ledger.isIdle === false)
-        this.#close(key);
+    for (const [key, kept] of busy) {
+      if (this.#workers.get(key) !== kept) continue;
+      if (found.has(key) || !isBusy(kept)) kept.strangeLooks = 0;
+      else if (++kept.strangeLooks >= STRANGE_LOOKS_MAX) this.#close(key);
+    }
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,3 @@
-import { NodeFault } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
 import { toHex } from '../chain/mint-calls.ts';
 import type { ChainNode, ChainNodes, LaneChange, LaneWriter, MintLog, PlacedRequest } from '../ports.ts';
@@ -76,7 +75,7 @@ export class MintLane {
     return this.#funds;
   }
 
-  /** Faults of single collections and nonces in the last turn, which did not stop the turn. */
+  /** Faults of the last turn that did not end it: of single collections and nonces, or that no node has the chain. */
   get faults(): readonly unknown[] {
     return this.#faults;
   }
@@ -162,18 +161,13 @@ export class MintLane {
 
   /** @throws ChainMistake; NodeFault for a node that lags, or has another block than the final one */
   async #look(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
-    const head = await node.head();
+    const known = this.#horizon;
+    const head = await node.head(known?.number);
     const chainId = await node.chainId();
     const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
     const mistake = findChainMistake(this.#context, { chainId, genesisHash });
     if (mistake !== null) throw new ChainMistake(mistake);
-    const known = this.#horizon;
-    if (known !== null) {
-      // The node lags or was restored from an older copy, so a missing block or receipt proves nothing.
-      if (head.number < known.number)
-        throw new NodeFault('behind', `the node ends before block ${known.number}, which was final`);
-      await checkHorizon(node, known);
-    }
+    if (known !== null) checkHorizon(head, known);
     if (known === null || head.finalized > known.number)
       this.#horizon = { number: head.finalized, hash: head.finalizedHash };
     const { number: finalized, hash: finalizedHash } = this.#horizon!;
@@ -182,7 +176,10 @@ export class MintLane {
 
   /** Writes a lasting fault as the reason of waiting assets. @throws the fault, unless the chain is the wrong one */
   async #tell(fault: unknown, begunAtMs: number): Promise<void> {
-    if (fault instanceof ChainMistake) return this.wait(fault.message);
+    if (fault instanceof ChainMistake) {
+      this.#faults = [fault];
+      return this.wait(fault.message);
+    }
     this.#faultySinceMs ??= begunAtMs;
     const nowMs = this.#parts.clock.monotonicMs();
     const isDue = nowMs - this.#faultToldAtMs >= FAULT_TOLD_EVERY_MS;

@@ -116,8 +116,10 @@ export class NonceCare {
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
+    // A nonce that is spent holds up no other one: the next one may need higher fees.
+    const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'spent');
     const care = async (nonce: number) => {
-      if (nonce === absent[0] && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
+      if (nonce === first && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
       if (isDue || !this.#isSent(turn, nonce)) await this.send(turn, nonce);
     };
     for (const nonce of absent)

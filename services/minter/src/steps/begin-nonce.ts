@@ -22,18 +22,18 @@ export function findChainMistake(
  * Finds the next nonce: one more than the largest in the log. A signer without records begins after its finalized
  * transactions, and not while it has others: after the loss of a log, it would reuse nonces that it has sent.
  */
-export async function findNextNonce({ lane, ledger, node }: LaneTurn): Promise<NextNonce> {
+export async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<NextNonce> {
   const address = toHex(lane.signer);
-  const latest = await node.spentNonces(address, 'latest');
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
+    const [latest = 0] = await node.spentNonces(address, ['latest']);
     if (latest <= nonce) return { kind: 'nonce', nonce };
     return refused(
       'Transactions of this address stand in the chain that are not known here: somebody else has its key.',
     );
   }
-  const nonce = await node.spentNonces(address, 'finalized');
-  const pending = await node.spentNonces(address, 'pending');
+  // The final count comes first: what is sent meanwhile makes the others larger, and then nothing begins.
+  const [nonce = 0, latest = 0, pending = 0] = await node.spentNonces(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
   return refused('The address has transactions that are not final and not known here.');
 }

@@ -77,10 +77,14 @@ export async function findStranger(
   return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
-/** @throws NodeFault when the node has another block in the place of the final one */
-export async function checkHorizon(node: ChainNode, { number, hash }: { number: number; hash: string }): Promise<void> {
-  if ((await node.blockHashOf(number)) === hash) return;
-  throw new NodeFault('inconsistent', toHorizonWords(number));
+/**
+ * The node lags or was restored from an older copy: then a missing block or receipt proves nothing. Or it is on another
+ * branch.
+ * @throws NodeFault
+ */
+export function checkHorizon(head: ChainHead, { number, hash }: { number: number; hash: string }): void {
+  if (head.number < number) throw new NodeFault('behind', `the node ends before block ${number}, which was final`);
+  if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonWords(number));
 }
 
 /** An asset fails after this many nonces that were spent without minting it. */

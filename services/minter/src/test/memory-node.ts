@@ -95,21 +95,29 @@ export class MemoryNode implements ChainNode {
   chainId = () => this.#answer(() => 31_337);
   genesisHash = () => this.#answer(() => this.chain.genesisHash);
 
-  head = () =>
+  head = (known?: number) =>
     this.#answer(() => {
       const { number } = this.chain.head;
       const finalized = Math.max(0, number - this.#depth);
-      return { number, finalized, finalizedHash: this.chain.blockAt(finalized)!.hash, baseFee: this.baseFee };
+      const knownHash = known === undefined ? null : (this.chain.blockAt(known)?.hash ?? null);
+      return {
+        number,
+        finalized,
+        finalizedHash: this.chain.blockAt(finalized)!.hash,
+        baseFee: this.baseFee,
+        knownHash,
+      };
     });
 
   spentNonces: ChainNode['spentNonces'] = (address, at) =>
-    this.#answer(() => {
-      const { number } = this.chain.head;
-      if (at === 'finalized') return this.chain.nonceOf(address, Math.max(0, number - this.#depth));
-      let nonce = this.chain.nonceOf(address);
-      if (at === 'pending') while (this.#pool.has(`${address}:${nonce}`)) nonce++;
-      return nonce;
-    });
+    this.#answer(() =>
+      at.map((each) => {
+        if (typeof each === 'number') return this.chain.nonceOf(address, each);
+        let nonce = this.chain.nonceOf(address);
+        if (each === 'pending') while (this.#pool.has(`${address}:${nonce}`)) nonce++;
+        return nonce;
+      }),
+    );
 
   receiptOf = (hash: string) => this.#answer(() => this.chain.receiptOf(hash));
   blockHashOf = (number: number) => this.#answer(() => this.chain.blockAt(number)?.hash ?? null);

@@ -48,10 +48,10 @@ async function openMinter() {
   const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
   opened.push(publisher);
   const topic = own.prefix + TOPICS.mintStates.name;
-  return (states: readonly MintStateRecord[]) =>
+  return (states: readonly MintStateRecord[], partition = 0) =>
     publisher.publish(
       states.map((state) => ({
-        ...{ topic, partition: 0, key: Buffer.from(toMintStateKey(state)), headers: {} },
+        ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
         value: frameRecord(own.schemaIdOf(topic), mintStateCodec.encode(state)),
       })),
     );
@@ -130,5 +130,16 @@ describe('mints give-up', () => {
     expect(await readAudit()).toHaveLength(length);
     const nobody = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
     expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('nothing of it is pending')]);
+  });
+
+  it('is refused without an audit entry when records of the signer are in several partitions', async () => {
+    const signer = `0x${'52'.repeat(20)}`;
+    const write = await openMinter();
+    await write([stateOf('here', { signer: bytes(signer) })]);
+    await write([stateOf('there', { signer: bytes(signer) })], 1);
+    const { length } = await readAudit();
+    const refused = await giveUp('--signer', signer, ...BECAUSE, '--yes');
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('in several partitions')]);
+    expect(await readAudit()).toHaveLength(length);
   });
 });

@@ -68,9 +68,15 @@ export async function withSignerLog<T>(
     await reading.readOn();
     publisher = await sources.openPublisher(`${topicPrefix}minter.${name.chain}.${name.signer}`);
     await reading.readOn();
+    const { states } = reading;
+    // Asked for before the work begins, which may write elsewhere that it is done.
+    const partition = states.length === 0 ? null : reading.home;
     return await work({
-      states: reading.states,
-      write: (states) => write({ publisher: publisher!, topic, schemaId, partition: reading.home }, states),
+      states,
+      write: async (changed) => {
+        if (partition === null) throw new Error(`${topic} has no records of the signer: nothing is written for it`);
+        await write({ publisher: publisher!, topic, schemaId, partition }, changed);
+      },
     });
   } finally {
     await Promise.all([publisher?.close(), log.close()]);
@@ -127,12 +133,11 @@ class StateReading {
     return [...this.#states.values()];
   }
 
-  /** The partition of the signer's records. @throws Error when there are several, or none */
-  get home(): number {
-    const [home, ...others] = this.#partitions;
-    if (home !== undefined && others.length === 0) return home;
-    const where = home === undefined ? 'in no partition' : 'in several partitions';
-    throw new Error(`records of the signer stand ${where} of ${this.#parts.topic}: nothing is written for it`);
+  /** The partition of the signer's records. @throws Error when there are several: their order is unknown */
+  get home(): number | null {
+    const [home = null, ...others] = this.#partitions;
+    if (others.length === 0) return home;
+    throw new Error(`records of the signer stand in several partitions of ${this.#parts.topic}: nothing is written`);
   }
 
   /** Reads to the current end, after all open transactions have ended. */

@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto';
+import { NodeFault } from '@playline/chain';
+import type { MintTransactionRecord } from '@playline/contracts';
+import { describe, expect, it } from 'vitest';
+import type { ChainHead } from '../ports.ts';
+import { findFate } from '../steps/settle-nonces.ts';
+import { createRandom } from '../test/random.ts';
+import type { Finality } from './chain-head.ts';
+import type { NodeQuestion } from './json-rpc.ts';
+import { createRpcNode } from './rpc-node.ts';
+
+interface Block {
+  readonly number: number;
+  readonly hash: string;
+  readonly parentHash: string;
+}
+
+/** Blocks of one node, and the block that has the transaction. */
+interface Branch {
+  readonly blocks: readonly Block[];
+  readonly mintedAt: number;
+}
+
+const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
+const quantity = (number: number) => `0x${number.toString(16)}`;
+const HASH = hashOf('transaction');
+const SIGNER = `0x${'51'.repeat(20)}`;
+
+/** Extends a branch by blocks of its own, up to the given number. */
+function extend(name: string, stem: readonly Block[], to: number): readonly Block[] {
+  const blocks = [...stem];
+  for (let number = stem.length; number <= to; number++)
+    blocks.push({ number, hash: hashOf(`${name} ${number}`), parentHash: blocks.at(-1)?.hash ?? hashOf('none') });
+  return blocks;
+}
+
+const toJson = ({ number, ...rest }: Block, transactions: unknown[] = []) => ({
+  ...{ ...rest, number: quantity(number), transactions },
+});
+
+function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: NodeQuestion): unknown {
+  const minted = blocks[mintedAt];
+  if (method === 'eth_getTransactionReceipt')
+    return minted === undefined
+      ? null
+      : { status: '0x1', blockNumber: quantity(mintedAt), blockHash: minted.hash, logs: [] };
+  if (method === 'eth_getTransactionCount') return Number(isFull) >= mintedAt ? '0x1' : '0x0';
+  const found =
+    method === 'eth_getBlockByHash'
+      ? blocks.find(({ hash }) => hash === at)
+      : at === 'latest'
+        ? blocks.at(-1)
+        : blocks[at === 'finalized' ? blocks.length - 9 : Number(at)];
+  if (found === undefined) return null;
+  const transaction = { hash: HASH, from: SIGNER, nonce: '0x0' };
+  return toJson(found, isFull === true && found.number === mintedAt ? [transaction] : []);
+}
+
+interface NodeParts {
+  /** The branch that the answer to a question is of; questions are counted from 0, also those of one batch. */
+  readonly branchOf: (question: number) => Branch;
+  readonly finality?: Finality;
+  readonly refuses?: NodeFault | null;
+}
+
+/** A node, or several behind one address. */
+function openNode({ branchOf, finality = 'finalized', refuses = null }: NodeParts) {
+  const asked: string[] = [];
+  const answer = (question: NodeQuestion) => answerOf(branchOf(asked.push(question.method) - 1), question);
+  const node = createRpcNode({
+    ask: async (method, params) => answer({ method, params }),
+    askTogether: async (questions) => {
+      if (refuses !== null) throw refuses;
+      return questions.map(answer);
+    },
+    finality,
+  });
+  return { node, asked };
+}
+
+const REFUSES = new NodeFault('unreachable', 'it does not take several questions in one request');
+const STEM = extend('stem', [], 80);
+const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
+/** Left before the block with the transaction, and abandoned since. */
+const LEFT: Branch = { blocks: extend('left', STEM, 104), mintedAt: 90 };
+const HEAD: ChainHead = {
+  ...{ number: 110, finalized: 102, finalizedHash: FINAL.blocks[102]!.hash, baseFee: 0n, knownHash: null },
+};
+const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
+const fateOf = (parts: NodeParts) => findFate(openNode(parts).node, VARIANTS, HEAD);
+
+describe('the end of a chain', () => {
+  it('has its final block so many blocks behind it in the same answer, not behind that of another node', async () => {
+    const { node } = openNode({ branchOf: (question) => (question === 0 ? FINAL : LEFT), finality: 12 });
+    expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: LEFT.blocks[92]!.hash });
+  });
+
+  it('is not reported while it moves back all the time', async () => {
+    const falling = (question: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - question) });
+    await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
+  });
+
+  it('never ends before its final block', async () => {
+    const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
+    const { node } = openNode({ branchOf: (question) => (question === 0 ? FINAL : ahead) });
+    await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
+  });
+
+  it.each(['finalized', 12] as const)('comes with the block that was final before (finality: %s)', async (finality) => {
+    const { node } = openNode({ branchOf: () => FINAL, finality });
+    expect(await node.head(100)).toMatchObject({ number: 110, knownHash: FINAL.blocks[100]!.hash });
+    expect(await node.head(111)).toMatchObject({ knownHash: null });
+  });
+
+  it('has its final block on its own branch where a node takes no batches, whichever node answers', async () => {
+    const random = createRandom(1);
+    const { node } = openNode({ branchOf: () => (random.chance(0.5) ? FINAL : LEFT), finality: 12, refuses: REFUSES });
+    const seen = new Set<number>();
+    for (let at = 0; at < 200; at++) {
+      const head = await node.head().catch(() => null);
+      if (head === null) continue;
+      seen.add(head.number);
+      const { blocks } = head.number === 110 ? FINAL : LEFT;
+      expect(head.finalizedHash).toBe(blocks[head.number - 12]!.hash);
+    }
+    expect(seen).toEqual(new Set([110, 104]));
+  });
+});
+
+describe('a receipt', () => {
+  it('is not final when the node came to the branch of the final block in the middle of its answer', async () => {
+    // The first question is alone: it finds the receipt. The last one of the batch is answered from the final branch.
+    const comesAt = (last: number) => ({ branchOf: (question: number) => (question < last ? LEFT : FINAL) });
+    for (const last of [2, 3]) await expect(fateOf(comesAt(last))).rejects.toThrow('another block 102');
+    expect(await fateOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
+  });
+
+  it.each([REFUSES, new NodeFault('too-much', 'it refused the request as too large')])(
+    'becomes final on a node that takes no batches (%s)',
+    async (refuses) => {
+      const fate = await fateOf({ branchOf: () => FINAL, refuses });
+      expect(fate).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
+    },
+  );
+
+  it('of an abandoned branch is never final where two nodes answer by turns and take no batches', async () => {
+    const random = createRandom(2);
+    let finals = 0;
+    for (let at = 0; at < 2_000; at++) {
+      const branchOf = () => (random.chance(0.9) ? FINAL : LEFT);
+      const fate = await fateOf({ branchOf, refuses: REFUSES }).catch(() => null);
+      if (fate?.kind !== 'mined' || !fate.isFinal) continue;
+      finals++;
+      expect(fate.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
+    }
+    expect(finals).toBeGreaterThan(50);
+  });
+
+  it('costs a node without batches one request for each block since then, once', async () => {
+    const { node, asked } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
+    const byHash = () => asked.filter((method) => method === 'eth_getBlockByHash').length;
+    await node.viewOf(HASH, [95, 102]);
+    expect(byHash()).toBe(7);
+    await node.viewOf(HASH, [94, 104]);
+    expect(byHash()).toBe(10);
+  });
+
+  it('of a long time ago is proved over several turns, and not at all beyond a limit', async () => {
+    const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
+    const { node } = openNode({ branchOf: () => long, refuses: REFUSES });
+    await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks are to be read one by one: not yet done');
+    expect((await node.viewOf(HASH, [5, 901])).blockHashes[0]).toBe(long.blocks[5]!.hash);
+    await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('too many');
+  });
+});
+
+describe('the transaction that has spent a nonce', () => {
+  const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
+  const spent = { address: SIGNER, nonce: 0, horizon };
+
+  it.each([null, REFUSES])('is found on the branch of the final block, in a batch or without (%s)', async (refuses) => {
+    expect(await openNode({ branchOf: () => FINAL, refuses }).node.spenderOf(spent)).toBe(HASH);
+    await expect(openNode({ branchOf: () => LEFT, refuses }).node.spenderOf(spent)).rejects.toThrow('another block');
+  });
+
+  it.each([null, REFUSES])('is not one in a block of another branch (%s)', async (refuses) => {
+    const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
+    const whole = openNode({ branchOf: () => FINAL, refuses });
+    await whole.node.spenderOf(spent);
+    // The last question is for the transactions of the block.
+    const last = whole.asked.length - 1;
+    const mixed = openNode({ branchOf: (question) => (question === last ? other : FINAL), refuses });
+    expect(await mixed.node.spenderOf(spent)).toBeNull();
+    expect(mixed.asked).toEqual(whole.asked);
+  });
+});
+
+describe('the counts of spent nonces', () => {
+  it.each([null, REFUSES])('are asked for in the given order, the final one first (%s)', async (refuses) => {
+    const { node } = openNode({
+      branchOf: (question) => ({ ...FINAL, mintedAt: question === 0 ? 111 : 95 }),
+      refuses,
+    });
+    expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
+  });
+});
