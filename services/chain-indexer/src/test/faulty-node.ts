@@ -91,6 +91,10 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
       const blocks = await honest.blocks(from, to);
       return fault === 'cuts the list of blocks short' ? blocks.slice(0, -1) : blocks;
     },
+    blocksAt: async (numbers) => {
+      begin();
+      return honest.blocksAt(numbers);
+    },
     logsOf: async (hash) => {
       const fault = begin();
       if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer at once');
