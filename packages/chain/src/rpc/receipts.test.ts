@@ -67,6 +67,7 @@ describe('the logs of a block by its receipts', () => {
   it.each([
     ['the last receipt is missing', RECEIPTS.slice(0, 2)],
     ['a receipt is missing and another one is there twice', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
+    ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
     ['the receipts are in another order', RECEIPTS.toReversed()],
     ['a receipt is of another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
     ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],

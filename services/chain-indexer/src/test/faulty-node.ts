@@ -92,8 +92,9 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
       return fault === 'cuts the list of blocks short' ? blocks.slice(0, -1) : blocks;
     },
     blocksAt: async (numbers) => {
-      begin();
-      return honest.blocksAt(numbers);
+      const fault = begin();
+      const blocks = await honest.blocksAt(numbers);
+      return fault === 'cuts the list of blocks short' ? blocks.map(() => null) : blocks;
     },
     logsOf: async (hash) => {
       const fault = begin();
