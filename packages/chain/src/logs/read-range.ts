@@ -163,8 +163,8 @@ async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockR
 }
 
 /**
- * Reads blocks and all their logs, and checks all that can be checked: the blocks link to the known block before them,
- * and the logs match the bloom filters of the blocks.
+ * Reads blocks and all their logs, and checks them against each other: the blocks link to the known block before them,
+ * the known blocks above them are on the node's chain too, and the logs match the bloom filters of the blocks.
  * @throws ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
