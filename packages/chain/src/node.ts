@@ -71,10 +71,16 @@ export interface ChainNode {
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
   /** @returns the blocks from `from` to `to`, inclusive, in order, without those that the node does not know */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
+  /**
+   * The blocks with these few numbers, in this order; null for each that the node does not know. They come from one
+   * request if the node takes batches, so that one node answers all of it even if several share a URL.
+   */
+  blocksAt(numbers: readonly number[]): Promise<readonly (ChainBlock | null)[]>;
   /** All logs of one block. */
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
   /**
    * Like `logsOf`, from the receipts of the transactions: more data, but it works when a node refuses the list of logs.
+   * There must be one receipt for each transaction of the block, in their order.
    */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
   /** All logs of the blocks from `from` to `to` inclusive. @throws NodeFault `too-much` */

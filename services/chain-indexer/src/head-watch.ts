@@ -1,17 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ChainNode, NodeFault } from '@playline/chain';
 import type { Closable, Logger } from '@playline/runtime';
+import { HighestBlock } from './highest-block.ts';
+import type { ChainIdentity } from './steps/chain-identity.ts';
 
 export interface HeadWatchOptions {
   readonly chain: {
     readonly name: string;
-    /** The chain id that its nodes must return. */
-    readonly chainId: number;
     /** Seconds without a new block after which the chain is reported; 0: never. */
     readonly stillAfterS: number;
     /** Final blocks are watched too where nodes tell of them. */
     readonly finality?: 'finalized' | number;
   };
+  /** Known from the lane; nothing that a node says is used before. */
+  readonly identity: Pick<ChainIdentity, 'genesis' | 'check'>;
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
   /** A monotonic clock, in milliseconds. */
@@ -23,11 +25,11 @@ export interface WatchedHead {
   readonly node: ChainNode;
   /** Its latest block; null until it has answered. */
   readonly head: number | null;
-  /** True when it does not have a block that another node had half a minute ago. */
+  /** True when it does not have a block that another node had half a minute ago, or is silent for that long. */
   readonly lags: boolean;
 }
 
-/** How long no node has had a new block, and the latest block. */
+/** How long no node has had a higher block, and the latest block. */
 export interface Standstill {
   readonly ms: number;
   readonly block: number;
@@ -35,12 +37,12 @@ export interface Standstill {
 
 interface Watched {
   readonly node: ChainNode;
+  /** Whether it was found to be of the chain since it was last away. */
   isOfChain: boolean;
   /** Whether it answered the last time it was asked. */
   isAnswering: boolean;
-  hash: string | null;
-  /** When the hash of its latest block last changed. */
-  changedAtMs: number;
+  /** Since when it answers nothing; null while it does. */
+  silentSinceMs: number | null;
   /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
   readonly heads: { readonly atMs: number; readonly number: number }[];
   /** The same of final blocks; -1 while none is final. */
@@ -51,6 +53,8 @@ interface Watched {
 /** Often enough to stop using a node within half a minute; about 17,000 requests a day to each. */
 const LOOK_MS = 5_000;
 const LOOK_MAX_MS = 60_000;
+/** The lane finds out in its first step which chain it is. */
+const UNKNOWN_MS = 1_000;
 /**
  * A time and not a number of blocks: chains make a block in 0.2 s or in 12 s. A node behind a load balancer is usually
  * some seconds late; one that lacks what others had half a minute ago has stopped or cannot follow.
@@ -67,15 +71,15 @@ export class HeadWatch {
   private readonly options: HeadWatchOptions;
   private readonly watched: readonly Watched[];
   private readonly nowMs: () => number;
-  /** The greatest final block of all nodes, and when it rose. */
-  private final = { number: -1, atMs: 0 };
+  /** The highest latest block and the highest final block of all nodes. */
+  private readonly highest: { readonly heads: HighestBlock; readonly finals: HighestBlock };
 
   constructor(options: HeadWatchOptions) {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
-    this.final.atMs = this.nowMs();
+    this.highest = { heads: new HighestBlock(this.nowMs()), finals: new HighestBlock(this.nowMs()) };
     this.watched = options.nodes.map((node) => ({
-      ...{ node, isOfChain: false, isAnswering: false, hash: null, changedAtMs: Number.NEGATIVE_INFINITY },
+      ...{ node, isOfChain: false, isAnswering: false, silentSinceMs: null },
       ...{ heads: [], finals: [], isToldToLag: false },
     }));
   }
@@ -83,12 +87,16 @@ export class HeadWatch {
   /** Asks one node. @returns milliseconds until it may be asked again */
   async look(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
+    if (this.options.identity.genesis === null) return UNKNOWN_MS;
+    const askedAtMs = this.nowMs();
     try {
-      each.isOfChain ||= (await node.chainId()) === this.options.chain.chainId;
-      if (each.isOfChain) await this.follow(each);
+      if (!each.isOfChain) await this.options.identity.check(node);
+      each.isOfChain = true;
+      await this.follow(each);
+      each.silentSinceMs = null;
       return LOOK_MS;
     } catch (fault) {
-      each.isAnswering = false;
+      this.noteFault(each, fault, askedAtMs);
       const asked = fault instanceof NodeFault ? fault.retryAfterMs : null;
       return Math.min(Math.max(asked ?? 0, LOOK_MS), LOOK_MAX_MS);
     } finally {
@@ -96,12 +104,28 @@ export class HeadWatch {
     }
   }
 
-  /** Whether other nodes are ahead of this one. With a single node that cannot be known. */
+  private noteFault(each: Watched, fault: unknown, askedAtMs: number): void {
+    each.isAnswering = false;
+    const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
+    if (kind === 'unreachable' || kind === 'late') {
+      each.silentSinceMs ??= askedAtMs;
+      // When it is there again it may be another node.
+      each.isOfChain = false;
+    } else each.silentSinceMs = null;
+    if (kind === 'other-chain') [each.heads.length, each.finals.length] = [0, 0];
+  }
+
+  /** Whether others are ahead of this node, or answer while it does not. With a single node that cannot be known. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     if (each === undefined) return false;
     const others = this.watched.filter((other) => other !== each);
+    if (this.isSilent(each)) return others.some(({ isAnswering }) => isAnswering);
     return (['heads', 'finals'] as const).some((kind) => this.isBehind(each, others, kind));
+  }
+
+  private isSilent({ silentSinceMs }: Watched): boolean {
+    return silentSinceMs !== null && this.nowMs() - silentSinceMs >= LAG_MS;
   }
 
   private isBehind(each: Watched, others: readonly Watched[], kind: 'heads' | 'finals'): boolean {
@@ -119,23 +143,29 @@ export class HeadWatch {
     if (stillAfterS === 0) return null;
     const finalMs = this.finalStillMs;
     if (finalMs >= Math.max(stillAfterS * 1000, FINAL_STILL_MS))
-      return { ms: finalMs, block: Math.max(0, this.final.number) };
+      return { ms: finalMs, block: Math.max(0, this.highestOf('finals')) };
     const ms = this.stillMs;
     if (ms < stillAfterS * 1000) return null;
-    return { ms, block: Math.max(...this.watched.map(({ heads }) => heads.at(-1)?.number ?? 0)) };
+    return { ms, block: Math.max(0, this.highestOf('heads')) };
   }
 
-  /** How long no node has had a new block; 0 while none answers, since that is reported as silence. */
-  get stillMs(): number {
+  /** How long no node has had a higher block; 0 while none answers, since that is reported as silence. */
+  private get stillMs(): number {
     if (!this.watched.some(({ isAnswering }) => isAnswering)) return 0;
-    return this.nowMs() - Math.max(...this.watched.map(({ changedAtMs }) => changedAtMs));
+    return this.nowMs() - this.highest.heads.risenAtMs;
   }
 
-  /** How long no node has had a new final block; 0 where nodes are not asked for it, and while none answers. */
+  /** The highest block that a node has now, of those that answer; -1: none. */
+  private highestOf(kind: 'heads' | 'finals'): number {
+    const answering = this.watched.filter(({ isAnswering }) => isAnswering);
+    return Math.max(-1, ...answering.map((each) => each[kind].at(-1)?.number ?? -1));
+  }
+
+  /** How long no node has had a higher final block; 0 where nodes are not asked for it, and while none answers. */
   private get finalStillMs(): number {
     const isAsked = this.options.chain.finality === 'finalized';
     if (!isAsked || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
-    return this.nowMs() - this.final.atMs;
+    return this.nowMs() - this.highest.finals.risenAtMs;
   }
 
   /** Of each node, in the order of the settings. */
@@ -146,21 +176,17 @@ export class HeadWatch {
   }
 
   private async follow(each: Watched): Promise<void> {
-    this.note(each, await each.node.block('latest'));
+    const head = await each.node.block('latest');
+    each.isAnswering = head !== null;
+    if (head !== null) this.note(each, 'heads', head.number);
     if (this.options.chain.finality !== 'finalized') return;
-    const number = (await each.node.block('finalized'))?.number ?? -1;
-    const atMs = this.nowMs();
-    if (number > this.final.number) this.final = { number, atMs };
-    keep(each.finals, { atMs, number });
+    this.note(each, 'finals', (await each.node.block('finalized'))?.number ?? -1);
   }
 
-  private note(each: Watched, head: { number: number; hash: string } | null): void {
-    each.isAnswering = head !== null;
-    if (head === null) return;
+  private note(each: Watched, kind: 'heads' | 'finals', number: number): void {
     const atMs = this.nowMs();
-    // Another block with the same number is news too.
-    if (each.hash !== head.hash) [each.hash, each.changedAtMs] = [head.hash, atMs];
-    keep(each.heads, { atMs, number: head.number });
+    keep(each[kind], { atMs, number });
+    this.highest[kind].report(this.highestOf(kind), atMs);
   }
 
   private tellLag(each: Watched): void {
@@ -169,8 +195,9 @@ export class HeadWatch {
     each.isToldToLag = lags;
     const { chain, logger } = this.options;
     const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
-    if (lags) logger?.warn(of, 'a node is half a minute behind the others: it is asked last');
-    else logger?.info(of, 'a node has the blocks of the others again');
+    if (!lags) logger?.info(of, 'a node has the blocks of the others again');
+    else if (this.isSilent(each)) logger?.warn(of, 'a node has not answered for half a minute: it is asked last');
+    else logger?.warn(of, 'a node is half a minute behind the others: it is asked last');
   }
 }
 

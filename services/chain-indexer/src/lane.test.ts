@@ -52,6 +52,7 @@ const scenario = fc.record({
   nodes: fc.integer({ min: 1, max: 3 }),
   finality: fc.constantFrom('finalized' as const, DEPTH),
   rangeBlocks: fc.constantFrom(1, 3, 40),
+  blocksBefore: fc.constantFrom(0, 0, 0, 150),
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
@@ -65,6 +66,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createTurns(faults), createTurns(picks)];
   let isHealed = false;
+  for (let block = 0; block < over.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
   logs.fate = createTurns(given);
   const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
     createFaultyNode(chain, {

@@ -2,29 +2,31 @@ import type { IndexedChain } from '@playline/chain';
 import {
   type ChainNode,
   createReadActivities,
-  describeTokens,
   ForkFault,
   type LogRecords,
-  NodeFault,
+  type NodeFault,
   type ReadBlocks,
 } from '@playline/chain';
-import type { IndexProgressRecord, TokenRecord } from '@playline/contracts';
+import type { IndexProgressRecord } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
 import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
 import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';
-import { checkNode } from './steps/check-node.ts';
+import { ChainIdentity } from './steps/chain-identity.ts';
 import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
+import { NewTokens } from './steps/new-tokens.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
 import { RangeSize } from './steps/range-size.ts';
 import { HorizonTracker } from './steps/read-horizon.ts';
-import { readInTime } from './steps/read-in-time.ts';
+import { readInTime, SmallerRangeFault } from './steps/read-in-time.ts';
 import { StandBy } from './steps/stand-by.ts';
 
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
-  /** Whether other nodes are ahead of this one. */
+  /** Shared with those that ask the same nodes. */
+  readonly identity?: ChainIdentity;
+  /** Whether other nodes are ahead of this one, or answer while it does not. */
   readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
@@ -62,26 +64,28 @@ export class ChainLane {
   private publishedAtMs = Number.NEGATIVE_INFINITY;
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: { number: number; hash: string } | null = null;
-  private genesis: string | null = null;
-  private readonly size: RangeSize;
+  private readonly identity: ChainIdentity;
+  /** How much each node can return says nothing about the others. */
+  private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
   private forks = 0;
-  private readonly knownTokens = new Set<string>();
-  /** Tokens that were seen, but not described because the node failed. */
-  private readonly openTokens = new Set<string>();
+  private readonly newTokens: NewTokens;
 
   constructor(options: LaneOptions) {
     const { chain, metrics } = options;
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
     this.wallClockMs = options.wallClockMs ?? Date.now;
-    this.size = new RangeSize(chain.rangeBlocks, this.nowMs);
+    this.sizes = new Map(options.nodes.map((node) => [node, new RangeSize(chain.rangeBlocks, this.nowMs)]));
+    this.identity = options.identity ?? new ChainIdentity(chain.chainId);
+    const onTokenFault = (node: ChainNode, fault: NodeFault) => metrics.countFault(node, fault);
+    this.newTokens = new NewTokens({ chain: chain.name, onFault: onTokenFault, nowMs: this.nowMs });
     const settings = { chain: chain.name, nativeSymbol: chain.nativeSymbol, marketplaces: chain.marketplaces };
     this.readActivities = createReadActivities({ ...settings, bridges: chain.bridges });
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
     this.standBy = new StandBy(this.nowMs);
     this.pool = new NodePool({
       ...{ nodes: options.nodes, nowMs: this.nowMs, ...(options.lags && { lags: options.lags }) },
-      check: (node) => this.checkNode(node),
+      check: (node) => this.identity.check(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);
         options.logger?.debug({ chain: chain.name, node: node.name, kind: fault.kind, fault }, 'a node failed');
@@ -108,12 +112,9 @@ export class ChainLane {
     if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
     try {
       this.log ??= await this.openLog();
-      return await this.pool.use((node) => this.index(node), this.size.isSmallest);
+      return await this.pool.use((node) => this.index(node));
     } catch (fault) {
-      if (fault instanceof NodeFault) {
-        this.size.halve();
-        return 'more';
-      }
+      if (fault instanceof SmallerRangeFault) return 'more';
       if (fault instanceof NodesFault) {
         this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
@@ -147,7 +148,7 @@ export class ChainLane {
     this.tracker.reset();
     [this.final, this.horizonAtMs, this.publishedAtMs] = [null, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
     if (progress !== null) {
-      this.genesis = `0x${progress.genesisHash.toString('hex')}`;
+      this.identity.restore(toText(progress.genesisHash));
       if (progress.nextLog === null) this.tracker.anchor({ number: progress.block, hash: toText(progress.hash) });
       this.options.metrics.setIndexed(progress.block);
     }
@@ -155,15 +156,12 @@ export class ChainLane {
     return log;
   }
 
-  private async checkNode(node: ChainNode): Promise<void> {
-    this.genesis = await checkNode(node, { number: this.options.chain.chainId, genesis: this.genesis });
-  }
-
   private async index(node: ChainNode): Promise<LaneStep> {
     const { chain, metrics } = this.options;
-    const { final } = await this.readHorizon(node);
+    const size = this.sizes.get(node)!;
+    const { final } = await this.readHorizon(node, size.blocks);
     const plan =
-      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: this.size.blocks });
+      final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: size.blocks });
     if (plan === null || final === null) {
       this.goOn();
       await this.tellProgress();
@@ -171,18 +169,21 @@ export class ChainLane {
     }
     const blocks = this.tracker.known(plan.from, plan.to);
     const range = { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) };
-    const read = await readInTime(node, range, this.size);
+    const read = await readInTime(node, range, size);
     this.goOn();
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
-    this.size.pass(read.blocks.length);
+    size.pass(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
   }
 
   /** Far behind the horizon its last known value is good enough. */
-  private async readHorizon(node: ChainNode): Promise<{ final: { number: number; hash: string } | null }> {
-    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * this.size.blocks;
+  private async readHorizon(
+    node: ChainNode,
+    blocks: number,
+  ): Promise<{ final: { number: number; hash: string } | null }> {
+    const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
     const { head, final } = await this.tracker.read(node);
     [this.final, this.horizonAtMs] = [final, this.nowMs()];
@@ -202,17 +203,14 @@ export class ChainLane {
 
   private async publishBatch(node: ChainNode, { activities, tokens, reached }: ActivityBatch): Promise<void> {
     const { metrics } = this.options;
-    const described = await this.describe(node, tokens);
+    const described = await this.newTokens.describe(node, tokens, () => this.log!.readTokens());
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
     // Empty blocks are not worth a transaction; after a restart they are read again.
     if (activities.length === 0 && described.length === 0) return this.tellProgress();
     await this.log!.publish({ activities, tokens: described, progress: this.progress });
     this.publishedAtMs = this.nowMs();
-    for (const { contractAddress } of described) {
-      this.knownTokens.add(toText(contractAddress));
-      this.openTokens.delete(toText(contractAddress));
-    }
+    for (const { contractAddress } of described) this.newTokens.forget(toText(contractAddress));
     metrics.countPublished(activities, described.length);
   }
 
@@ -224,27 +222,8 @@ export class ChainLane {
   }
 
   private toProgress(reached: ActivityBatch['reached']): IndexProgressRecord {
-    const genesisHash = Buffer.from(this.genesis!.slice(2), 'hex');
+    const genesisHash = Buffer.from(this.identity.genesis!.slice(2), 'hex');
     return { ...reached, chain: this.options.chain.name, genesisHash, changedAt: this.wallClockMs() };
-  }
-
-  /** Activities never wait for a token: one that could not be described is retried with a later range. */
-  private async describe(node: ChainNode, seen: ReadonlySet<string>): Promise<TokenRecord[]> {
-    const isNew = (token: string) => !this.knownTokens.has(token);
-    const maybe = [...new Set([...seen, ...this.openTokens])].filter(isNew);
-    if (maybe.length === 0) return [];
-    // An operator may have changed a token since, so a token that the log has is never published again.
-    for (const token of await this.log!.readTokens()) this.knownTokens.add(token);
-    const contracts = maybe.filter(isNew);
-    if (contracts.length === 0) return [];
-    try {
-      return await describeTokens(node, this.options.chain.name, contracts);
-    } catch (fault) {
-      if (!(fault instanceof NodeFault)) throw fault;
-      this.options.metrics.countFault(node, fault);
-      for (const token of contracts) this.openTokens.add(token);
-      return [];
-    }
   }
 
   private goOn(): void {

@@ -1,4 +1,5 @@
 import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
+import { SmallerRangeFault } from './steps/read-in-time.ts';
 
 export interface NodePoolOptions {
   /** The preferred one first. */
@@ -68,10 +69,9 @@ export class NodePool {
 
   /**
    * Does a piece of work with one node. If that node fails, the next one does all of it again.
-   * @param isSmallest true when the work cannot be made smaller
-   * @throws NodesFault when no node could do it; a node's `too-much` unchanged when the work can be made smaller
+   * @throws NodesFault when no node could do it; SmallerRangeFault of a node that can do it with less
    */
-  async use<T>(work: (node: ChainNode) => Promise<T>, isSmallest = false): Promise<T> {
+  async use<T>(work: (node: ChainNode) => Promise<T>): Promise<T> {
     let last: NodeFault | null = null;
     for (const each of this.inTurn()) {
       if (each.restsUntilMs > this.nowMs()) continue;
@@ -82,9 +82,9 @@ export class NodePool {
         each.faults = 0;
         return done;
       } catch (fault) {
+        if (fault instanceof SmallerRangeFault) this.options.onFault(each.node, fault.cause);
         if (!(fault instanceof NodeFault)) throw fault;
         this.options.onFault(each.node, fault);
-        if (fault.kind === 'too-much' && !isSmallest) throw fault;
         this.rest(each, fault);
         // A fork matters more than the absence of another node.
         if (!(last instanceof ForkFault)) last = fault;

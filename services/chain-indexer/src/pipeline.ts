@@ -5,6 +5,7 @@ import type { IndexLogs } from './index-log.ts';
 import { createIndexerMetrics } from './indexer-metrics.ts';
 import { ChainLane } from './lane.ts';
 import { openLane, type RunningLane } from './run-lane.ts';
+import { ChainIdentity } from './steps/chain-identity.ts';
 
 export interface PipelineOptions {
   readonly chains: readonly IndexedChain[];
@@ -32,10 +33,11 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
   for (const chain of chains) {
     const nodes = chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
     const { name, pollMs } = chain;
-    const { watch } = await use(`latest blocks of ${name}`, () => openHeadWatch({ chain, nodes, logger }));
+    const identity = new ChainIdentity(chain.chainId);
+    const { watch } = await use(`latest blocks of ${name}`, () => openHeadWatch({ chain, identity, nodes, logger }));
     watches.set(name, watch);
     const lags = (node: ChainNode) => watch.lags(node);
-    const lane = new ChainLane({ chain, nodes, lags, logs, metrics: metricsOf(name), logger });
+    const lane = new ChainLane({ chain, identity, nodes, lags, logs, metrics: metricsOf(name), logger });
     lanes.push(await use(`lane of ${name}`, () => openLane({ chain: name, lane, watch, pollMs, logger })));
   }
   return lanes;
@@ -58,7 +60,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
         for (const { node, head } of heads) if (head !== null) gauge.set({ chain, node: node.name }, head);
     },
   });
-  metrics.collectedGauge('chain_indexer_node_lags', '1 while a node is half a minute behind the others', {
+  metrics.collectedGauge('chain_indexer_node_lags', '1 while a node is half a minute behind the others, or silent', {
     labelNames: ['chain', 'node'],
     collect: (gauge) => {
       for (const [chain, { heads }] of watches)
@@ -67,7 +69,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   });
   metrics.collectedGauge(
     'chain_indexer_still_seconds',
-    'Since a node has last had a new block, where that is too long',
+    'Since a node has last had a higher block, where that is too long',
     {
       labelNames: ['chain'],
       collect: (gauge) => {

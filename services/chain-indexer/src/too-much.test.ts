@@ -14,26 +14,30 @@ function createBusyChain(blocks: number): MemoryChain {
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
+const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its answer is cut short'));
 
 /** A node that answers about up to `able` blocks at once, and never about more. */
-function createSlowNode(chain: MemoryChain, able: number) {
+function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<never> = late) {
   const honest = honestNode(chain);
   const asked: number[] = [];
   const node: ChainNode = {
     ...honest,
     logsIn: (from, to) => {
       asked.push(to - from + 1);
-      return to - from + 1 > able ? late() : honest.logsIn(from, to);
+      return to - from + 1 > able ? fail() : honest.logsIn(from, to);
     },
   };
   return { node, asked };
 }
 
-describe('a node that never answers in time about a whole range', () => {
-  it('is asked for less until it answers, and the chain is indexed to its end', async () => {
+describe('a node that never returns a whole range', () => {
+  it.each([
+    ['does not answer in time', late],
+    ['cuts its answer short', unreachable],
+  ])('but %s is asked for less until it answers, and the chain is indexed to its end', async (_how, fail) => {
     const chain = createBusyChain(2_000);
     const logs = new MemoryIndexLogs();
-    const { node, asked } = createSlowNode(chain, 100);
+    const { node, asked } = createSlowNode(chain, 100, fail);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
     // Two late answers before the first halving, one before each of the others; after ten minutes it is tried again.
@@ -57,6 +61,51 @@ describe('a node that never answers in time about a whole range', () => {
     Object.assign(node, honestNode(chain));
     await stepToEnd(own);
     expect(asked.every((blocks) => blocks >= 46)).toBe(true);
+  });
+});
+
+describe('what a node cannot return', () => {
+  const chain = createBusyChain(2_000);
+  const settings = { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 };
+
+  it('says nothing about a range when the node does not answer a small question either', async () => {
+    const { node, asked } = createSlowNode(chain, 0, unreachable);
+    const { chainId } = node;
+    let isKnown = false;
+    const check = () => {
+      if (isKnown) return unreachable();
+      isKnown = true;
+      return chainId();
+    };
+    const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
+    for (let look = 0; look < 10; look++) {
+      await expect(own.lane.step()).rejects.toThrow('no node answers: its answer is cut short');
+      own.clock.nowMs += 120_000;
+    }
+    expect(asked).toEqual(Array(10).fill(800));
+  });
+
+  it('is counted for each node: one late answer of each of two nodes halves nothing', async () => {
+    const first = createSlowNode(chain, Number.POSITIVE_INFINITY);
+    const second = createSlowNode(chain, Number.POSITIVE_INFINITY);
+    for (const { node } of [first, second]) {
+      const { logsIn } = node;
+      let requests = 0;
+      Object.assign(node, { logsIn: (from: number, to: number) => (requests++ === 0 ? late() : logsIn(from, to)) });
+    }
+    await stepToEnd(createTestLane([first.node, second.node], new MemoryIndexLogs(), settings));
+    expect([...first.asked, ...second.asked]).toEqual([800, 800, 397]);
+  });
+
+  it('does not make the ranges of other nodes smaller', async () => {
+    const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
+    const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
+    const { node, asked } = createSlowNode(chain, 800);
+    const logs = new MemoryIndexLogs();
+    await stepToEnd(createTestLane([refusing, node], logs, settings));
+    // The first block has no logs, so the other node returns that one.
+    expect(asked).toEqual([800, 800, 396]);
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
   });
 });
 

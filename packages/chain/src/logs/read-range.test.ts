@@ -34,6 +34,7 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   chainId: async () => 1,
   block: async (at) => blockOf(Number(at)),
   blocks: async (from, to) => list(from, to, blockOf),
+  blocksAt: async (numbers) => numbers.map(blockOf),
   logsOf: async (hash) => logsOf(numberOf(hash)),
   logsByReceipts: async (hash) => logsOf(numberOf(hash)),
   logsIn: async (from, to) => list(from, to, logsOf).flat(),
@@ -73,6 +74,25 @@ describe('a range of blocks', () => {
     await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow(
       'does not link to the block before it',
     );
+  });
+
+  it('is refused when its end is not on the chain of a known block, however far above that one is', async () => {
+    const far = { number: 100_000, hash: hashOf(100_000) };
+    const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
+    // The last block of a node that has stopped: no child shows that it was orphaned.
+    const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
+    const blocksAt = async (numbers: readonly number[]) =>
+      numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
+    const given = range({ holds: [far] });
+    await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
+    // Behind the same address another node has the known block.
+    await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
+    const fork = async (numbers: readonly number[]) =>
+      numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
+    const fault = await readRange(nodeOf({ blocksAt: fork }), given).catch((thrown) => thrown);
+    expect(fault).toBeInstanceOf(ForkFault);
+    expect(fault.block).toEqual(far);
+    expect((await readRange(nodeOf(), given)).blocks).toHaveLength(3);
   });
 
   it.each([
@@ -144,11 +164,12 @@ describe('a single block whose logs a node refuses', () => {
     }
   });
 
-  it('is too much when its receipts are refused as well, but for a node that wants to be asked later', async () => {
+  it('is too much when its receipts are refused as well, unless a node wants to be asked later or returns wrong ones', async () => {
     const asked = (kind: NodeFault['kind']) =>
       readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
     await expect(asked('behind')).rejects.toMatchObject({ kind: 'too-much' });
     await expect(asked('busy')).rejects.toMatchObject({ kind: 'busy' });
+    await expect(asked('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
   });
 
   it('is asked for by receipts only when it is alone: of several blocks, fewer may pass', async () => {

@@ -14,8 +14,9 @@ export interface BlockRange {
   /** The block before `from`; null when unknown. */
   readonly after: BlockName | null;
   /**
-   * Blocks that must be on the node's chain. One shortly after the range must be linked to it by parent hashes;
-   * otherwise a node that lags could still return orphaned blocks.
+   * Blocks that must be on the node's chain. One shortly after the range must be linked to it by parent hashes; of one
+   * far after it the node must return the same block. Otherwise a node that has stopped at a block that was orphaned
+   * later could still return that block.
    */
   readonly holds: readonly BlockName[];
   /** The blocks of the range, if they were read already. Their links must have been checked. */
@@ -33,7 +34,7 @@ export interface ReadBlocks {
 
 /** Up to so many blocks, logs are requested block by block, by hash. Then they cannot belong to another block. */
 const BY_HASH_MAX = 16;
-/** A range further below the final block than this cannot be orphaned on any node. */
+/** To read all blocks up to a known one that is further above would cost more than the range itself. */
 const LINKED_MAX = 128;
 
 /** A known block is not on the node's chain. */
@@ -94,8 +95,8 @@ async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Prom
   } catch (refusal) {
     if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
-      // A `busy` fault says when to ask again, which matters more than the first fault.
-      const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy';
+      // When to ask again, and a wrong answer, matter more than the first fault.
+      const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
       throw isOther ? fault : refusal;
     });
   }
@@ -139,12 +140,31 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
   const blocks = range.blocks ?? (await node.blocks(from, end));
   checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
   checkHeld(blocks, range);
-  return blocks.slice(0, to - from + 1);
+  const own = blocks.slice(0, to - from + 1);
+  if (range.blocks === undefined) await checkFarHeld(node, own.at(-1)!, range);
+  return own;
 }
 
 /**
- * Reads blocks and all their logs, and checks all that can be checked: the blocks link to the known block before them,
- * and the logs match the bloom filters of the blocks.
+ * Checks that the end of a range and the known blocks far above it are on one chain. Both are requested together: behind
+ * a load balancer separate answers may come from nodes on different chains.
+ */
+async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockRange): Promise<void> {
+  const far = holds.filter(({ number }) => number - last.number > LINKED_MAX);
+  if (far.length === 0) return;
+  const [again, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
+  for (const [index, name] of far.entries()) {
+    const { hash } = found[index] ?? {};
+    if (hash === undefined) throw new NodeFault('behind', `it does not return block ${name.number}, which is final`);
+    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} has another hash than the known one`);
+  }
+  if (again?.hash !== last.hash)
+    throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
+}
+
+/**
+ * Reads blocks and all their logs, and checks them against each other: the blocks link to the known block before them,
+ * the known blocks above them are on the node's chain too, and the logs match the bloom filters of the blocks.
  * @throws ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {

@@ -1,6 +1,8 @@
-import { type ChainBlock, type ChainLog, type ChainNode, NodeFault, type NodeFaultKind } from '../node.ts';
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
+import { BatchSender, toAnswersOf } from './batches.ts';
+import { resultOf, toFault } from './faults.ts';
 import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
-import { createTransport, parseAnswer, type RpcAnswer, type RpcCall, type RpcError } from './transport.ts';
+import { createTransport, parseAnswer, type RpcAnswer, type RpcCall } from './transport.ts';
 
 export interface RpcNodeOptions {
   /** For logs and metrics. */
@@ -13,38 +15,18 @@ export interface RpcNodeOptions {
 }
 
 const TIMEOUT_MS = 20_000;
-/** Calls in one request. Some providers refuse more. */
-const BATCH_MAX = 50;
+/** Calls of contracts take milliseconds. A contract can be written to take longer, and indexing must not wait for it. */
+const CALLS_TIMEOUT_MS = 5_000;
 /** Fewer than other calls, because a receipt can have megabytes. */
 const RECEIPTS_MAX = 20;
 /** Most logs of one block. They take several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
-/** Kinds of faults by the text of the message, because nodes use error codes differently. The first match counts. */
-const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
-  [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
-  [
-    /block range|ranges? over|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
-    'too-much',
-  ],
-  [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
-];
 /** Errors of calls of a function that the contract does not have. */
 const FAILED_CALL = /revert|opcode|out of gas|gas required|execution|stack|invalid jump|vm exception/i;
 const REVERTED = 3;
 
-/** Only the kind is kept: the message of a node may quote its URL. */
-function toFault({ code, message }: RpcError): NodeFault {
-  const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
-  return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
-}
-
 const toHex = (number: number) => `0x${number.toString(16)}`;
-
-function resultOf(answer: RpcAnswer): unknown {
-  if (!answer.ok) throw toFault(answer.error);
-  return answer.result;
-}
 
 /**
  * Creates calls to one node, each in its own request. The answer may be an error, whose text may quote the URL.
@@ -89,64 +71,22 @@ export function createRpcBatches({
   };
 }
 
-function toAnswersOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcAnswer[] {
-  const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
-  return requests.map(({ id }) => {
-    const answer = answers.get(id);
-    if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
-    return answer;
-  });
-}
-
 class RpcNode implements ChainNode {
   readonly name: string;
   private readonly question: (call: RpcCall) => Promise<RpcAnswer>;
-  private readonly send: (body: unknown) => Promise<unknown>;
-  /** Becomes false when the node refuses a batch. */
-  private takesBatches = true;
-  private lastId = 0;
+  private readonly batches: BatchSender;
+  private readonly contracts: BatchSender;
 
   constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
     this.name = name;
     this.question = createRpcQuestions({ url, timeoutMs, fetch: ask });
-    this.send = createTransport({ url, timeoutMs, fetch: ask });
-  }
-
-  private toRequest({ method, params }: RpcCall) {
-    return { jsonrpc: '2.0', id: ++this.lastId, method, params };
+    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: ask }));
+    const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
+    this.contracts = new BatchSender(createTransport({ url, timeoutMs: callsTimeoutMs, fetch: ask }));
   }
 
   private async ask(call: RpcCall): Promise<unknown> {
     return resultOf(await this.question(call));
-  }
-
-  private async askBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
-    const requests = calls.map((call) => this.toRequest(call));
-    const body = await this.send(requests);
-    if (!Array.isArray(body)) {
-      const { answer } = parseAnswer(body);
-      const fault = answer.ok ? null : toFault(answer.error);
-      // A rate limit is no refusal of batches.
-      if (fault?.kind === 'busy') throw fault;
-      this.takesBatches = false;
-      return this.askEach(calls);
-    }
-    return toAnswersOf(requests, body);
-  }
-
-  private async askEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
-    const answers: RpcAnswer[] = [];
-    for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
-    return answers;
-  }
-
-  private async askMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
-    const answers: RpcAnswer[] = [];
-    for (let from = 0; from < calls.length; from += BATCH_MAX) {
-      const some = calls.slice(from, from + BATCH_MAX);
-      answers.push(...(await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some))));
-    }
-    return answers;
   }
 
   async chainId() {
@@ -163,11 +103,15 @@ class RpcNode implements ChainNode {
 
   async blocks(from: number, to: number) {
     const numbers = Array.from({ length: to - from + 1 }, (_, index) => from + index);
-    const answers = await this.askMany(
+    const blocks = await this.blocksAt(numbers);
+    return blocks.filter((block): block is ChainBlock => block !== null);
+  }
+
+  async blocksAt(numbers: readonly number[]) {
+    const answers = await this.batches.askMany(
       numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [toHex(number), false] })),
     );
-    const blocks = answers.map((answer) => parseBlock(resultOf(answer)));
-    return blocks.filter((block): block is ChainBlock => block !== null);
+    return answers.map((answer) => parseBlock(resultOf(answer)));
   }
 
   async logsOf(blockHash: string) {
@@ -175,23 +119,24 @@ class RpcNode implements ChainNode {
   }
 
   async logsByReceipts(blockHash: string) {
+    const block = await this.ask({ method: 'eth_getBlockByHash', params: [blockHash, false] });
+    const transactions = parseTransactions(block, blockHash);
     try {
       const receipts = await this.ask({ method: 'eth_getBlockReceipts', params: [blockHash] });
-      return parseReceipts(receipts, blockHash);
+      return parseReceipts(receipts, { blockHash, transactions });
     } catch (fault) {
       // Not every node supports this call, and one that does may refuse such a long answer.
       if (!(fault instanceof NodeFault) || fault.kind === 'busy') throw fault;
     }
-    return this.logsByTransactions(blockHash);
+    return this.logsByTransactions(blockHash, transactions);
   }
 
-  private async logsByTransactions(blockHash: string): Promise<readonly ChainLog[]> {
-    const block = await this.ask({ method: 'eth_getBlockByHash', params: [blockHash, false] });
-    const transactions = parseTransactions(block, blockHash);
+  private async logsByTransactions(blockHash: string, all: readonly string[]): Promise<readonly ChainLog[]> {
     const logs: ChainLog[] = [];
-    for (let from = 0; from < transactions.length; from += RECEIPTS_MAX) {
-      const receipts = await this.receiptsOf(transactions.slice(from, from + RECEIPTS_MAX));
-      for (const log of parseReceipts(receipts, blockHash)) logs.push(log);
+    for (let from = 0; from < all.length; from += RECEIPTS_MAX) {
+      const transactions = all.slice(from, from + RECEIPTS_MAX);
+      const receipts = await this.receiptsOf(transactions);
+      for (const log of parseReceipts(receipts, { blockHash, transactions })) logs.push(log);
       if (logs.length > LOGS_MAX) throw new NodeFault('too-much', `a block has more than ${LOGS_MAX} logs`);
     }
     return logs;
@@ -201,10 +146,10 @@ class RpcNode implements ChainNode {
   private async receiptsOf(transactions: readonly string[]): Promise<unknown[]> {
     const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
     try {
-      return (await this.askMany(calls)).map(resultOf);
+      return (await this.batches.askMany(calls)).map(resultOf);
     } catch (fault) {
       if (!(fault instanceof NodeFault && (fault.kind === 'too-much' || fault.kind === 'late'))) throw fault;
-      return (await this.askEach(calls)).map(resultOf);
+      return (await this.batches.askEach(calls)).map(resultOf);
     }
   }
 
@@ -214,7 +159,9 @@ class RpcNode implements ChainNode {
   }
 
   async calls(calls: Parameters<ChainNode['calls']>[0]) {
-    const answers = await this.askMany(calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })));
+    const answers = await this.contracts.askMany(
+      calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })),
+    );
     return answers.map((answer) => {
       if (answer.ok) return parseBytes(answer.result);
       const { code, message } = answer.error;

@@ -80,22 +80,33 @@ export function parseLogs(value: unknown): ChainLog[] {
   return value.map(parseLog);
 }
 
+const inconsistent = (message: string) => new NodeFault('inconsistent', message);
 const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
 
 /**
- * The logs of receipts, in their order.
- * @throws NodeFault when it is no list of receipts, or one of another block
+ * The logs of the receipts of these transactions, in their order.
+ * @throws NodeFault when it is no list of receipts, or not one receipt for each of them
  */
-export function parseReceipts(value: unknown, blockHash: string): ChainLog[] {
+export function parseReceipts(
+  value: unknown,
+  { blockHash, transactions }: { readonly blockHash: string; readonly transactions: readonly string[] },
+): ChainLog[] {
   if (value === null) throw unknownBlock();
   if (!Array.isArray(value)) throw noAnswer('no list of receipts');
+  if (value.length !== transactions.length)
+    throw inconsistent(`it gave ${value.length} receipts of ${transactions.length} transactions`);
   const logs: ChainLog[] = [];
-  for (const each of value) {
+  for (const [index, each] of value.entries()) {
     if (each === null) throw unknownBlock();
     const receipt = membersOf(each, 'receipt');
     if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
-      throw new NodeFault('inconsistent', 'a receipt is of another block than was asked for');
-    for (const log of parseLogs(receipt.logs)) logs.push(log);
+      throw inconsistent('a receipt is of another block than was asked for');
+    if (hex(receipt.transactionHash, HASH_DIGITS, 'hash of a transaction') !== transactions[index])
+      throw inconsistent('a receipt is of another transaction than the one at its place in the block');
+    for (const log of parseLogs(receipt.logs)) {
+      if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt has a log of another transaction');
+      logs.push(log);
+    }
   }
   return logs;
 }
@@ -105,7 +116,7 @@ export function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
   if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
-    throw new NodeFault('inconsistent', 'it gave another block than was asked for');
+    throw inconsistent('it gave another block than was asked for');
   if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
   return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
 }

@@ -36,15 +36,13 @@ const refuse =
   (message: string, code = -32000): Answer =>
   (body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcQuestion).id, error: { code, message } });
+/** How some nodes answer a whole batch: by one error, with the id of its first call. */
+const BATCH_TOO_LARGE = { jsonrpc: '2.0', id: 1, error: { code: -32600, message: 'batch too large' } };
 const hash = (digits: string) => `0x${digits.repeat(32)}`;
 const blockAt = (number: number) => ({
   ...{ number: `0x${number.toString(16)}`, hash: hash('AA'), parentHash: hash('bb'), timestamp: '0x5' },
   logsBloom: `0x${'00'.repeat(256)}`,
 });
-const LOG = {
-  ...{ blockNumber: '0x5', blockHash: hash('aa'), transactionHash: hash('01'), address: `0x${'a1'.repeat(20)}` },
-  ...{ topics: [hash('cc')], data: '0x' },
-};
 const answerBlocks: Answer = (body, response) => {
   const one = ({ id, params }: RpcQuestion) => ({ jsonrpc: '2.0', id, result: blockAt(Number(params[0])) });
   send(response, Array.isArray(body) ? body.map(one).toReversed() : one(body));
@@ -85,6 +83,40 @@ describe('a node over HTTP', () => {
   });
 
   it.each([
+    ['refuses its size', (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>')],
+    ['is answered by a list of one error', (response: ServerResponse) => send(response, [BATCH_TOO_LARGE])],
+    [
+      'is answered by such a list and a status',
+      (response: ServerResponse) => void response.writeHead(400).end(JSON.stringify([BATCH_TOO_LARGE])),
+    ],
+  ])('whose batch %s is asked one by one from then on', async (_what, refuseBatch) => {
+    let batches = 0;
+    const node = await openNode((body, response, request) => {
+      if (!Array.isArray(body)) return answerBlocks(body, response, request);
+      batches++;
+      refuseBatch(response);
+    });
+    expect(await node.blocks(1, 120)).toHaveLength(120);
+    expect(await node.blocks(1, 3)).toHaveLength(3);
+    expect(batches).toBe(1);
+  });
+
+  it('that refuses a batch because of its rate limit is busy, and is sent batches again', async () => {
+    const answers: Answer[] = [
+      (_, response) => send(response, [{ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'rate limit reached' } }]),
+      answerBlocks,
+    ];
+    const sizes: number[] = [];
+    const node = await openNode((body, ...rest) => {
+      sizes.push(Array.isArray(body) ? body.length : 1);
+      answers[Math.min(sizes.length, 2) - 1]!(body, ...rest);
+    });
+    expect((await faultOf(node.blocks(1, 3))).kind).toBe('busy');
+    expect(await node.blocks(1, 3)).toHaveLength(3);
+    expect(sizes).toEqual([3, 3]);
+  });
+
+  it.each([
     ['query returned more than 10000 results', 'too-much'],
     ['block range is too wide', 'too-much'],
     ['Log response size exceeded', 'too-much'],
@@ -94,6 +126,7 @@ describe('a node over HTTP', () => {
     ['rate limit reached', 'busy'],
     ['your app has exceeded its compute units per second capacity', 'busy'],
     ['Too Many Requests', 'busy'],
+    ['eth_getLogs: blocks greater than 2000 are not available, query exceeds max results', 'too-much'],
     ['unknown block', 'behind'],
     ['header not found', 'behind'],
     [`something at https://node.example/${SECRET}`, 'unreachable'],
@@ -143,33 +176,6 @@ describe('a node over HTTP', () => {
       { login: 'ada:pass%20word@' },
     );
     expect(await node.chainId()).toBe(31337);
-  });
-
-  it('whose receipts are too much in one request is asked for each alone, and they must be of the block', async () => {
-    const logsOf = (index: number) => [{ ...LOG, transactionIndex: `0x${index}`, logIndex: `0x${index}` }];
-    const transactions = [hash('01'), hash('02'), hash('03')];
-    const answerReceipts =
-      (of: string): Answer =>
-      (body, response) => {
-        const error = { code: -32005, message: 'response size exceeded' };
-        if (Array.isArray(body))
-          return send(
-            response,
-            body.map(({ id }) => ({ jsonrpc: '2.0', id, error })),
-          );
-        const { id, method, params } = body;
-        if (method === 'eth_getBlockReceipts')
-          return send(response, { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
-        const index = transactions.indexOf(String(params[0]));
-        const block = { ...blockAt(5), transactions };
-        const receipt = { blockHash: of, logs: logsOf(index) };
-        send(response, { jsonrpc: '2.0', id, result: method === 'eth_getBlockByHash' ? block : receipt });
-      };
-    const logs = await (await openNode(answerReceipts(hash('aa')))).logsByReceipts(hash('aa'));
-    expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2]);
-    server?.close();
-    const other = await openNode(answerReceipts(hash('bb')));
-    expect((await faultOf(other.logsByReceipts(hash('aa')))).kind).toBe('inconsistent');
   });
 
   it('gives null for failed calls of contracts, and a fault for its own errors', async () => {

@@ -41,6 +41,13 @@ const ATTEMPT_WAITS_MS = [100, 400] as const;
 const passes = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
+/** The node refused the request because of its size (HTTP status 413). */
+export class RequestTooLarge extends NodeFault {
+  constructor() {
+    super('too-much', 'it refused the request as too large (status 413)');
+  }
+}
+
 /** The URL without user information, which `fetch` refuses, and the header that replaces it. */
 function targetOf(url: string): { url: string; headers: Record<string, string> } {
   const parsed = new URL(url);
@@ -87,10 +94,9 @@ export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions
     });
     const text = await readText(answer);
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
-    if (answer.status === TOO_LARGE)
-      throw new NodeFault('too-much', 'it refused the request as too large (status 413)');
-    // Some nodes send a JSON-RPC error with an HTTP error status.
-    if (!answer.ok && !text.startsWith('{')) throw new NodeFault('unreachable', `it answered ${answer.status}`);
+    if (answer.status === TOO_LARGE) throw new RequestTooLarge();
+    // Some nodes send JSON-RPC errors with an HTTP error status.
+    if (!answer.ok && !/^[{[]/.test(text)) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
   };
   const askOnce = async (body: unknown): Promise<unknown> => {

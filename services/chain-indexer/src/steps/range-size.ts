@@ -4,7 +4,7 @@ const LATES_TO_HALVE = 2;
 /** Trying again may cost the time of two late answers. */
 const LATE_REMEMBERED_MS = 600_000;
 
-/** How many blocks to request at once: fewer when that is too much, and more again when it works. */
+/** How many blocks to request from a node at once: fewer when that is too much, and more again when it works. */
 export class RangeSize {
   private readonly most: number;
   private readonly nowMs: () => number;
@@ -27,9 +27,9 @@ export class RangeSize {
     return this.size;
   }
 
-  /** True when no smaller range can be requested. */
+  /** True when no smaller range than the last one can be requested. */
   get isSmallest(): boolean {
-    return this.size === 1;
+    return Math.min(this.size, this.asked) === 1;
   }
 
   /** Notes how many blocks are requested: at the end of a chain fewer than the size allows. */
@@ -42,8 +42,8 @@ export class RangeSize {
   }
 
   /**
-   * Notes that the answer about the requested blocks was late. No node says in that case that they are too many, and
-   * the same request would be late again.
+   * Notes that the answer about the requested blocks was late, or was cut. No node says in that case that they are too
+   * many, and the same request would fail again.
    * @returns whether to treat it as too much
    */
   tellLate(): boolean {

@@ -91,6 +91,11 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
       const blocks = await honest.blocks(from, to);
       return fault === 'cuts the list of blocks short' ? blocks.slice(0, -1) : blocks;
     },
+    blocksAt: async (numbers) => {
+      const fault = begin();
+      const blocks = await honest.blocksAt(numbers);
+      return fault === 'cuts the list of blocks short' ? blocks.map(() => null) : blocks;
+    },
     logsOf: async (hash) => {
       const fault = begin();
       if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer at once');

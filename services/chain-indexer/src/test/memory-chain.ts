@@ -86,6 +86,10 @@ export function createStateNode(name: string, depth: number, stateOf: () => Chai
       return state[number] ?? null;
     },
     blocks: async (from, to) => stateOf().slice(from, to + 1),
+    blocksAt: async (numbers) => {
+      const state = stateOf();
+      return numbers.map((number) => state[number] ?? null);
+    },
     logsOf: async (hash) => find(hash).logs,
     logsByReceipts: async (hash) => find(hash).logs,
     logsIn: async (from, to) =>

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { NodeFault } from '../node.ts';
+import { createRpcNode } from './index.ts';
+
+interface RpcQuestion {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+const hash = (digits: string) => `0x${digits.repeat(32)}`;
+const BLOCK = hash('aa');
+const TRANSACTIONS = [hash('01'), hash('02'), hash('03')];
+const logOf = (index: number) => ({
+  ...{ blockNumber: '0x5', blockHash: BLOCK, transactionHash: TRANSACTIONS[index], address: `0x${'a1'.repeat(20)}` },
+  ...{ topics: [hash('cc')], data: '0x', transactionIndex: `0x${index}`, logIndex: `0x${index}` },
+});
+const receiptOf = (index: number) => ({
+  ...{ blockHash: BLOCK, transactionHash: TRANSACTIONS[index] },
+  logs: [logOf(index)],
+});
+const RECEIPTS = [0, 1, 2].map(receiptOf);
+const tooLong = () => {
+  throw new Error('response size exceeded');
+};
+
+interface Script {
+  /** The receipts of the block. */
+  readonly receipts?: () => unknown;
+  /** The receipt of a transaction. */
+  readonly receipt?: (index: number) => unknown;
+  /** The receipts of all transactions, requested together. */
+  readonly batch?: () => void;
+}
+
+/** A node with a block of three transactions, each with one log. */
+function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = () => {} }: Script) {
+  const resultOf = ({ method, params }: RpcQuestion) => {
+    if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };
+    return method === 'eth_getBlockReceipts' ? receipts() : receipt(TRANSACTIONS.indexOf(String(params[0])));
+  };
+  const answer = (question: RpcQuestion, check = () => {}) => {
+    const of = { jsonrpc: '2.0', id: question.id };
+    try {
+      check();
+      return { ...of, result: resultOf(question) };
+    } catch (fault) {
+      return { ...of, error: { code: -32005, message: (fault as Error).message } };
+    }
+  };
+  const ask = async (_url: unknown, init?: { body?: unknown }) => {
+    const body = JSON.parse(String(init?.body)) as RpcQuestion | RpcQuestion[];
+    return new Response(JSON.stringify(Array.isArray(body) ? body.map((each) => answer(each, batch)) : answer(body)));
+  };
+  return createRpcNode({ name: 'test', url: 'http://127.0.0.1', fetch: ask as typeof fetch });
+}
+const indicesOf = async (script: Script) =>
+  (await createNode(script).logsByReceipts(BLOCK)).map(({ logIndex }) => logIndex);
+
+describe('the logs of a block by its receipts', () => {
+  it('are those of the receipts of the block, of its transactions, or of each transaction alone', async () => {
+    expect(await indicesOf({ receipt: tooLong })).toEqual([0, 1, 2]);
+    expect(await indicesOf({ receipts: tooLong })).toEqual([0, 1, 2]);
+    expect(await indicesOf({ receipts: tooLong, batch: tooLong })).toEqual([0, 1, 2]);
+  });
+
+  it.each([
+    ['the last receipt is missing', RECEIPTS.slice(0, 2)],
+    ['a receipt is missing and another one is there twice', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
+    ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
+    ['the receipts are in another order', RECEIPTS.toReversed()],
+    ['a receipt is of another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
+    ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
+  ])('are refused when %s', async (_what, receipts) => {
+    // Receipts of the whole block that are wrong are requested one by one; these are wrong as well.
+    const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
+    const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
+    expect(fault).toBeInstanceOf(NodeFault);
+    expect(fault).toMatchObject({ kind: 'inconsistent' });
+  });
+
+  it('are taken from the receipts of its transactions when those of the block are cut short', async () => {
+    expect(await indicesOf({ receipts: () => RECEIPTS.slice(0, 2) })).toEqual([0, 1, 2]);
+  });
+});
