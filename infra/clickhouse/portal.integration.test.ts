@@ -7,6 +7,8 @@ import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 const START_MS = 120_000;
 const ENUMERATION_MS = 180_000;
 const VIEWS = Object.keys(argumentsOf(OURS)).sort();
+/** `QUERY_WAS_CANCELLED`, as the log of the engine has it. */
+const CANCELLED = '394';
 /** The argument that selects the environment or project. */
 const PLACE = /^(environments?|project|contracts)$/;
 const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
@@ -33,7 +35,8 @@ async function tellingOf(questions: readonly string[]): Promise<string[]> {
   return telling;
 }
 
-describe('the account of the portal', () => {
+// The tests ask one engine that nothing changes any more, so they run side by side.
+describe.concurrent('the account of the portal', () => {
   it('can read these views, and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...VIEWS, 'identity_persons', 'events', 'audit_log', 'events_exact']));
@@ -93,7 +96,7 @@ describe('the account of the portal', () => {
   });
 });
 
-describe('no way around the views of the portal', () => {
+describe.concurrent('no way around the views of the portal', () => {
   it('is a table function, on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
     const functions = await names('SELECT name FROM system.table_functions');
     expect(functions).toEqual(expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'viewExplain']));
@@ -151,32 +154,37 @@ describe('no way around the views of the portal', () => {
   });
 });
 
-describe('a question of the portal', () => {
+/** Half a minute of work, in blocks between which the engine checks its bounds and its client. */
+const SLOW = 'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each';
+
+/** Asks a slow question, and disconnects once it runs. @returns the engine's code for why it ended */
+async function codeOfLeftQuestion(mark: string): Promise<string> {
+  const isOurs = `user = 'portal' AND query LIKE '%${mark}%'`;
+  const running = async () => Number(await engine.operate(`SELECT count() FROM system.processes WHERE ${isOurs}`));
+  const stop = new AbortController();
+  const left = expect(engine.ask('portal', `${SLOW} /* ${mark} */`, { signal: stop.signal })).rejects.toThrow();
+  await until('it is asked', async () => (await running()) === 1);
+  stop.abort();
+  await left;
+  await until('it has ended', async () => (await running()) === 0);
+  await engine.operate('SYSTEM FLUSH LOGS query_log');
+  const ended = `SELECT exception_code FROM system.query_log WHERE type != 'QueryStart' AND ${isOurs}`;
+  return (await engine.operate(ended)).trim();
+}
+
+describe.concurrent('a question of the portal', () => {
   it('ends after five seconds at the latest', { timeout: 30_000 }, async () => {
-    const begin = performance.now();
-    const { ok, text } = await ask(
-      'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each',
-    );
-    expect([ok, text]).toEqual([false, expect.stringMatching(/TIMEOUT_EXCEEDED|TOO_SLOW|Timeout/i)]);
-    // The engine checks the time only between blocks of rows.
-    expect(performance.now() - begin).toBeLessThan(15_000);
+    const { ok, text } = await ask(SLOW);
+    expect([ok, text]).toEqual([false, expect.stringMatching(/Timeout exceeded.*maximum: 5000/s)]);
   });
 
   it('ends when its client has disconnected', async () => {
-    const slow = 'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each';
-    const running = async () =>
-      Number(
-        await engine.operate("SELECT count() FROM system.processes WHERE user = 'portal' AND query LIKE '%sipHash64%'"),
-      );
-    const stop = new AbortController();
-    const left = expect(engine.ask('portal', slow, { signal: stop.signal })).rejects.toThrow();
-    await until('it is asked', async () => (await running()) === 1);
-    const begin = performance.now();
-    stop.abort();
-    await left;
-    await until('it has ended', async () => (await running()) === 0);
-    // Sooner than its own bound of five seconds.
-    expect(performance.now() - begin).toBeLessThan(3_000);
+    let asked = 0;
+    // On a busy machine the five seconds may be over first: then it is asked again.
+    await until('one has ended because its client left', async () => {
+      asked++;
+      return (await codeOfLeftQuestion(`left ${asked}`)) === CANCELLED;
+    });
   });
 
   it('reads no more rows than its bound, and returns no more than a page needs', async () => {

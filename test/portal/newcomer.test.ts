@@ -1,13 +1,11 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CHECKOUT, freePorts } from '@playline/infra/local';
-import { bareEnvironment, openServiceProcesses, type ServiceProcesses, until } from '@playline/testkit';
+import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
-import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
+import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
 
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';
@@ -16,35 +14,14 @@ const LIVE_MAX_MS = 2_000;
 const STOP_MAX_MS = 1_000;
 const PATIENCE_MS = 30_000;
 
-/** Set before the stack is there: a start that takes too long is ended as well. */
-let starting: Promise<JourneyStack> | undefined;
-const over = new AbortController();
-let stack: JourneyStack;
+let world: NewcomerWorld;
 let browser: Browser;
 let page: Page;
-let gateways: ServiceProcesses;
-/** Addresses of two gateways. */
-let urls: string[];
 const faults: string[] = [];
 const steps: string[] = [];
 
-/** What both are told of the stack. */
-function settingsOf({ folder, file }: JourneyStack): Record<string, string> {
-  const { kafka, registry, redis } = file();
-  const { identityPepper } = JSON.parse(readFileSync(join(folder, 'secrets.json'), 'utf8'));
-  const stores = { KAFKA_BROKERS: kafka.join(','), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redis };
-  return { ...stores, IDENTITY_PEPPER: identityPepper, LOG_LEVEL: 'error' };
-}
-
 beforeAll(async () => {
-  const services = ['gateway', 'identity-linker', 'event-writer', 'eraser', 'portal'] as const;
-  starting = startJourneyStack({ services, signal: over.signal });
-  stack = await starting;
-  const main = join(CHECKOUT, 'services', 'gateway', 'src', 'main.ts');
-  gateways = openServiceProcesses(main, settingsOf(stack));
-  const [port = 0] = await freePorts(1);
-  await gateways.start({ HTTP_PORT: String(port) });
-  urls = [stack.file().gateway ?? '', `http://127.0.0.1:${port}`];
+  world = await openNewcomerWorld();
   browser = await openBrowser();
   page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
   page.setDefaultTimeout(PATIENCE_MS);
@@ -53,12 +30,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await browser?.close();
-  await gateways?.close();
-  over.abort();
-  await starting?.then(
-    (started) => started.close(),
-    () => {},
-  );
+  await world?.close();
 });
 
 /** Does a step of the newcomer's, and notes how long it took. */
@@ -75,11 +47,7 @@ const textOfBlock = async (index: number) => (await page.locator('.sample code')
 
 /** As `npm run accounts -- link` prints it. */
 async function firstLink(): Promise<string> {
-  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
-  const origin = stack.file().portal ?? '';
-  const env = { ...bareEnvironment(), ...settingsOf(stack) };
-  const { stdout } = await run(process.execPath, [main, 'accounts', 'link', '--json', '--origin', origin], { env });
-  return JSON.parse(stdout).link;
+  return JSON.parse(await world.operate('accounts', 'link', '--json', '--origin', world.portal)).link;
 }
 
 async function becomeAdministrator(): Promise<void> {
@@ -137,7 +105,7 @@ async function downloadReceipt(erasureId: string): Promise<Record<string, unknow
   return JSON.parse(readFileSync((await download.path()) ?? '', 'utf8'));
 }
 
-describe('somebody who has just started the stack', () => {
+describe('somebody who has just started the services', () => {
   it('administers it, makes a project and keys, sees a first event arrive, and ends a key on every gateway', async () => {
     await step('the link is opened, and makes the administrator', becomeAdministrator);
     await step('a project', createProject);
@@ -164,14 +132,14 @@ describe('somebody who has just started the stack', () => {
     expect(seenMs).toBeLessThan(LIVE_MAX_MS);
 
     await page.goto(keys);
-    for (const url of urls) expect(await isRefusing(url, secret)).toBe(false);
+    for (const url of world.gateways) expect(await isRefusing(url, secret)).toBe(false);
     await page.locator('summary', { hasText: 'Refresh the secret key' }).click();
     const form = page.locator('form', { has: page.getByRole('button', { name: 'Refresh the secret key' }) });
     await form.getByLabel('Type development').fill('development');
     await press('Refresh the secret key');
     await page.locator('.secret code').waitFor();
     const refreshedAt = performance.now();
-    const stops = urls.map(async (url, index) => {
+    const stops = world.gateways.map(async (url, index) => {
       await until('the old key is refused', () => isRefusing(url, secret));
       const ms = performance.now() - refreshedAt;
       steps.push(`${Math.round(ms)} ms  until gateway ${index + 1} refuses the key that was refreshed`);
@@ -179,7 +147,7 @@ describe('somebody who has just started the stack', () => {
     });
     for (const ms of await Promise.all(stops)) expect(ms).toBeLessThan(STOP_MAX_MS);
     const successor = (await page.locator('.secret code').textContent()) ?? '';
-    for (const url of urls) expect(await isRefusing(url, successor)).toBe(false);
+    for (const url of world.gateways) expect(await isRefusing(url, successor)).toBe(false);
     expect(faults).toEqual([]);
   });
 
@@ -188,9 +156,7 @@ describe('somebody who has just started the stack', () => {
     const receipt = await step('its receipt', () => downloadReceipt(erasureId));
     expect(receipt).toMatchObject({ erasureId, closureCount: 1, visiblyErasedAt: expect.any(String) });
     expect(JSON.stringify(receipt)).not.toContain('player-1');
-    const [{ events } = {}] = await stack.query<{ events: string }>(
-      "SELECT count() AS events FROM events WHERE anonymous_id = 'player-1'",
-    );
+    const events = await world.query("SELECT count() FROM events WHERE anonymous_id = 'player-1'");
     expect([Number(events), faults]).toEqual([0, []]);
     console.info(steps.map((line) => `newcomer: ${line}`).join('\n'));
   });

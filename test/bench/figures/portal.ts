@@ -1,6 +1,7 @@
 import { createEngine } from '../clickhouse.ts';
 import type { Figure } from '../figure.ts';
 import { fillEnvironment } from '../portal/fill.ts';
+import { fillChain } from '../portal/fill-chain.ts';
 import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 import { measureTap } from '../portal/tap.ts';
@@ -13,7 +14,9 @@ export const portal: Figure = {
     const scene = await openScene(bench);
     try {
       const startedAt = performance.now();
-      const filled = await fillEnvironment(createEngine(bench), bench, scene.projectId);
+      const engine = createEngine(bench);
+      const chain = await fillChain(engine, bench, scene.projectId);
+      const filled = { ...chain, ...(await fillEnvironment(engine, bench, scene.projectId)) };
       const seconds = Math.round((performance.now() - startedAt) / 1_000);
       console.error(
         `filled with ${Object.entries(filled)

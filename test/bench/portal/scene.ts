@@ -8,6 +8,7 @@ import { findFreePort } from '../free-port.ts';
 import { openGateway, type Server } from '../gateway-servers.ts';
 import { type Measured, openService, waitFor, waitUntilReady } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
+import { CHAIN, CONTRACTS } from './fill-chain.ts';
 
 /** The portal as it is deployed, with somebody who has signed in, and what brings messages in and stores them. */
 export interface Scene {
@@ -22,6 +23,8 @@ export interface Scene {
   readonly projectId: string;
   /** Name of the bench's environment in the project. */
   readonly environment: string;
+  /** Path of an invitation that nobody takes. */
+  readonly invitation: string;
   close(): Promise<void>;
 }
 
@@ -44,6 +47,15 @@ async function createProject(bench: Bench): Promise<{ projectId: string; environ
   return { projectId, environment };
 }
 
+/** The environment's contracts, as far as they are filled in. */
+async function linkContracts(bench: Bench, { projectId, environment }: { projectId: string; environment: string }) {
+  const { big, backfilled, middles, smalls } = CONTRACTS;
+  for (const contract of [big, backfilled, ...middles, ...smalls]) {
+    const of = ['--project', projectId, '--environment', environment, '--chain', CHAIN, '--contract', contract];
+    await operate(bench, ['collections', 'link', ...of, '--name', `Contract ${contract.slice(2, 8)}`]);
+  }
+}
+
 async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & { origin: string }> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const portal = openService('portal', {
@@ -55,8 +67,8 @@ async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & {
   return { ...portal, port, origin: `http://localhost:${port}` };
 }
 
-/** By the link that a command of accounts prints. */
-async function signIn(bench: Bench, origin: string, { name, args }: { name: string; args: readonly string[] }) {
+/** Path of the link that a command of accounts prints, once it leads in. */
+async function linkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
@@ -64,8 +76,14 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   await waitFor('the link leads in', async () => (await browser.get(pathname + search)).status === 200, {
     maxMs: LINK_WAIT_MAX_MS,
   });
+  return pathname + search;
+}
+
+async function signIn(bench: Bench, origin: string, { name, args }: { name: string; args: readonly string[] }) {
+  const path = await linkPath(bench, origin, args);
+  const browser = createBrowser(origin);
   const person = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
-  const { status, text } = await browser.submit(pathname + search, 'accept', person);
+  const { status, text } = await browser.submit(path, 'accept', person);
   if (status !== 303) throw new Error(`${name} was answered with ${status}: ${text.slice(0, 500)}`);
   return browser;
 }
@@ -73,12 +91,15 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
 const LOOKING_ACCOUNTS = 7;
 const LINK_WAIT_MAX_MS = 10_000;
 
+const inviting = (name: string, projectId: string) => [
+  ...['invite', '--name', name, '--project', projectId, '--role', 'analyst'],
+];
+
 async function signInLookers(bench: Bench, origin: string, projectId: string): Promise<TestBrowser[]> {
   const lookers: TestBrowser[] = [];
   for (let at = 0; at < LOOKING_ACCOUNTS; at++) {
     const name = `looker-${at}`;
-    const args = ['invite', '--name', name, '--project', projectId, '--role', 'analyst'];
-    lookers.push(await signIn(bench, origin, { name, args }));
+    lookers.push(await signIn(bench, origin, { name, args: inviting(name, projectId) }));
   }
   return lookers;
 }
@@ -91,6 +112,7 @@ export async function openScene(bench: Bench): Promise<Scene> {
   };
   try {
     const names = await createProject(bench);
+    await linkContracts(bench, names);
     const writer = await openWriter(bench);
     opened.push(writer);
     const gateway = await openGateway(bench);
@@ -100,7 +122,8 @@ export async function openScene(bench: Bench): Promise<Scene> {
     const { origin } = portal;
     const browser = await signIn(bench, origin, { name: 'bench', args: ['link'] });
     const lookers = await signInLookers(bench, origin, names.projectId);
-    return { ...names, portal, gateway, writer, browser, lookers, origin, close };
+    const invitation = await linkPath(bench, origin, inviting('nobody', names.projectId));
+    return { ...names, portal, gateway, writer, browser, lookers, invitation, origin, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,18 +1,20 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
+import {
+  type ActivityPlace,
+  type ActivityWindow,
+  byNewest,
+  type SearchedPage,
+  searchBackwards,
+} from './activity-search.ts';
 import { askView } from './ask-view.ts';
 import type { Span } from './messages.ts';
+
+export type { ActivityPlace } from './activity-search.ts';
 
 /** Name of a contract: its chain, and its address in lower case. */
 export interface ContractName {
   readonly chain: string;
   readonly contractAddress: string;
-}
-
-/** An activity among others, by when its last version came. */
-export interface ActivityPlace {
-  /** Epoch microseconds. */
-  readonly updatedUs: number;
-  readonly id: string;
 }
 
 /** Which activities are looked for: '' says nothing. The span is of when they were indexed, as the chain interface has it. */
@@ -26,7 +28,7 @@ export interface ActivityQuestion extends Span {
   readonly tokenId: string;
   /** Where the page in front ended. */
   readonly before?: ActivityPlace;
-  /** 1 to 2,000; 100 when absent. */
+  /** 1 to 1,000; 100 when absent. */
   readonly activitiesMax?: number;
 }
 
@@ -65,13 +67,7 @@ export interface ActivityLine extends ActivityPlace, ContractName {
   readonly blockNumber: string;
 }
 
-export interface ActivityPage {
-  readonly activities: readonly ActivityLine[];
-  /** Where the next page begins; null when there is nothing behind this one. */
-  readonly next: ActivityPlace | null;
-  /** Epoch milliseconds: no version in front of it was looked at. */
-  readonly searchedSinceMs: number;
-}
+export type ActivityPage = SearchedPage<ActivityLine>;
 
 /** What a chain says of a contract that is a fungible token. */
 export interface TokenLine extends ContractName {
@@ -82,29 +78,35 @@ export interface TokenLine extends ContractName {
   readonly decimals: number | null;
 }
 
-const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** How far back each step of a search looks, from the newest version on; behind the last one it looks at all. */
-const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
 /** A search that has found too little by then says how far it came. */
 const SEARCH_MAX_MS = 4_000;
-const ACTIVITIES_MAX = 2_000;
+/** The view returns one more at most. */
+const ACTIVITIES_MAX = 1_000;
+/** Each contract costs a granule or more of every part, and the view bounds the rows that a question may read. */
+const CONTRACTS_PER_QUESTION = 32;
 const US_OF_MS = 1_000;
 
 /** Names as the views take them. */
 const toNames = (contracts: readonly ContractName[]) =>
   contracts.map(({ chain, contractAddress }) => `${chain} ${contractAddress.toLowerCase()}`);
 
-interface Window {
-  /** Epoch microseconds. */
-  readonly sinceUs: number;
-  readonly untilUs: number;
-  /** '' when the end is no part of it. */
-  readonly before: string;
-  readonly rowsMax: number;
+/** Reads the newest activities of a window, of some contracts after the others. */
+async function readWindow(
+  query: QueryRows,
+  question: ActivityQuestion,
+  { signal, ...window }: ActivityWindow & QueryOptions,
+): Promise<ActivityLine[]> {
+  const { contracts } = question;
+  const found: ActivityLine[] = [];
+  for (let at = 0; at < contracts.length; at += CONTRACTS_PER_QUESTION) {
+    const some = { ...question, contracts: contracts.slice(at, at + CONTRACTS_PER_QUESTION) };
+    found.push(...(await askWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) })));
+  }
+  return found.sort(byNewest).slice(0, window.rowsMax);
 }
 
-function readWindow(query: QueryRows, question: ActivityQuestion, { signal, ...window }: Window & QueryOptions) {
+function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...window }: ActivityWindow & QueryOptions) {
   const { contracts, type, tokenId, sinceMs, untilMs } = question;
   const { sinceUs, untilUs, before, rowsMax } = window;
   return askView(
@@ -128,7 +130,7 @@ function readWindow(query: QueryRows, question: ActivityQuestion, { signal, ...w
 }
 
 /**
- * Looks for activities, the one that came or changed last first, in steps that grow, and stops when the page is full or the
+ * Looks for activities, the one that came or changed last first, in windows that grow, and stops when the page is full or the
  * time is over.
  */
 export async function searchActivities(
@@ -139,27 +141,13 @@ export async function searchActivities(
   const { nowMs, before, contracts, activitiesMax = 100 } = question;
   if (contracts.length === 0) return { activities: [], next: null, searchedSinceMs: 0 };
   const max = Math.min(Math.max(1, Math.trunc(activitiesMax)), ACTIVITIES_MAX);
-  const end = before?.updatedUs ?? (nowMs + DAY_MS) * US_OF_MS;
-  const begin = performance.now();
-  const found: ActivityLine[] = [];
-  let place: ActivityPlace = before ?? { updatedUs: end, id: '' };
-  for (let step = 0; performance.now() - begin < SEARCH_MAX_MS; step += 1) {
-    const from = before === undefined ? nowMs * US_OF_MS : end;
-    const sinceUs = Math.max(0, from - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY) * US_OF_MS);
-    const window = { sinceUs, untilUs: place.updatedUs, before: place.id, rowsMax: max + 1 - found.length };
-    found.push(...(await readWindow(query, question, { ...options, ...window })));
-    if (found.length > max) return { activities: found.slice(0, max), ...endOf(found[max - 1]!) };
-    if (sinceUs === 0) return { activities: found, next: null, searchedSinceMs: 0 };
-    // The window is read to its beginning, which is part of it.
-    place = { updatedUs: sinceUs, id: '' };
-  }
-  return { activities: found, next: place, searchedSinceMs: Math.floor(place.updatedUs / US_OF_MS) };
+  const from = before ?? { updatedUs: (nowMs + DAY_MS) * US_OF_MS, id: '' };
+  const read = (window: ActivityWindow) => readWindow(query, question, { ...options, ...window });
+  return searchBackwards(read, { from, max, timeMaxMs: SEARCH_MAX_MS });
 }
 
-const endOf = ({ updatedUs, id }: ActivityLine) => ({
-  next: { updatedUs, id },
-  searchedSinceMs: Math.floor(updatedUs / US_OF_MS),
-});
+/** Small questions: the first lines of a file come soon, and each part of it is read before the next is asked for. */
+const ACTIVITIES_PER_QUESTION = 1_000;
 
 /**
  * Activities of a question, a page of them at a time, however long it takes: each page is a search of its own.
@@ -173,7 +161,7 @@ export async function* readManyActivities(
 ): AsyncGenerator<readonly ActivityLine[], ActivityPlace | null> {
   let { before } = question;
   for (let left = max; left > 0; ) {
-    const activitiesMax = Math.min(left, ACTIVITIES_MAX);
+    const activitiesMax = Math.min(left, ACTIVITIES_PER_QUESTION);
     const page = await activities({ ...question, activitiesMax, ...(before === undefined ? {} : { before }) });
     left -= page.activities.length;
     yield page.activities;

@@ -39,6 +39,10 @@ const toPublic = (fault: ClickHouseFault) =>
       })
     : fault;
 
+/** Whether a question was refused as more than a page may read. */
+export const isTooMuch = (fault: unknown): boolean =>
+  fault instanceof PublicError && fault.cause instanceof ClickHouseFault && TOO_MUCH.includes(fault.cause.code);
+
 /**
  * Asks a view. Every value goes into the text as a literal of its type, so none of it is read as SQL.
  * @throws PublicError VALIDATION_ERROR when it is more than a page may read; else what the store throws

@@ -39,9 +39,12 @@ afterAll(async () => {
   await redis.close();
 });
 
+/** Soon enough that no test waits long, and late enough that an emptied Redis is seen empty. */
+const COMPARE_EVERY_MS = 1_000;
+
 async function open(view?: { update(): Promise<never> }) {
   const opened = await openRedisRecords(PROJECTS, { url: redis.url });
-  const noun = openNoun({ ...log, kind: PROJECTS, view: { ...opened, ...view } });
+  const noun = openNoun({ ...log, kind: PROJECTS, view: { ...opened, ...view }, compareEveryMs: COMPARE_EVERY_MS });
   onTestFinished(() => noun.close());
   return noun;
 }

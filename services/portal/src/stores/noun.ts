@@ -40,6 +40,8 @@ export interface LogParts {
 export interface NounParts<R extends Change> extends LogParts {
   readonly kind: RecordKind<R>;
   readonly view: RecordView<R> & Closable;
+  /** Milliseconds between two comparisons of the view with the log; `COMPARE_EVERY_MS` when absent. */
+  readonly compareEveryMs?: number;
 }
 
 /** Records may be this old. The copy is confirmed twice a second. */
@@ -49,7 +51,7 @@ const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
-  const { kind, view, logger } = parts;
+  const { kind, view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
   const log = createLog(parts);
   const copy = openRecordCopy({ view });
   const closed = new AbortController();
@@ -66,7 +68,7 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
-      await delay(COMPARE_EVERY_MS, undefined, { signal: closed.signal }).catch(() => {});
+      await delay(compareEveryMs, undefined, { signal: closed.signal }).catch(() => {});
     }
   };
   const level = keepLevel();

@@ -40,6 +40,8 @@ export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry
   /** ERASURE_CLOCK_SKEW_MS, as the gateways have it. */
   readonly clockSkewMs: number;
   readonly onFault: (fault: unknown, words: string) => void;
+  /** How long a split is waited for; `DECISION_MAX_MS` when absent. */
+  readonly decisionMaxMs?: number;
 }
 
 const REQUEST_MAX_MS = 10_000;
@@ -48,7 +50,16 @@ const LOOK_EVERY_MS = 200;
 
 /** Reads from the graph; what is asked for goes to the log, as that of gateways and the command does. */
 export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
-  const { people, keyOf, producer, registry, topicPrefix, clockSkewMs, onFault } = parts;
+  const {
+    people,
+    keyOf,
+    producer,
+    registry,
+    topicPrefix,
+    clockSkewMs,
+    onFault,
+    decisionMaxMs = DECISION_MAX_MS,
+  } = parts;
   const [erasures, links] = [topicPrefix + TOPICS.erasures.name, topicPrefix + TOPICS.identityLinks.name];
   const requestErasure = createRequestErasure({
     ...{ people, clockSkewMs, onFault },
@@ -68,7 +79,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
       const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
       await settleWithin(REQUEST_MAX_MS, producer.sendPlaced({ topic: links, key: Buffer.from(environmentId), value }));
       const personOf = async (key: Buffer) => (await readPerson(people, { environmentId, key })).personKey;
-      const endAt = performance.now() + DECISION_MAX_MS;
+      const endAt = performance.now() + decisionMaxMs;
       for (;;) {
         const [of, rest] = [await personOf(gone[0]!.key), await personOf(stayed[0]!.key)];
         if (!of.equals(rest)) return true;

@@ -26,11 +26,14 @@ export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 're
       const question = toQuestion(asked, visit, frame.wallClockMs());
       if (typeof question === 'string')
         return { kind: 'page', title, content: html`${toFilter(visit, asked)}<p role="alert">${question}</p>` };
-      const words = { linked: asked.linked, tokens: await reads.tokens(asked.linked, { signal }) };
+      const { linked } = asked;
       if (query.get('as') === 'csv')
-        return toActivitiesFile(reads, { environmentId: environment.id, question, words, signal });
-      const page = await reads.activities(question, { signal });
-      return { kind: 'page', title, content: toContent(visit, { asked, page, words }) };
+        return toActivitiesFile(reads, { environmentId: environment.id, question, linked, signal });
+      const [tokens, page] = await Promise.all([
+        reads.tokens(linked, { signal }),
+        reads.activities(question, { signal }),
+      ]);
+      return { kind: 'page', title, content: toContent(visit, { asked, page, words: { linked, tokens } }) };
     },
   };
 }

@@ -24,7 +24,7 @@ export function toTable(activities: readonly ActivityLine[], words: ContractWord
 }
 
 /** The record of a contract's link. */
-export const recordOf = ({ linked }: ContractWords, { chain, contractAddress }: ContractName) =>
+export const recordOf = (linked: ContractWords['linked'], { chain, contractAddress }: ContractName) =>
   linked.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
 
 export const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
@@ -51,7 +51,7 @@ function toWhat({ chain, contractAddress, assets }: ActivityLine, words: Contrac
   const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
   const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetWords(asset, token)}`);
   const left = assets.length - shown.length;
-  return html`${recordOf(words, { chain, contractAddress })?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the address of the contract')} <span class="quiet">${chain}</span>`;
+  return html`${recordOf(words.linked, { chain, contractAddress })?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the address of the contract')} <span class="quiet">${chain}</span>`;
 }
 
 function toAssetWords({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {

@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CHECKOUT, freePorts } from '@playline/infra/local';
+import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
+
+/** The services behind the portal, as processes with nothing in their stores, as after a first start. */
+export interface NewcomerWorld {
+  readonly portal: string;
+  /** Addresses of two gateways. */
+  readonly gateways: readonly string[];
+  /** Runs a command of the operator. @returns what it prints */
+  operate(...args: string[]): Promise<string>;
+  /** Asks ClickHouse. @throws Error with its words */
+  query(sql: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+const run = promisify(execFile);
+const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', 'main.ts');
+
+/** Topics, tables and a Redis database of its own in the stores of the test run: a stack of its own takes half a minute. */
+export async function openNewcomerWorld(): Promise<NewcomerWorld> {
+  const closing: (() => Promise<void>)[] = [];
+  const close = async () => {
+    for (const each of closing.reverse()) await each();
+  };
+  try {
+    const [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
+    closing.push(own.close, redis.close);
+    const settings = settingsOf(own.prefix, { ...own.environment, REDIS_URL: redis.url });
+    const operate = createOperate(settings, closing);
+    await operate('identity', 'init');
+    return { ...(await startServices(settings, closing)), operate, query: own.query, close };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+const groupOf = (prefix: string, service: string) => prefix + service;
+
+/** What all services and commands are told. */
+function settingsOf(prefix: string, stores: Readonly<Record<string, string>>): Record<string, string> {
+  return {
+    ...stores,
+    IDENTITY_PEPPER: randomBytes(32).toString('hex'),
+    LOG_LEVEL: 'error',
+    LINKER_GROUP: groupOf(prefix, 'identity-linker'),
+    WRITER_GROUP: groupOf(prefix, 'event-writer'),
+  };
+}
+
+function createOperate(settings: Readonly<Record<string, string>>, closing: (() => Promise<void>)[]) {
+  // Commands look for a stack in their working folder. This folder has none.
+  const cwd = mkdtempSync(join(tmpdir(), 'playline-newcomer-'));
+  closing.push(async () => rmSync(cwd, { recursive: true, force: true }));
+  const env = { ...bareEnvironment(), ...settings };
+  return async (...args: string[]) => (await run(process.execPath, [mainOf('operator'), ...args], { cwd, env })).stdout;
+}
+
+async function startServices(settings: Readonly<Record<string, string>>, closing: (() => Promise<void>)[]) {
+  const start = async (service: string, own: Readonly<Record<string, string>> = {}) => {
+    const group = { CONSUMER_GROUP: groupOf(settings.TOPIC_PREFIX ?? '', service) };
+    const processes = openServiceProcesses(mainOf(service), { ...settings, ...group });
+    closing.push(processes.close);
+    await processes.start(own);
+  };
+  const [first = 0, second = 0, third = 0] = await freePorts(3);
+  const gateways = [first, second].map((port) => `http://127.0.0.1:${port}`);
+  const secret = { PORTAL_SECRET: randomBytes(32).toString('hex') };
+  await Promise.all([
+    start('gateway', { HTTP_PORT: String(first) }),
+    start('gateway', { HTTP_PORT: String(second) }),
+    ...['identity-linker', 'event-writer'].map((service) => start(service)),
+    // Nobody else asks for an erasure meanwhile.
+    start('eraser', { BATCH_WINDOW_MS: '100' }),
+    start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
+  ]);
+  return { gateways, portal: `http://localhost:${third}` };
+}
