@@ -96,7 +96,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
 
 /**
  * All fences of this moment, read once: for checks of what was written.
- * @throws RowsFault
+ * @throws StoreFault
  */
 export async function readFenceSet(
   records: Pick<ErasureRecords, 'readFences'>,

@@ -93,7 +93,7 @@ async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortS
   return batch !== null;
 }
 
-/** Requests that are in no batch, and name no person of a batch. @throws RowsFault */
+/** Requests that are in no batch, and name no person of a batch. @throws StoreFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;

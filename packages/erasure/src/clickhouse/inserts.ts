@@ -1,4 +1,4 @@
-import { RowsFault } from '../rows.ts';
+import { StoreFault } from '@playline/errors';
 import type { Connection } from './connection.ts';
 import { rest } from './rest.ts';
 
@@ -23,7 +23,7 @@ export async function awaitInserts(connection: Connection, signal?: AbortSignal)
   while (awaited.size > 0) {
     if (performance.now() > end) {
       const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
-      throw new RowsFault(words, { isRetryable: true, code: 'INSERT_WAIT' });
+      throw new StoreFault(words, { kind: 'passing', code: 'INSERT_WAIT' });
     }
     await rest(POLL_MS, signal);
     const running = await readRunning();
