@@ -10,9 +10,10 @@ import {
   type MintView,
   START_GAP,
 } from '@playline/mints';
-import type { AtomicPublisher, LogReader, Producer } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
+import type { Producer } from '@playline/stream';
+import { awaitSchemaId } from '../await-schema.ts';
 import { awaitStore } from '../await-store.ts';
+import type { ChangedLogSources } from '../changed-log.ts';
 import {
   type Command,
   choiceOf,
@@ -38,18 +39,13 @@ interface Closing {
 }
 
 /** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
-export interface MintsContext {
+export interface MintsContext extends ChangedLogSources {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
   readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
-  readonly openLog: () => LogReader;
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly author: Author;
-  readonly schemas: Schemas;
   readonly collections: RecordSources<CollectionRecord>;
   readonly signableKeys: RecordSources<SignableKeyRecord>;
-  readonly topicPrefix: string;
 }
 
 const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
