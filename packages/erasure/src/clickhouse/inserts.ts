@@ -1,6 +1,5 @@
-import { StoreFault } from '@playline/errors';
+import { pauseOrThrow, StoreFault } from '@playline/errors';
 import type { Connection } from './connection.ts';
-import { rest } from './rest.ts';
 
 const POLL_MS = 100;
 /** The engine ends an insert of a service after a minute (`max_execution_time` of its account). */
@@ -25,7 +24,7 @@ export async function awaitInserts(connection: Connection, signal?: AbortSignal)
       const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
       throw new StoreFault(words, { kind: 'passing', code: 'INSERT_WAIT' });
     }
-    await rest(POLL_MS, signal);
+    await pauseOrThrow(POLL_MS, signal);
     const running = await readRunning();
     for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
   }

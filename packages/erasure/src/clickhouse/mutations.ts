@@ -1,7 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { StoreFault, toStoreWords } from '@playline/errors';
+import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/errors';
 import type { Connection } from './connection.ts';
-import { rest } from './rest.ts';
 
 /** A change of existing rows, which the engine makes in the background. */
 export interface Mutation {
@@ -66,7 +65,7 @@ async function awaitEnd(
       throw faultOf(mutation, toStoreWords(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
     if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
-    await rest(pauseMs, signal);
+    await pauseOrThrow(pauseMs, signal);
   }
 }
 

@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { StoreFault } from '@playline/errors';
+import { pauseOrThrow, StoreFault } from '@playline/errors';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
@@ -125,7 +124,7 @@ async function awaitReplaced({ rows, signal, onReplaced, pause = rest }: Removal
   }
 }
 
-const rest = (signal?: AbortSignal) => delay(POLL_MS, undefined, signal === undefined ? {} : { signal });
+const rest = (signal?: AbortSignal) => pauseOrThrow(POLL_MS, signal);
 
 /** @returns how many receipts were marked */
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
