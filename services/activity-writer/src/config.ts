@@ -3,6 +3,7 @@ import {
   clickhouseSettings,
   kafkaSettings,
   parseConfig,
+  processSettings,
   redisSettings,
   registrySettings,
   settings,
@@ -11,16 +12,12 @@ import { z } from 'zod';
 
 /** Settings of the activity writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
+  ...processSettings,
   ...kafkaSettings,
   ...registrySettings,
   ...clickhouseSettings,
   ...redisSettings,
-  /** Prefix of every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('activity-writer'),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port(),
   ...blockSettings,
 });
 

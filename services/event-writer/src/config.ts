@@ -3,6 +3,7 @@ import {
   clickhouseSettings,
   kafkaSettings,
   parseConfig,
+  processSettings,
   registrySettings,
   settings,
 } from '@playline/runtime';
@@ -10,15 +11,11 @@ import { z } from 'zod';
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
+  ...processSettings,
   ...kafkaSettings,
   ...registrySettings,
   ...clickhouseSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('event-writer'),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port(),
   ...blockSettings,
 });
 
