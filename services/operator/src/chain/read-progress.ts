@@ -1,5 +1,5 @@
 import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPICS } from '@playline/contracts';
-import { awaitStore } from '../await-store.ts';
+import { withLog } from '../await-store.ts';
 import type { LogSources } from '../changed-log.ts';
 import type { PaceSample } from './pace.ts';
 
@@ -20,9 +20,7 @@ export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): numbe
 
 /** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
 export async function readProgress(sources: LogSources): Promise<Map<string, IndexCourse>> {
-  const log = sources.openLog();
-  try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+  return withLog(sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
     const read = createRecordReader({
       schemaOf: sources.schemas.schemaOf,
@@ -40,7 +38,5 @@ export async function readProgress(sources: LogSources): Promise<Map<string, Ind
         found.set(record.chain, { last: record, samples });
       }
     return found;
-  } finally {
-    await log.close();
-  }
+  });
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { createRecordReader, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { awaitLog } from '../await-store.ts';
 import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
 import { TOKENS } from '../import/subjects.ts';
 
@@ -42,7 +42,7 @@ export async function changeToken(
   const log = sources.openLog();
   let publisher: AtomicPublisher | null = null;
   try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    await awaitLog(log);
     const schemaId = await awaitSchemaId(schemas, topic, tokenCodec.schema);
     publisher = await sources.openPublisher(`${topicPrefix}operator.token.${name.chain}.${name.contract}`);
     const key = Buffer.from(`${name.chain} ${name.contract}`);

@@ -9,7 +9,7 @@ import {
 } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { awaitLog } from '../await-store.ts';
 import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
 
 /** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
@@ -50,7 +50,7 @@ export async function withSignerLog<T>(
   const log = sources.openLog();
   let publisher: AtomicPublisher | null = null;
   try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    await awaitLog(log);
     const schemaId = await awaitSchemaId(schemas, topic, mintStateCodec.schema);
     const reading = new StateReading({ log, topic, schemas, name });
     // Read most before fencing the minter: after a long read it would have taken over again.
