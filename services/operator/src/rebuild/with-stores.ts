@@ -18,10 +18,7 @@ export interface StoresContext {
 }
 
 /** Any answer counts: a readiness check would require the epoch, which is still missing. */
-export const answers = async (people: Pick<People, 'readEpoch'>): Promise<boolean> =>
-  (await people.readEpoch()) !== undefined;
-
-const awaitPeople = (people: People) => awaitStore('Redis', () => answers(people));
+const awaitPeople = (people: People) => awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
 
 /** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
 export async function withPeople<T>(
