@@ -1,6 +1,7 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import { askView } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { readPages } from './read-pages.ts';
 
 /** Name of a contract: its chain, and its address in lower case. */
 export interface ContractName {
@@ -166,21 +167,19 @@ const endOf = ({ updatedUs, id }: ActivityLine) => ({
  * @param activities `PortalReads.activities` @param max so many at most
  * @returns where it ended, when there may be more
  */
-export async function* readManyActivities(
+export function readManyActivities(
   activities: (question: ActivityQuestion) => Promise<ActivityPage>,
   question: ActivityQuestion,
   max: number,
 ): AsyncGenerator<readonly ActivityLine[], ActivityPlace | null> {
-  let { before } = question;
-  for (let left = max; left > 0; ) {
-    const activitiesMax = Math.min(left, ACTIVITIES_MAX);
-    const page = await activities({ ...question, activitiesMax, ...(before === undefined ? {} : { before }) });
-    left -= page.activities.length;
-    yield page.activities;
-    if (page.next === null) return null;
-    before = page.next;
-  }
-  return before ?? null;
+  return readPages(
+    async (linesMax, before) => {
+      const activitiesMax = Math.min(linesMax, ACTIVITIES_MAX);
+      const page = await activities({ ...question, activitiesMax, ...(before && { before }) });
+      return { lines: page.activities, next: page.next };
+    },
+    { place: question.before, linesMax: max },
+  );
 }
 
 /** Of these contracts those that are fungible tokens. Reads a granule or two of each. */
