@@ -1,24 +1,11 @@
-import {
-  blockSettings,
-  clickhouseSettings,
-  kafkaSettings,
-  parseConfig,
-  processSettings,
-  redisSettings,
-  registrySettings,
-  settings,
-} from '@playline/runtime';
+import { blockWriterSettings, parseConfig, redisSettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the activity writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  ...processSettings,
-  ...kafkaSettings,
-  ...registrySettings,
-  ...clickhouseSettings,
+  ...blockWriterSettings,
   ...redisSettings,
   CONSUMER_GROUP: settings.text().default('activity-writer'),
-  ...blockSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -1,22 +1,10 @@
-import {
-  blockSettings,
-  clickhouseSettings,
-  kafkaSettings,
-  parseConfig,
-  processSettings,
-  registrySettings,
-  settings,
-} from '@playline/runtime';
+import { blockWriterSettings, parseConfig, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  ...processSettings,
-  ...kafkaSettings,
-  ...registrySettings,
-  ...clickhouseSettings,
+  ...blockWriterSettings,
   CONSUMER_GROUP: settings.text().default('event-writer'),
-  ...blockSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;
