@@ -1,37 +1,21 @@
-import { randomBytes } from 'node:crypto';
 import { SWEPT_TABLES, SYSTEM_PLACES, TABLES } from '@playline/erasure';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
+let own: OwnDatabase;
 
 async function query<T>(sql: string): Promise<T[]> {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const answer = await fetch(url, { method: 'POST', headers, body: `${sql} FORMAT JSONEachRow` });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(text);
+  const text = await own.query(`${sql} FORMAT JSONEachRow`);
   return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
+  own = await openOwnDatabase();
   // The engine makes its own logs with the first lines of each.
-  await fetch(url, {
-    method: 'POST',
-    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
-    body: 'SYSTEM FLUSH LOGS query_log, part_log',
-  });
+  await own.query('SYSTEM FLUSH LOGS query_log, part_log');
 });
-afterAll(async () => {
-  await fetch(url, {
-    method: 'POST',
-    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
-    body: `DROP DATABASE ${database} SYNC`,
-  });
-});
+afterAll(() => own?.close());
 
 /** Views hold nothing: what they show is deleted with the rows behind them. So do materialized ones that fill a table. */
 const readColumns = () =>
@@ -45,10 +29,8 @@ it('every table and column that the numbered SQL files make is registered with h
 });
 
 it('a table, a materialized view and a column with an identity that nobody registered are reported', async () => {
-  await query(`CREATE TABLE ${database}.visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key`);
-  await query(
-    `CREATE MATERIALIZED VIEW ${database}.by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events`,
-  );
+  await query('CREATE TABLE visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key');
+  await query('CREATE MATERIALIZED VIEW by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events');
   await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');
   try {
     const gaps = findTableGaps(await readColumns(), TABLES);
@@ -59,7 +41,7 @@ it('a table, a materialized view and a column with an identity that nobody regis
       'table visits is not registered',
     ]);
   } finally {
-    for (const table of ['by_user', 'visits']) await query(`DROP TABLE ${database}.${table} SYNC`);
+    for (const table of ['by_user', 'visits']) await query(`DROP TABLE ${table} SYNC`);
     await query('ALTER TABLE consent_log DROP COLUMN parent_key');
   }
 });

@@ -2,7 +2,7 @@ import { accessKeyCodec, frameRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { createKeyLog } from './key-log.ts';
 import type { KeyRecord } from './key-store.ts';
-import type { LoggedBytes } from './records/index.ts';
+import type { LoggedBytes } from './records/log-bytes.ts';
 
 const record: KeyRecord = {
   keyId: 'k-1',

@@ -1,4 +1,5 @@
 import type { FenceQuestion } from '@playline/contracts';
+import { pause } from '@playline/errors';
 import type { ErasureRecords } from './records.ts';
 
 /** All fences, in memory: for services that write what may be about a person. */
@@ -96,7 +97,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
 
 /**
  * All fences of this moment, read once: for checks of what was written.
- * @throws RowsFault
+ * @throws StoreFault
  */
 export async function readFenceSet(
   records: Pick<ErasureRecords, 'readFences'>,
@@ -152,19 +153,6 @@ function openWatch(stop: AbortSignal) {
       stop.removeEventListener('abort', end);
     },
   };
-}
-
-function pause(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    stop.addEventListener('abort', end);
-    if (stop.aborted) end();
-  });
 }
 
 /**

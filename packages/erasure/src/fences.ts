@@ -15,7 +15,7 @@ export interface Fences {
    *
    * The column store comes first. If Redis is lost, its fences are restored from there, so a fence in Redis alone would
    * be lost with it.
-   * @throws RowsFault, or a fault of the guard: then it may be called again
+   * @throws StoreFault, or a fault of the guard: then it may be called again
    */
   raise(fences: readonly ErasureFence[]): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: 
 /**
  * Cut-offs of everybody who is fenced, each identity once. Until a merge has folded them, the column store returns a
  * fence that was raised again several times; the latest cut-off counts.
- * @throws RowsFault
+ * @throws StoreFault
  */
 export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): Promise<ErasureTarget[]> {
   const latest = new Map<string, ErasureTarget>();

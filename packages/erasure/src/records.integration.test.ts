@@ -236,7 +236,7 @@ describe('records of erasures in ClickHouse', () => {
   it('say that a store which is away is not ready, and that nothing was stored', async () => {
     const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
     expect(await records.ready()).toBe(false);
-    const fault = { name: 'RowsFault', isRetryable: true };
+    const fault = { name: 'StoreFault', kind: 'passing' };
     await expect(records.putRequests([createRequest()])).rejects.toMatchObject(fault);
     await expect(records.readUnfinished()).rejects.toMatchObject(fault);
     const fences = records.readFences()[Symbol.asyncIterator]();
@@ -252,7 +252,7 @@ describe('records of erasures in ClickHouse', () => {
     // More than the records have connections.
     for (let time = 0; time < 6; time++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
-      await expect(reading.next()).rejects.toMatchObject({ name: 'RowsFault', isRetryable: true });
+      await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
     }
     wire.mode = 'open';
     for await (const fence of records.readFences({ signal: AbortSignal.timeout(30_000) }))

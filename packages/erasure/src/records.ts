@@ -136,73 +136,73 @@ export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'lo
 export interface ErasureRecords {
   /**
    * Adds requests that are not stored yet. A stored one stays as it is, with what an eraser has found.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /**
    * Replaces requests.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /**
    * Also replaces requests, except those in a batch or with a receipt: the eraser that works on those knows more.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putFound(requests: readonly ErasureRequest[]): Promise<void>;
-  /** Requests without a receipt, the oldest first. @throws RowsFault */
+  /** Requests without a receipt, the oldest first. @throws StoreFault */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
    * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[]): Promise<Erasure[]>;
   /**
    * Of several cut-offs of one identity the latest counts.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
   /**
    * Every fence that is not in a known part, as of one moment, however long reading takes.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
   /**
    * Of several copies the one with the most information counts.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
-  /** Null when there is none (yet). @throws RowsFault */
+  /** Null when there is none (yet). @throws StoreFault */
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
-  /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws RowsFault */
+  /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws StoreFault */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
   /**
    * Of several copies of one erasure the one that was put last counts.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putProgress(progress: readonly ErasureProgress[]): Promise<void>;
   /**
    * Progress of every batch that is not finished.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readProgress(): Promise<ErasureProgress[]>;
   /**
    * Deletes a finished batch; no file in use keeps a row of it.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   dropProgress(batchId: Buffer): Promise<void>;
 
-  /** Ids (hexadecimal) of all erasures that have a receipt. @throws RowsFault */
+  /** Ids (hexadecimal) of all erasures that have a receipt. @throws StoreFault */
   readFinished(): Promise<ReadonlySet<string>>;
-  /** Every environment in which somebody asked to be erased. @throws RowsFault */
+  /** Every environment in which somebody asked to be erased. @throws StoreFault */
   readEnvironments(): Promise<string[]>;
   /**
    * Those of these requests that were ever stored, in any order.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
   /**
    * The newest requests first; those of the same moment by id, descending.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readErasures(page: ErasurePage): Promise<Erasure[]>;
 

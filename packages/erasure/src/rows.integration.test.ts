@@ -294,7 +294,7 @@ describe.each([
     await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const { rows } = harness;
     for (const ask of [() => rows.sweep(batch), () => rows.findSurvivors(batch), () => rows.findOnDisk(batch)])
-      await expect(ask()).rejects.toMatchObject({ name: 'RowsFault', code: 'NO_TARGETS' });
+      await expect(ask()).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
     expect(await namesIn('events', environmentId)).toEqual(['one']);
   });
 });

@@ -88,7 +88,7 @@ export interface KeptConsent {
 export interface ErasureRows {
   /**
    * Stores whom the batch is about. If an identity is stored again, the latest cut-off counts.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   putTargets(batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void>;
   /**
@@ -97,81 +97,66 @@ export interface ErasureRows {
    * as survivors: sweep until there are none.
    * @param signal ends the wait for a change of a table, which goes on: the next sweep waits for it first
    * @returns what was there before
-   * @throws RowsFault, or the reason of the signal
+   * @throws StoreFault, or the reason of the signal
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
   /**
    * Empty when the batch was not swept yet. Includes what an eraser found before it died.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readNoted(batchId: Buffer): Promise<NotedRows>;
   /**
    * Rows that a query would still find.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /**
    * Consents of the batch's identities that stay after the sweep, because they were given later than the cut-off.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
-  /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws RowsFault */
+  /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws StoreFault */
   findLinks(batchId: Buffer): Promise<StoredLink[]>;
-  /** Unlinks asked for up to the latest cut-off of the batch in which one of its identities was. @throws RowsFault */
+  /** Unlinks asked for up to the latest cut-off of the batch in which one of its identities was. @throws StoreFault */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
   /**
    * Where links stand that touch an identity of the batch and are later than its cut-off; of a fact that was published
-   * again the first place. @throws RowsFault
+   * again the first place. @throws StoreFault
    */
   findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
   /**
    * Waits for the end of all inserts that run now: the store may still finish an insert of a writer that has died.
    * Takes as long as an insert may, one minute at most.
-   * @throws RowsFault, or the reason of the signal
+   * @throws StoreFault, or the reason of the signal
    */
   awaitInserts(signal?: AbortSignal): Promise<void>;
   /**
    * Rows in files that are in use, including deleted ones until `removeDeleted`.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**
    * Rewrites files that contain deleted rows, of all batches. Reads and writes whole parts.
    * @param signal ends the wait, as for a sweep
    * @returns when it was finished, in epoch milliseconds of the store's clock
-   * @throws RowsFault, or the reason of the signal
+   * @throws StoreFault, or the reason of the signal
    */
   removeDeleted(signal?: AbortSignal): Promise<number>;
   /**
    * How many files that were replaced up to this moment of the store's clock are still on disk; they disappear within
    * minutes.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   countReplaced(untilMs: number): Promise<number>;
   /**
    * Batches that have targets, including those of an eraser that has died.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   readBatches(): Promise<Buffer[]>;
   /**
    * Deletes the list of whom the batch was about; no file in use keeps a row of it.
-   * @throws RowsFault
+   * @throws StoreFault
    */
   dropTargets(batchId: Buffer): Promise<void>;
   close(): Promise<void>;
-}
-
-/** A fault of the store that has the rows and records. */
-export class RowsFault extends Error {
-  override readonly name = 'RowsFault';
-  /** False when somebody must change the tables or this program first. */
-  readonly isRetryable: boolean;
-  /** The store's own name for the fault, or the network's. There are few, so it can be a label. */
-  readonly code: string;
-
-  constructor(message: string, options: { isRetryable: boolean; code: string }) {
-    super(message);
-    this.isRetryable = options.isRetryable;
-    this.code = options.code;
-  }
 }

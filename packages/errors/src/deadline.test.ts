@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { answerWithin, waitAtMost } from './deadline.ts';
+import { answerWithin, pause, pauseOrThrow, waitAtMost } from './deadline.ts';
 
 const never = new Promise<string>(() => {});
 
@@ -34,5 +34,30 @@ describe('a wait with a bound', () => {
     expect(await waitAtMost(1, work.promise, () => 'late')).toBe('late');
     work.reject(new Error('too late to matter'));
     await delay(0);
+  });
+});
+
+describe('a pause', () => {
+  it('lasts as long as it is told, and takes a time that is over for none at all', async () => {
+    const beganMs = performance.now();
+    await pause(20, new AbortController().signal);
+    expect(performance.now() - beganMs).toBeGreaterThan(15);
+    await pause(-1_000);
+  });
+
+  it('ends with its signal, also when that was aborted before', async () => {
+    const stop = new AbortController();
+    const pausing = pause(600_000, stop.signal);
+    stop.abort();
+    await pausing;
+    await pause(600_000, stop.signal);
+  });
+
+  it('throws the reason of its signal where that is asked', async () => {
+    const stop = new AbortController();
+    await pauseOrThrow(1, stop.signal);
+    const pausing = pauseOrThrow(600_000, stop.signal);
+    stop.abort(new Error('enough'));
+    await expect(pausing).rejects.toThrow('enough');
   });
 });

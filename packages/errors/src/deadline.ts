@@ -25,3 +25,23 @@ export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
     throw new Error(`no answer within ${boundMs} ms`);
   });
 }
+
+/** Waits so long, or until the signal is aborted: whoever goes on looks at the signal. */
+export function pause(ms: number, stop?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      stop?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.max(0, ms));
+    stop?.addEventListener('abort', end);
+    if (stop?.aborted === true) end();
+  });
+}
+
+/** Waits so long. @throws the reason of the signal, at once */
+export async function pauseOrThrow(ms: number, stop?: AbortSignal): Promise<void> {
+  await pause(ms, stop);
+  stop?.throwIfAborted();
+}

@@ -68,6 +68,9 @@ function kindOf(code: number): FaultKind {
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
 }
 
+/** The server quotes what it could not read, and rows hold identities: the first line's words only. */
+export const toStoreWords = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
+
 /** What a call of ClickHouse's client threw, as a fault. Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
@@ -76,8 +79,6 @@ export function toStoreFault(error: unknown): StoreFault {
   const number = isNumber ? Number(field('code')) : 0;
   const code = isNumber ? field('type') || FINAL_CODES.get(number) || `code ${number}` : field('code') || 'network';
   const text = error instanceof Error ? error.message : String(error);
-  // The server quotes what it could not read, and rows hold identities: the first line's words only.
-  const message = text.split('\n', 1)[0]!.slice(0, 200);
   const shown = isNumber ? `${number} ${code}` : code;
-  return new StoreFault(`ClickHouse ${shown}: ${message}`, { kind: kindOf(number), code });
+  return new StoreFault(`ClickHouse ${shown}: ${toStoreWords(text)}`, { kind: kindOf(number), code });
 }

@@ -1,5 +1,8 @@
-/** Settings of services that write a topic's records in blocks, the same in each of them. */
+/** Settings of services that consume topics, some of which write the records in blocks: the same in each of them. */
+import type { z } from 'zod';
 import { settings } from './config.ts';
+import { clickhouseSettings, kafkaSettings, registrySettings } from './connection-settings.ts';
+import { processSettings } from './deployment-settings.ts';
 
 /**
  * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens a partition of the
@@ -26,11 +29,29 @@ const BLOCK_AGE_MIN_MS = 250;
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 
-/** How a writer cuts blocks, and how long it may be silent before its partitions go to another. */
-export const blockSettings = {
+/** How long a consumer may be silent before its partitions go to another. */
+export const consumerSettings = {
   SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
+} as const;
+
+/** What a service is told that writes topics into ClickHouse: which stores it uses, and how it cuts blocks. */
+export const blockWriterSettings = {
+  ...processSettings,
+  ...kafkaSettings,
+  ...registrySettings,
+  ...clickhouseSettings,
+  ...consumerSettings,
   // One ClickHouse block an insert: above 1,048,449 rows an insert would be two blocks under one token.
   BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
   BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
   BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 } as const;
+
+type BlockWriterConfig = z.infer<z.ZodObject<typeof blockWriterSettings>>;
+
+/** When a block ends: after so many rows or bytes, or so long after its first record. */
+export function toBlockLimits(
+  config: Pick<BlockWriterConfig, 'BLOCK_ROWS_MAX' | 'BLOCK_BYTES_MAX' | 'BLOCK_AGE_MAX_MS'>,
+) {
+  return { rowsMax: config.BLOCK_ROWS_MAX, bytesMax: config.BLOCK_BYTES_MAX, ageMaxMs: config.BLOCK_AGE_MAX_MS };
+}

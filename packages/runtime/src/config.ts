@@ -65,5 +65,15 @@ export const settings = {
         return z.NEVER;
       }
     }),
+  /** What a text in JSON says, for the schema that follows. */
+  json: () =>
+    z.string().transform((text, context): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        context.addIssue({ code: 'custom', message: 'expected JSON' });
+        return z.NEVER;
+      }
+    }),
   logLevel: () => z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']),
 } as const;

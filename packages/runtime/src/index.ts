@@ -3,6 +3,7 @@ export * from './clickhouse-query.ts';
 export * from './config.ts';
 export * from './connection-settings.ts';
 export * from './connections.ts';
+export * from './deployment-settings.ts';
 export * from './logger.ts';
 export * from './metrics.ts';
 export * from './service.ts';

@@ -24,3 +24,4 @@ export {
 } from './partitions/store-once.ts';
 export * from './ports.ts';
 export { sendAll } from './send-all.ts';
+export { awaitDecided, isTakenOver, OpenTransactionFault } from './transactions.ts';

@@ -1,6 +1,7 @@
 export { mendKafkaTimer } from '@playline/infra/kafka';
 export * from './bare-environment.ts';
 export * from './clock/open-wall-clock.ts';
+export * from './http-process.ts';
 export * from './message-record.ts';
 export * from './messages.ts';
 export * from './own-database.ts';

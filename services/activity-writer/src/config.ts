@@ -1,27 +1,11 @@
-import {
-  blockSettings,
-  clickhouseSettings,
-  kafkaSettings,
-  parseConfig,
-  redisSettings,
-  registrySettings,
-  settings,
-} from '@playline/runtime';
+import { blockWriterSettings, parseConfig, redisSettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the activity writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  ...kafkaSettings,
-  ...registrySettings,
-  ...clickhouseSettings,
+  ...blockWriterSettings,
   ...redisSettings,
-  /** Prefix of every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
   CONSUMER_GROUP: settings.text().default('activity-writer'),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port(),
-  ...blockSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;

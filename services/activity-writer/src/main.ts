@@ -9,6 +9,7 @@ import {
   createLogger,
   createMetrics,
   runService,
+  toBlockLimits,
   toClickHouse,
   toKafka,
   toRedis,
@@ -38,11 +39,7 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
 const topic = config.TOPIC_PREFIX + TOPICS.activities.name;
-const limits = {
-  rowsMax: config.BLOCK_ROWS_MAX,
-  bytesMax: config.BLOCK_BYTES_MAX,
-  ageMaxMs: config.BLOCK_AGE_MAX_MS,
-};
+const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
   let consumer: Consumer | null = null;

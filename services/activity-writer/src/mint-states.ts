@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { pause } from '@playline/errors';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 
@@ -51,7 +51,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
-    do await delay(lookMs, undefined, { signal: closed.signal }).catch(() => {});
+    do await pause(lookMs, closed.signal);
     while (
       !(closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs) &&
       (await isWhole(view).catch(() => false))

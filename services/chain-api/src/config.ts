@@ -1,6 +1,15 @@
 import { type CursorKey, isChainName } from '@playline/chain';
 import { TOPICS } from '@playline/contracts';
-import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
+import {
+  clickhouseSettings,
+  deploymentSettings,
+  kafkaSettings,
+  listenerSettings,
+  processSettings,
+  redisSettings,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
 import { z } from 'zod';
 
 /** Calls without a rate limit key: contract, "Callers". */
@@ -40,16 +49,8 @@ const chain = z.strictObject({
 
 /** JSON: `[{"name":"demo-chain","id":"eip155:31337"}]` */
 const chains = () =>
-  z
-    .string()
-    .transform((text, context): unknown => {
-      try {
-        return JSON.parse(text);
-      } catch {
-        context.addIssue('expected JSON');
-        return z.NEVER;
-      }
-    })
+  settings
+    .json()
     .pipe(z.array(chain).min(1))
     .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'expected each name once')
     .transform((list): readonly ChainSettings[] => list);
@@ -75,23 +76,17 @@ const cursorKeys = () =>
 
 /** Settings of the chain API, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  HTTP_HOST: settings.text().default('127.0.0.1'),
-  HTTP_PORT: settings.port().default(8082),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port().default(8083),
+  ...processSettings,
+  ...listenerSettings,
+  HTTP_PORT: listenerSettings.HTTP_PORT.default(8082),
+  ADMIN_PORT: processSettings.ADMIN_PORT.default(8083),
   /** Base of the `link` in error envelopes. */
   PUBLIC_URL: settings.baseUrl().optional(),
-  HTTP_HEADER_PREFIX: z
-    .string()
-    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case words joined by hyphens')
-    .default('x-service'),
+  HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ...kafkaSettings,
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
   CHAINS: chains(),
   CURSOR_KEYS: cursorKeys(),
   /** Partitions of `chain.activities.v1`. They determine the partition of a chain, whose watermark is its horizon. */
@@ -110,8 +105,7 @@ export const configSchema = z.object({
   MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
   /** How long brokers may take to store a request. At least 100 ms, which a healthy write never takes. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
-  /** Must equal the setting of the operator, which makes keys. */
-  ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
+  ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   TRUSTED_PROXIES: settings.trustedProxies(),
 });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { type ErasureRequest, RowsFault } from '@playline/erasure';
+import type { ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
+import { StoreFault } from '@playline/errors';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
@@ -21,7 +22,7 @@ it('a batch that cannot be finished delays only its own people, and is finished 
   const { sweep } = rows;
   rows.sweep = async (batchId) => {
     if (stuck.size === 0) stuck.add(batchId.toString('hex'));
-    if (stuck.has(batchId.toString('hex'))) throw new RowsFault('a change fails', { isRetryable: true, code: 'X' });
+    if (stuck.has(batchId.toString('hex'))) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
     return sweep(batchId);
   };
   const loop = openBatchLoop({

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
+import { pause, pauseOrThrow } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
 import { type Leading, openLeading } from './leading.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
@@ -48,7 +48,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
       if (signal.aborted) return parts.onHandover();
       parts.onFault(error);
       parts.logger.warn({ error, retryMs }, 'erasures wait: a step failed and is done again');
-      await delay(retryMs, undefined, { signal }).catch(() => {});
+      await pause(retryMs, signal);
       retryMs = Math.min(2 * retryMs, RETRY_MAX_MS);
     }
   }
@@ -83,7 +83,7 @@ async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortS
     return (await findFree(parts.records)).filter(isDue).slice(0, parts.batchRequestsMax);
   };
   if ((await findNext()).length === 0) return false;
-  await delay(parts.windowMs, undefined, { signal });
+  await pauseOrThrow(parts.windowMs, signal);
   const requests = await findNext();
   if (requests.length === 0) return true;
   const batch = await beginBatch(parts, requests, signal);
@@ -93,7 +93,7 @@ async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortS
   return batch !== null;
 }
 
-/** Requests that are in no batch, and name no person of a batch. @throws RowsFault */
+/** Requests that are in no batch, and name no person of a batch. @throws StoreFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
@@ -126,7 +126,7 @@ function createAlarm(): Alarm {
   return {
     ring: () => rung.abort(),
     async wait(ms, signal) {
-      await delay(ms, undefined, { signal: AbortSignal.any([signal, rung.signal]) }).catch(() => {});
+      await pause(ms, AbortSignal.any([signal, rung.signal]));
       rung = new AbortController();
     },
   };

@@ -1,7 +1,10 @@
 import {
   clickhouseSettings,
+  consumerSettings,
+  deploymentSettings,
   kafkaSettings,
   parseConfig,
+  processSettings,
   redisSettings,
   registrySettings,
   settings,
@@ -16,22 +19,18 @@ const timeOfDay = z
 
 /** Settings of the eraser, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port().default(8084),
+  ...processSettings,
+  ADMIN_PORT: processSettings.ADMIN_PORT.default(8084),
   ...kafkaSettings,
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
+  ...consumerSettings,
   CONSUMER_GROUP: settings.text().default('eraser'),
-  SESSION_TIMEOUT_MS: settings.integer(1_000, 300_000).default(10_000),
   /** Consumer groups whose committed offsets show what is stored. */
   LINKER_GROUP: settings.text().default('identity-linker'),
-  WRITER_GROUP: settings.text().default('event-writer'),
-  /** Must equal the setting of the linker. */
-  LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
+  WRITER_GROUP: deploymentSettings.WRITER_GROUP,
+  LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   /** How long requests are gathered. While a batch runs, requests of the next one gather anyway. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
   /** A batch of a thousand took a minute in the benchmark (`test/bench`). */

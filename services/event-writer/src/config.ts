@@ -1,25 +1,10 @@
-import {
-  blockSettings,
-  clickhouseSettings,
-  kafkaSettings,
-  parseConfig,
-  registrySettings,
-  settings,
-} from '@playline/runtime';
+import { blockWriterSettings, parseConfig, settings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  ...kafkaSettings,
-  ...registrySettings,
-  ...clickhouseSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
+  ...blockWriterSettings,
   CONSUMER_GROUP: settings.text().default('event-writer'),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port(),
-  ...blockSettings,
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -2,7 +2,15 @@ import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
-import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  runService,
+  toBlockLimits,
+  toClickHouse,
+  toKafka,
+  toRegistry,
+} from '@playline/runtime';
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { readConfig } from './config.ts';
@@ -16,11 +24,7 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
 const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
-const limits = {
-  rowsMax: config.BLOCK_ROWS_MAX,
-  bytesMax: config.BLOCK_BYTES_MAX,
-  ageMaxMs: config.BLOCK_AGE_MAX_MS,
-};
+const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
   const consumers = new Map<'consumer' | 'audit', Consumer>();

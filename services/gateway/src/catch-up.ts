@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { untilNextLook } from '@playline/access-keys';
+import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface CatchUpParts {
@@ -65,7 +65,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
       const waitMs = error === null ? untilNextLook(LOOK_EVERY_MS) : RETRY_MS;
-      await delay(waitMs, undefined, { signal: closed.signal }).catch(() => {});
+      await pause(waitMs, closed.signal);
     }
   };
   void watch();

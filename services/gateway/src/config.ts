@@ -1,5 +1,13 @@
 import { BATCH_BYTES_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
-import { kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
+import {
+  deploymentSettings,
+  kafkaSettings,
+  listenerSettings,
+  processSettings,
+  redisSettings,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limits/settings.ts';
 
@@ -8,28 +16,18 @@ const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
 
 /** Settings of the gateway, by the names of their environment variables. */
 export const configSchema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  HTTP_HOST: settings.text().default('127.0.0.1'),
-  HTTP_PORT: settings.port().default(8080),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port().default(8081),
+  ...processSettings,
+  ...listenerSettings,
+  HTTP_PORT: listenerSettings.HTTP_PORT.default(8080),
+  ADMIN_PORT: processSettings.ADMIN_PORT.default(8081),
   /** Base of the `link` in error envelopes. */
   PUBLIC_URL: settings.baseUrl().optional(),
-  HTTP_HEADER_PREFIX: z
-    .string()
-    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case words joined by hyphens')
-    .default('x-service'),
-  ACCESS_KEY_PREFIX: z
-    .string()
-    .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
-    .default('svcapik'),
+  HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
+  ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   ...kafkaSettings,
   ...registrySettings,
   ...redisSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
-  /** As long as the output of the hash that it is the key of. */
-  IDENTITY_PEPPER: settings.secretHex(32),
+  IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   /** Room for sixteen of the largest batches. At least two, so that one large batch does not keep out all others. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
@@ -41,12 +39,7 @@ export const configSchema = z.object({
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
-  /**
-   * How far the clocks of two gateways may differ. The cut-off of an erasure is the time of its request plus this time.
-   * Otherwise an event stamped by a gateway whose clock is ahead would survive. Clocks kept by NTP differ by some tens
-   * of milliseconds.
-   */
-  ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
+  ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
   /** Comma-separated names of client libraries (`context.library`) that rejection records may contain. */
   CLIENT_LIBRARIES: settings
     .text()

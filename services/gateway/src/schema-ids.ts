@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { consentCodec, erasureRequestCodec, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import type { SchemaRegistry } from '@playline/stream';
 
@@ -68,7 +68,7 @@ export function openSchemaIds<Name extends string>(
       } catch (error) {
         logger.warn({ error }, 'the schema registry does not give the ids yet');
       }
-      await delay(RETRY_MS, undefined, { signal: closed.signal }).catch(() => {});
+      await pause(RETRY_MS, closed.signal);
     }
   };
   void askAll();

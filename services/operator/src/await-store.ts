@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { type QueryRows, readRows } from '@playline/runtime';
+import type { LogReader } from '@playline/stream';
 import { UnreachableError } from './command.ts';
 
 /** Enough for a store on the same machine that starts at the same time as the command. */
@@ -18,3 +20,40 @@ export async function awaitStore(name: string, probe: () => Promise<boolean>): P
     await delay(POLL_MS);
   }
 }
+
+/** Waits for the brokers of a log: they say that there is no topic without a name. @throws UnreachableError */
+export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<void> =>
+  awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+
+/** @throws UnreachableError when ClickHouse does not answer */
+export const awaitClickHouse = (query: QueryRows): Promise<void> =>
+  awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+
+interface Closing {
+  close(): Promise<void>;
+}
+
+/** Works with what was opened, once `answers` has resolved, and closes it. @throws what either throws */
+export async function withOpened<S extends Closing, T>(
+  opened: S,
+  answers: (opened: S) => Promise<void>,
+  work: (opened: S) => Promise<T>,
+): Promise<T> {
+  try {
+    await answers(opened);
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Works with a store, once it is ready, and closes it. @throws UnreachableError, or what the work throws */
+export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
+  name: string,
+  store: S,
+  work: (store: S) => Promise<T>,
+): Promise<T> => withOpened(store, () => awaitStore(name, () => store.ready()), work);
+
+/** Works with a log, once its brokers answer, and closes it. @throws UnreachableError, or what the work throws */
+export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
+  withOpened(log, awaitLog, work);

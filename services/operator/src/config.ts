@@ -1,6 +1,14 @@
 import { parseSignerPublicKey } from '@playline/access-keys';
 import { chainNodes } from '@playline/chain';
-import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
+import {
+  clickhouseSettings,
+  deploymentSettings,
+  kafkaSettings,
+  processSettings,
+  redisSettings,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the operator's commands; a command without a required address says so. */
@@ -15,18 +23,15 @@ export const configSchema = z.object({
   CLICKHOUSE_URL: clickhouseSettings.CLICKHOUSE_URL.optional(),
   CLICKHOUSE_USER: clickhouseSettings.CLICKHOUSE_USER.default('operator'),
   CLICKHOUSE_DATABASE: clickhouseSettings.CLICKHOUSE_DATABASE.default('playline'),
-  /** Prefix of every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
-  /** The same value as of the linkers: offsets of another generation are other facts. */
-  LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
-  /** The same value as of gateways and linkers: with another pepper an id gives an unknown key. */
-  IDENTITY_PEPPER: settings.secretHex(32).optional(),
+  TOPIC_PREFIX: processSettings.TOPIC_PREFIX,
+  LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
+  IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER.optional(),
   /** Public key that signable keys are sealed to, JWK or its base64url: its private half is the signer's. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   /** The same value as of the chain indexer: the chains and the addresses of their nodes. */
   CHAIN_NODES: chainNodes().optional(),
-  ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
-  HTTP_HEADER_PREFIX: settings.text().default('x-service'),
+  ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
+  HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
 });
 
 export type OperatorConfig = z.infer<typeof configSchema>;

@@ -1,5 +1,14 @@
 import { parseSignerPublicKey } from '@playline/access-keys';
-import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings, settings } from '@playline/runtime';
+import {
+  clickhouseSettings,
+  deploymentSettings,
+  kafkaSettings,
+  listenerSettings,
+  processSettings,
+  redisSettings,
+  registrySettings,
+  settings,
+} from '@playline/runtime';
 import { z } from 'zod';
 
 /** Names of the own machine: what is sent there leaves it by no network. */
@@ -32,11 +41,10 @@ function parseOrigins(text: string): string[] {
 }
 
 const schema = z.object({
-  LOG_LEVEL: settings.logLevel().default('info'),
-  HTTP_HOST: settings.text().default('127.0.0.1'),
-  HTTP_PORT: settings.port().default(8084),
-  ADMIN_HOST: settings.text().default('127.0.0.1'),
-  ADMIN_PORT: settings.port().default(8085),
+  ...processSettings,
+  ...listenerSettings,
+  HTTP_PORT: listenerSettings.HTTP_PORT.default(8084),
+  ADMIN_PORT: processSettings.ADMIN_PORT.default(8085),
   /**
    * The one address under which people use the portal, such as `https://portal.example.com`; it answers under no other.
    * Absent: localhost with the portal's own port. Passkeys know names only, never an address of digits.
@@ -53,17 +61,11 @@ const schema = z.object({
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
-  /** Put before every topic name. */
-  TOPIC_PREFIX: z.string().default(''),
-  /** Keys the ids that people look for; the same as the gateways'. Hexadecimal, 32 bytes at least. */
-  IDENTITY_PEPPER: settings.secretHex(32),
-  /** How far the clocks of two processes that take erasures and messages may lie apart; as the gateways have it. */
-  ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
-  /** CONSUMER_GROUP of the event writer: live messages are stored once it has committed them. */
-  WRITER_GROUP: settings.text().default('event-writer'),
-  /** As the gateways have them: what keys and headers are called. */
-  ACCESS_KEY_PREFIX: settings.text().default('svcapik'),
-  HTTP_HEADER_PREFIX: settings.text().default('x-service'),
+  IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
+  ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
+  WRITER_GROUP: deploymentSettings.WRITER_GROUP,
+  ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
+  HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   /** Where clients reach the gateway and the chain API: pages show commands that are ready to send. */
   GATEWAY_URL: settings.baseUrl().optional(),
   CHAIN_API_URL: settings.baseUrl().optional(),

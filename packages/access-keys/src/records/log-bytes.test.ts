@@ -1,7 +1,7 @@
 import { frameRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/index.ts';
+import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/rate-limit-key.ts';
 import { createLogDecoder, type LoggedBytes, UnreadableRecord } from './log-bytes.ts';
 
 const { codec, topic } = RATE_LIMIT_KEYS;

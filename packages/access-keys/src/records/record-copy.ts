@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { answerWithin } from '@playline/errors';
+import { answerWithin, pause } from '@playline/errors';
 import { createJoined } from './joined.ts';
 import { untilNextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
@@ -65,7 +64,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const watch = async () => {
     while (!closed.signal.aborted) {
       await refresh().catch(() => {});
-      await delay(untilNextLook(lookEveryMs), undefined, { signal: closed.signal }).catch(() => {});
+      await pause(untilNextLook(lookEveryMs), closed.signal);
     }
   };
   if (lookEveryMs > 0) void watch();

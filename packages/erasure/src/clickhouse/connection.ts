@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import { type ClickHouseTarget, createClickHouseClientSetup } from '@playline/errors';
-import { toRowsFault } from './fault.ts';
 
 /** A column as it is sent, and the expression that turns it into the table's own value. */
 export interface SentColumn {
@@ -16,7 +15,7 @@ export interface SentRows {
   readonly where?: string;
 }
 
-/** The few kinds of call that erasures make; every fault of one is a `RowsFault`. */
+/** The few kinds of call that erasures make; every fault of one is a `StoreFault`. */
 export interface Connection {
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
   /**
@@ -45,7 +44,7 @@ const READING: ClickHouseSettings = {
 /** Connects with the first call. */
 export function openConnection(target: ClickHouseTarget): Connection {
   const limits = { executionMaxS: EXECUTION_MAX_S, connectionsMax: CONNECTIONS_MAX };
-  const setup = createClickHouseClientSetup(target, limits, toRowsFault);
+  const setup = createClickHouseClientSetup(target, limits);
   // Faults are thrown, and say less: the client's own lines quote what the server could not read.
   const client = createClient({ ...setup.options, log: { level: ClickHouseLogLevel.OFF } });
   return {

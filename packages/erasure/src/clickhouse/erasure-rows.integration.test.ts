@@ -1,7 +1,7 @@
+import { StoreFault } from '@playline/errors';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import { RowsFault } from '../rows.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { openErasureRows } from './erasure-rows.ts';
@@ -136,8 +136,8 @@ describe('the rows of people in ClickHouse', () => {
     const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(RowsFault);
-    expect(fault).toMatchObject({ isRetryable: true, code: 'MUTATION_FAILED' });
+    expect(fault).toBeInstanceOf(StoreFault);
+    expect(fault).toMatchObject({ kind: 'passing', code: 'MUTATION_FAILED' });
     expect(await unfinished()).toBe('1');
     expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ rows: 1 }]);
     await harness.query(`KILL MUTATION WHERE database = currentDatabase() AND position(command, 'throwIf') > 0 SYNC`);
@@ -155,8 +155,8 @@ describe('the rows of people in ClickHouse', () => {
     // Mutations are made by the merges' threads.
     await harness.query('SYSTEM STOP MERGES events');
     try {
-      await expect(impatient.sweep(batch)).rejects.toMatchObject({ isRetryable: true, code: 'MUTATION_WAIT' });
-      await expect(impatient.sweep(batch)).rejects.toMatchObject({ isRetryable: true, code: 'MUTATION_WAIT' });
+      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
+      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
       expect(await unfinished()).toBe('1');
     } finally {
       await harness.query('SYSTEM START MERGES events');
@@ -200,8 +200,8 @@ describe('the rows of people in ClickHouse', () => {
     const elsewhere = openErasureRows({ ...harness.target, database: 'default' });
     try {
       for (const count of [() => away.findSurvivors(batch), () => away.findOnDisk(batch), () => away.countReplaced(T)])
-        await expect(count()).rejects.toMatchObject({ name: 'RowsFault', isRetryable: true });
-      await expect(elsewhere.findSurvivors(batch)).rejects.toMatchObject({ name: 'RowsFault', isRetryable: false });
+        await expect(count()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
+      await expect(elsewhere.findSurvivors(batch)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
     } finally {
       await Promise.all([away.close(), elsewhere.close()]);
     }

@@ -1,6 +1,5 @@
-import { RowsFault } from '../rows.ts';
+import { pauseOrThrow, StoreFault } from '@playline/errors';
 import type { Connection } from './connection.ts';
-import { rest } from './rest.ts';
 
 const POLL_MS = 100;
 /** The engine ends an insert of a service after a minute (`max_execution_time` of its account). */
@@ -23,9 +22,9 @@ export async function awaitInserts(connection: Connection, signal?: AbortSignal)
   while (awaited.size > 0) {
     if (performance.now() > end) {
       const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
-      throw new RowsFault(words, { isRetryable: true, code: 'INSERT_WAIT' });
+      throw new StoreFault(words, { kind: 'passing', code: 'INSERT_WAIT' });
     }
-    await rest(POLL_MS, signal);
+    await pauseOrThrow(POLL_MS, signal);
     const running = await readRunning();
     for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
   }

@@ -1,8 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { RowsFault } from '../rows.ts';
+import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/errors';
 import type { Connection } from './connection.ts';
-import { toWords } from './fault.ts';
-import { rest } from './rest.ts';
 
 /** A change of existing rows, which the engine makes in the background. */
 export interface Mutation {
@@ -43,7 +41,7 @@ interface Unfinished {
  *
  * The statement only notes the mutation and the wait is ours: a connection need not stand for as long as a table takes,
  * and a mutation that fails is taken back. Otherwise the engine would try it for ever, and every later one behind it.
- * @throws RowsFault when it fails, or one that stands before it does; the reason of the signal
+ * @throws StoreFault when it fails, or one that stands before it does; the reason of the signal
  */
 export async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
@@ -64,15 +62,15 @@ async function awaitEnd(
     const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
     if (failed !== undefined) {
       await takeBack(connection, mutation, unfinished);
-      throw faultOf(mutation, toWords(failed.latest_fail_reason), 'MUTATION_FAILED');
+      throw faultOf(mutation, toStoreWords(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
     if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
-    await rest(pauseMs, signal);
+    await pauseOrThrow(pauseMs, signal);
   }
 }
 
 const faultOf = ({ table }: Mutation, words: string, code: string) =>
-  new RowsFault(`ClickHouse ${code}: mutation of ${table}: ${words}`, { isRetryable: true, code });
+  new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${words}`, { kind: 'passing', code });
 
 function readUnfinished(connection: Connection, { table, mark }: Mutation): Promise<Unfinished[]> {
   return connection.read<Unfinished>(

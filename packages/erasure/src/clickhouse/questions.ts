@@ -1,14 +1,6 @@
+import { StoreFault } from '@playline/errors';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import {
-  type ErasureRows,
-  type FactOrder,
-  type KeptConsent,
-  type LinkPlace,
-  type NotedRows,
-  RowsFault,
-  type StoredLink,
-  type StoredUnlink,
-} from '../rows.ts';
+import type { ErasureRows, FactOrder, KeptConsent, LinkPlace, NotedRows, StoredLink, StoredUnlink } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { createPredicates, toUuidText } from './predicates.ts';
@@ -42,7 +34,7 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
     `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
   );
   if (rows[0] !== undefined && rows[0].targets > 0) return;
-  throw new RowsFault(`batch ${id} has no targets: nothing was looked for`, { isRetryable: false, code: 'NO_TARGETS' });
+  throw new StoreFault(`batch ${id} has no targets: nothing was looked for`, { kind: 'final', code: 'NO_TARGETS' });
 }
 
 /** Where the rows of a batch were, as noted before they were deleted. */

@@ -1,14 +1,7 @@
+import { StoreFault } from '@playline/errors';
 import type { Sweep } from '../places/place.ts';
 import { SWEPT_TABLES } from '../places/tables.ts';
-import {
-  type ErasureRows,
-  type ErasureTarget,
-  type FoundRows,
-  type LinkPlace,
-  type NotedRows,
-  RowsFault,
-  type SharedRows,
-} from '../rows.ts';
+import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../rows.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
@@ -103,7 +96,7 @@ function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number>
   if (fault !== undefined) throw fault;
   const cutoffs = batches.get(batchId.toString('hex'));
   if (cutoffs !== undefined) return cutoffs;
-  throw new RowsFault('the batch has no targets: nothing was looked for', { isRetryable: false, code: 'NO_TARGETS' });
+  throw new StoreFault('the batch has no targets: nothing was looked for', { kind: 'final', code: 'NO_TARGETS' });
 }
 
 function sweep(store: Store, batchId: Buffer): FoundRows[] {

@@ -40,7 +40,7 @@ export interface StaleBatches {
  * Drops targets that a killed process has left: of looks when they are older than six hours, of other batches when
  * nobody works on them.
  * @returns how many batches were dropped
- * @throws RowsFault, or what `readWorkedOn` throws
+ * @throws StoreFault, or what `readWorkedOn` throws
  */
 export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: StaleBatches): Promise<number> {
   const batches = await rows.readBatches();
@@ -77,13 +77,13 @@ export class TargetBatches {
     return this.#ids;
   }
 
-  /** @throws RowsFault */
+  /** @throws StoreFault */
   async add({ environmentId, key, cutoffMs }: ErasureTarget): Promise<void> {
     this.#waiting.push({ environmentId, key, cutoffMs });
     if (this.#waiting.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
   }
 
-  /** Puts what waits for its batch to be full. @throws RowsFault */
+  /** Puts what waits for its batch to be full. @throws StoreFault */
   async flush(): Promise<void> {
     const targets = this.#waiting;
     if (targets.length === 0) return;
@@ -99,7 +99,7 @@ export class TargetBatches {
     this.#kept.add(id);
   }
 
-  /** Drops all of them but the kept ones, also behind one that cannot be dropped. @throws RowsFault */
+  /** Drops all of them but the kept ones, also behind one that cannot be dropped. @throws StoreFault */
   async drop(): Promise<void> {
     const left = this.#ids.filter((id) => !this.#kept.has(id));
     const outcomes = await Promise.allSettled(left.map((id) => this.#options.rows.dropTargets(id)));
@@ -107,7 +107,7 @@ export class TargetBatches {
   }
 }
 
-/** Gives batches to `work` and drops behind it those that it does not keep, whatever becomes of it. @throws what `work` throws, or RowsFault */
+/** Gives batches to `work` and drops behind it those that it does not keep, whatever becomes of it. @throws what `work` throws, or StoreFault */
 export async function withTargets<T>(
   options: TargetBatchesOptions,
   work: (batches: TargetBatches) => Promise<T>,

@@ -29,7 +29,7 @@ export interface ExpiredLogs {
  *   ends: a message of before the cut-off that a gateway was slow to publish, a link that waited for another erasure.
  * - every partition begins at or behind the end that it had when the fences stood. A log that is gone, or ends before that
  *   end, was made anew or has lost its end; which of the two cannot be told, so of it the time alone tells.
- * @throws RowsFault, or a fault of the log
+ * @throws StoreFault, or a fault of the log
  */
 export async function noteExpiredLogs({
   records,

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { pauseOrThrow, StoreFault } from '@playline/errors';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
-import { type ErasureRows, RowsFault } from '../rows.ts';
+import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { KnownKeys } from './closure.ts';
 import { type Survivors, toSurvivors } from './survivors.ts';
@@ -43,7 +43,7 @@ export interface Removal {
  * Physical removal: writes every file with deleted rows anew, waits until the files from before are gone, looks into what
  * is left for everybody who was erased when it began, and marks their receipts. Takes as long as the store keeps replaced
  * files, minutes. Rows that a scrub would find keep it from marking, so scrub first. Killed, it is begun again.
- * @throws RowsFault, also when replaced files do not go, or fences are missing; the reason of `signal`
+ * @throws StoreFault, also when replaced files do not go, or fences are missing; the reason of `signal`
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {
   const { rows, signal } = options;
@@ -96,8 +96,8 @@ async function putErased({ records, signal }: RemovalOptions, batches: TargetBat
     } else unfinishedIn.add(fence.environmentId);
   }
   if (fences === 0 && receipts.length > 0)
-    throw new RowsFault('there are receipts and not one fence: nobody was looked for', {
-      isRetryable: false,
+    throw new StoreFault('there are receipts and not one fence: nobody was looked for', {
+      kind: 'final',
       code: 'NO_TARGETS',
     });
   for (const { erasureId, environmentId, cutoffAt: cutoffMs } of receipts)
@@ -119,12 +119,12 @@ async function awaitReplaced({ rows, signal, onReplaced, pause = rest }: Removal
     if (files === 0) return;
     onReplaced?.(files);
     if (poll === POLLS_MAX)
-      throw new RowsFault(`${files} files that were replaced are still there`, { isRetryable: true, code: 'REPLACED' });
+      throw new StoreFault(`${files} files that were replaced are still there`, { kind: 'passing', code: 'REPLACED' });
     await pause(signal);
   }
 }
 
-const rest = (signal?: AbortSignal) => delay(POLL_MS, undefined, signal === undefined ? {} : { signal });
+const rest = (signal?: AbortSignal) => pauseOrThrow(POLL_MS, signal);
 
 /** @returns how many receipts were marked */
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {

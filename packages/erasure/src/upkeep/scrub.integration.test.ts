@@ -157,7 +157,7 @@ describe.each(STORES)('a scrub of rows in %s', (_name, open: () => Promise<Upkee
       return found;
     };
     const running = run({ rows: { ...rows, sweep }, onSurvivors: (_, look) => void looks.push(look) });
-    await expect(running).rejects.toMatchObject({ name: 'RowsFault', code: 'SURVIVORS' });
+    await expect(running).rejects.toMatchObject({ name: 'StoreFault', code: 'SURVIVORS' });
     expect(looks).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(await rows.readBatches()).toEqual([]);
     expect((await run()).found).toHaveLength(1);

@@ -1,5 +1,6 @@
+import { StoreFault } from '@playline/errors';
 import type { ErasureRecords } from '../records.ts';
-import { type ErasureRows, RowsFault } from '../rows.ts';
+import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { type Survivors, toSurvivors } from './survivors.ts';
 
@@ -36,7 +37,7 @@ export interface Scrubbed {
  * Looks for rows that a fence should have kept out, and sweeps them until none is left. Fences are kept for ever, so
  * everybody who was ever erased is looked for, a hundred thousand in one pass over the keys of the tables. May run beside
  * erasers and beside itself; killed half-way it is simply run again.
- * @throws RowsFault, also when rows come faster than they are swept; the reason of `signal`
+ * @throws StoreFault, also when rows come faster than they are swept; the reason of `signal`
  */
 export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   const { rows, records, signal } = options;
@@ -72,8 +73,8 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     if (survivors.length === 0) return { found, swept };
     onSurvivors?.(survivors, look);
     if (look === LOOKS_MAX)
-      throw new RowsFault(`rows of erased people come as fast as they are swept: ${LOOKS_MAX} looks found some`, {
-        isRetryable: true,
+      throw new StoreFault(`rows of erased people come as fast as they are swept: ${LOOKS_MAX} looks found some`, {
+        kind: 'passing',
         code: 'SURVIVORS',
       });
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {

@@ -194,7 +194,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     const keys = [newKey()];
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys });
     const records = { ...folded(keys, id), readRequests: async () => [] };
-    await expect(verify(id, { records })).rejects.toMatchObject({ name: 'RowsFault', code: 'NO_TARGETS' });
+    await expect(verify(id, { records })).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
   });
 
   it('is a fault when a count cannot be made, never nothing', async () => {

@@ -1,6 +1,7 @@
+import { StoreFault } from '@playline/errors';
 import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
-import { type ErasureRows, type FoundRows, RowsFault } from '../rows.ts';
+import type { ErasureRows, FoundRows } from '../rows.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
 import { KnownKeys } from './closure.ts';
 
@@ -56,7 +57,7 @@ export function isVerified({ receipt, hash, left, onDisk }: Verification): boole
  * are taken too if the hash says that they are the ones. What came behind the cut-off is the person's new data and
  * no survivor.
  * @returns null when the erasure has no receipt
- * @throws RowsFault, also when none of its keys is known; faults of the store of people
+ * @throws StoreFault, also when none of its keys is known; faults of the store of people
  */
 export async function verifyReceipt(options: VerificationOptions, erasureId: Buffer): Promise<Verification | null> {
   const { records, rows, people } = options;
@@ -66,8 +67,8 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
   const { known, laterErasures } = await readKeys(records, receipt);
   const keys = known.all;
   if (keys.length === 0)
-    throw new RowsFault('no key of this erasure is known any more: nothing can be looked for', {
-      isRetryable: false,
+    throw new StoreFault('no key of this erasure is known any more: nothing can be looked for', {
+      kind: 'final',
       code: 'NO_TARGETS',
     });
   return withTargets(options, async (batches) => {
@@ -123,8 +124,8 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
     consents += Number(consent !== null && consent.place.loggedAtMs <= cutoffAt);
   }
   if (epoch === null || (await people.readEpoch()) !== epoch)
-    throw new RowsFault('the store of people is empty or was rebuilt meanwhile: it cannot tell who is gone', {
-      isRetryable: true,
+    throw new StoreFault('the store of people is empty or was rebuilt meanwhile: it cannot tell who is gone', {
+      kind: 'passing',
       code: 'NO_EPOCH',
     });
   return { 'redis.i': links, 'redis.c': consents };

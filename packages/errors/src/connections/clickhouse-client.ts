@@ -33,7 +33,7 @@ export interface ClickHouseClientSetup {
     readonly max_open_connections: number;
     readonly http_agent?: Agent;
   };
-  /** Makes a call. A fault goes to `onFault` as the client threw it. @throws what `toFault` makes of that fault */
+  /** Makes a call. A fault goes to `onFault` as the client threw it. @throws StoreFault */
   call<T>(work: () => Promise<T>): Promise<T>;
   /** Whether the account can use the database. A refused login is not tried again at each question. */
   ready(client: PingedClient): Promise<boolean>;
@@ -47,11 +47,9 @@ interface PingedClient {
 /** A call of the client is given up this much later than the server gives up its statement. */
 const BEHIND_EXECUTION_S = 10;
 
-/** @param toFault makes the adapter's own fault of what the client threw */
 export function createClickHouseClientSetup(
   target: ClickHouseTarget,
   { executionMaxS, connectionsMax }: ClickHouseLimits,
-  toFault: (fault: unknown) => Error = toStoreFault,
 ): ClickHouseClientSetup {
   const { url, user: username, password, database, tls, onFault } = target;
   const gate = createConnectGate('ClickHouse');
@@ -68,7 +66,7 @@ export function createClickHouseClientSetup(
         return await work();
       } catch (fault) {
         onFault?.(fault);
-        throw toFault(fault);
+        throw toStoreFault(fault);
       }
     },
     async ready(client) {

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import {
   catchUpRecords,
   createRecordStore,
@@ -12,8 +12,7 @@ import type { ActivityRow, TokenRow } from '@playline/chain';
 import { openActivityStore } from '@playline/chain/clickhouse';
 import { putActivities } from '@playline/chain/memory';
 import { openRedisWatermarks } from '@playline/chain/redis';
-import { applySql } from '@playline/infra/clickhouse';
-import { openRedisDatabase, testStores } from '@playline/testkit';
+import { openOwnDatabase, openRedisDatabase } from '@playline/testkit';
 import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 
 /** A ClickHouse and a Redis database of one test in the real stores, and the actions of a writer on them. */
@@ -36,10 +35,8 @@ export interface ChainStores {
 }
 
 export async function openChainStores(): Promise<ChainStores> {
-  const { url, user, password } = testStores().clickhouse;
-  const database = `playline_test_${randomBytes(6).toString('hex')}`;
-  const target = { url, user, password, database };
-  await applySql(target);
+  const { target, close: dropDatabase } = await openOwnDatabase();
+  const { url, user, password, database } = target;
   const redis = await openRedisDatabase();
   const watermarks = await openRedisWatermarks({ url: redis.url });
   // A writer lives, and has written nothing yet.
@@ -79,9 +76,7 @@ export async function openChainStores(): Promise<ChainStores> {
       await watermarks.close();
       await view.close();
       await redis.close();
-      const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-      const answer = await fetch(url, { method: 'POST', headers, body: `DROP DATABASE ${database} SYNC` });
-      if (!answer.ok) throw new Error(await answer.text());
+      await dropDatabase();
     },
   };
 }

@@ -9,11 +9,12 @@ import {
   hashClosure,
   LOG_EXPIRES_AFTER_MS,
 } from '@playline/erasure';
+import { pauseOrThrow } from '@playline/errors';
 import type { HoldName } from '@playline/people';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
 import { type Closure, type ErasedPerson, type FoundClosure, toPersons } from './persons.ts';
-import { holdAll, rest, type SettleParts, settleClosures, toId } from './settle.ts';
+import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
   /** Publishes again the links that are later than the erasure and left the graph with the person. */
@@ -118,7 +119,7 @@ export async function finishBatch(parts: BatchParts, batch: Batch, signal: Abort
 }
 
 async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
-  const { rows, records, barrier, people, wallClockMs, pause = rest } = parts;
+  const { rows, records, barrier, people, wallClockMs, pause = pauseOrThrow } = parts;
   const { batchId, persons } = batch;
   const begin = (step: Step) => {
     signal.throwIfAborted();

@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
+import { deadLetterTopicOf, pauseOrThrow } from '@playline/errors';
 import type { LogBounds, LogReader } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
@@ -114,7 +113,7 @@ async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, a
     if (behind.length === 0) return assertLogStands(topic, await reader.bounds(topic, { undecided: true }), committed);
     // After the last record there may be the end marker of a transaction, which no consumer commits.
     if (look % IDLE_LOOKS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
-    await delay(pollMs, undefined, { signal });
+    await pauseOrThrow(pollMs, signal);
   }
 }
 

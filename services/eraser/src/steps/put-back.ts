@@ -19,7 +19,7 @@ export interface PutBackParts {
  * again. The decision for a link that had not left the graph is `unchanged`. Their rows in ClickHouse are later than
  * the cut-off, and stay.
  * @returns the number of facts
- * @throws RowsFault, or an Error of the brokers; then it may be called again
+ * @throws StoreFault, or an Error of the brokers; then it may be called again
  */
 export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
   const places = await parts.rows.findLaterLinks(batchId);

@@ -18,7 +18,7 @@ export interface ResolveParts {
 
 /**
  * Finds the closures of requests, from the stored decisions and from other erasures, which may have deleted decisions.
- * @throws RowsFault
+ * @throws StoreFault
  */
 export async function resolveClosures(
   { rows, findOthers }: ResolveParts,

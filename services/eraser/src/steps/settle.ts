@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
+import { pauseOrThrow } from '@playline/errors';
 import type { ErasureHold, HoldName, People } from '@playline/people';
 import type { LogBarrier } from './log-barrier.ts';
 import { CLOCKS_APART_MS, type Closure, type FoundClosure } from './persons.ts';
@@ -16,7 +16,6 @@ export interface SettleParts {
 }
 
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
-export const rest = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
 /** Checks until a request with a freed link is left out. The linker decides such a link within four seconds. */
 const FREED_LOOKS = 24;
@@ -51,7 +50,7 @@ export async function settleClosures(
     const undecided = await findUndecided(parts, closures, waiting);
     if (![...undecided.values()].includes('freed') || freedLooks === FREED_LOOKS)
       return closures.filter((closure) => !undecided.has(closure));
-    await (parts.pause ?? rest)(FREED_LOOK_MS, signal);
+    await (parts.pause ?? pauseOrThrow)(FREED_LOOK_MS, signal);
   }
 }
 

@@ -1,19 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createKey, type NewKey } from '@playline/access-keys';
 import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { freePorts } from '@playline/infra/local';
 import { readTopic } from '@playline/stream/kafka';
-import { bareEnvironment, testStores, until } from '@playline/testkit';
+import { type HttpProcess, openHttpProcess, testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
-/** Less than the time limit of a test. A busy machine has taken more than 20 s to start a process. */
-const START_MAX_MS = 50_000;
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /** Topics, schemas and an environment with its key in the real stores. */
@@ -57,15 +52,8 @@ export async function openRealStores(): Promise<RealStores> {
 }
 
 /** A gateway as its own process. */
-export interface GatewayProcess {
-  readonly child: ChildProcess;
-  readonly url: string;
-  readonly adminUrl: string;
+export interface GatewayProcess extends HttpProcess {
   post(key: string, body: unknown): Promise<Response>;
-  /** Everything that it has written to its standard output and error. */
-  output(): string;
-  /** Sends SIGTERM and waits for the end of the process. @returns its exit code */
-  close(): Promise<number | null>;
 }
 
 export async function openProcess(
@@ -73,42 +61,20 @@ export async function openProcess(
   environment: Record<string, string> = {},
 ): Promise<GatewayProcess> {
   const stores = testStores();
-  const [httpPort, adminPort] = await freePorts(2);
-  const child = spawn(process.execPath, [MAIN], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      ...bareEnvironment(),
-      LOG_LEVEL: 'error',
-      KAFKA_BROKERS: stores.kafka.join(),
-      SCHEMA_REGISTRY_URL: stores.registry,
-      REDIS_URL: stores.redis,
-      IDENTITY_PEPPER: randomBytes(32).toString('hex'),
-      TOPIC_PREFIX: topicPrefix,
-      HTTP_PORT: String(httpPort),
-      ADMIN_PORT: String(adminPort),
-      ...environment,
-    },
+  const opened = await openHttpProcess(MAIN, {
+    KAFKA_BROKERS: stores.kafka.join(),
+    SCHEMA_REGISTRY_URL: stores.registry,
+    REDIS_URL: stores.redis,
+    IDENTITY_PEPPER: randomBytes(32).toString('hex'),
+    TOPIC_PREFIX: topicPrefix,
+    ...environment,
   });
-  const ended = once(child, 'exit') as Promise<[number | null]>;
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  child.stderr?.pipe(process.stderr, { end: false });
-  const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
-  const alive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
-  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${output}`)))]);
-  await until('it listens', async () => (await fetch(url)).status === 404);
+  opened.child.stderr?.pipe(process.stderr, { end: false });
   const post = (key: string, body: unknown) =>
-    fetch(url + MESSAGES, {
+    fetch(opened.url + MESSAGES, {
       method: 'POST',
       headers: { 'content-type': 'application/json', [KEY_HEADER]: key },
       body: JSON.stringify(body),
     });
-  const close = async () => {
-    if (child.exitCode === null) child.kill('SIGTERM');
-    return (await ended)[0];
-  };
-  return { child, url, adminUrl, post, output: () => output, close };
+  return { ...opened, post };
 }

@@ -6,7 +6,7 @@ import {
   type OneTimeTexts,
   type Sessions,
 } from '@playline/access-keys';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import { UnreachableError, UsageError } from '../command.ts';
 import type { ProjectSources } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
@@ -31,13 +31,9 @@ export async function withAccounts<T>(
   { accounts, openSessions }: AccountsContext,
   work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
 ): Promise<T> {
-  const { sessions, oneTimeTexts, ready, close } = await openSessions();
-  try {
-    await awaitStore('Redis', ready);
-    return await withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTexts));
-  } finally {
-    await close();
-  }
+  return withStore('Redis', await openSessions(), ({ sessions, oneTimeTexts }) =>
+    withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTexts)),
+  );
 }
 
 /** @param wanted id or login. @throws Error with advice when there is no such account */

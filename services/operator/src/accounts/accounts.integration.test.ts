@@ -4,55 +4,40 @@ import { fileURLToPath } from 'node:url';
 import { ACCOUNTS, acceptInvitation, createFirstAdministrator, isSessionOf, PROJECTS } from '@playline/access-keys';
 import { openRedisSessions } from '@playline/access-keys/redis';
 import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { bareEnvironment, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { bareEnvironment } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createAccountsCommand } from '../commands/accounts.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
+import { openTestKeyLog } from '../test/open-stores.ts';
+import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
+import { runHere } from '../test/run-here.ts';
 import { withAccounts } from './account-access.ts';
 
-const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
-const [topic, keyTopic] = [topicPrefix + TOPICS.accounts.name, topicPrefix + TOPICS.accessKeys.name];
-const { kafka: brokers, registry } = testStores();
-const target = { brokers, registry, prefix: topicPrefix };
-let redis: RedisDatabase;
-
+let places: RecordPlaces;
 beforeAll(async () => {
-  await applyTopics(target);
-  redis = await openRedisDatabase();
+  places = await openRecordPlaces();
 });
-afterAll(async () => {
-  await redis.close();
-  await dropTopics(target);
-});
+afterAll(() => places?.close());
 
-const storesOn = (kafka: readonly string[]) => createTestStores({ redis: redis.url, kafka, registry });
-const openLog = () => openTestKeyLog(storesOn(brokers), keyTopic);
+const openLog = () => openTestKeyLog(places.storesOn(), places.topicPrefix + TOPICS.accessKeys.name);
 
-function createContext(kafka: readonly string[] = brokers) {
+function createContext(kafka?: readonly string[]) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources(storesOn(kafka), { topicPrefix, author });
+  const sourcesOf = createRecordSources(places.storesOn(kafka), { topicPrefix: places.topicPrefix, author });
   return {
     ...{ openLog, accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
-    openSessions: () => openRedisSessions({ url: redis.url }),
+    openSessions: () => openRedisSessions({ url: places.redis.url }),
   };
 }
 
 async function run(context: ReturnType<typeof createContext>, ...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
-  const code = await runCommand([createAccountsCommand(context)], ['accounts', ...words, '--json'], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, records: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
+  const { code, results, progress } = await runHere([createAccountsCommand(context)], ['accounts', ...words, '--json']);
+  return { code, records: results.map((line) => JSON.parse(line)), progress };
 }
 
 async function logged() {
-  const records = await storesOn(brokers).readTopic(topic);
+  const records = await places.storesOn().readTopic(places.topicPrefix + TOPICS.accounts.name);
   return records.map(({ value }) => accountCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
@@ -71,13 +56,13 @@ describe('commands about accounts on Kafka and Redis', () => {
       withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
     const made = await Promise.allSettled(['root', 'eve', 'mallory'].map(make));
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    for (const lose of [() => redis.client.flushdb(), () => redis.client.del('access:accounts')]) {
+    for (const lose of [() => places.redis.client.flushdb(), () => places.redis.client.del('access:accounts')]) {
       await lose();
       const refused = await run(context, 'link');
       expect(refused).toMatchObject({ code: EXIT.failed, records: [] });
       expect(refused.progress).toContain('has an administrator');
     }
-    await redis.client.flushdb();
+    await places.redis.client.flushdb();
     await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
@@ -109,10 +94,15 @@ describe('commands about accounts on Kafka and Redis', () => {
     const kim = await withAccounts(context, (accounts) =>
       acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
     );
-    const { sessions, close } = await openRedisSessions({ url: redis.url });
+    const { sessions, close } = await openRedisSessions({ url: places.redis.url });
     const of = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
     const { text } = await sessions.create(of);
-    const settings = { REDIS: redis.url, BROKERS: brokers.join(','), REGISTRY: registry, TOPIC_PREFIX: topicPrefix };
+    const settings = {
+      REDIS: places.redis.url,
+      BROKERS: places.brokers.join(','),
+      REGISTRY: places.registry,
+      TOPIC_PREFIX: places.topicPrefix,
+    };
     const main = fileURLToPath(new URL('./test/killed-behind-the-log.ts', import.meta.url));
     const child = spawn(process.execPath, [main, kim.id], {
       env: { ...bareEnvironment(), ...settings },

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { applySql } from '@playline/infra/clickhouse';
 import { type Stack, startStack } from '@playline/infra/local';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { createAnalystsCommand } from '../commands/analysts.ts';
+import { runHere } from '../test/run-here.ts';
 
 /** Four stores on a busy machine. */
 const START_MS = 180_000;
@@ -24,20 +24,14 @@ afterAll(async () => {
 
 /** @param answer typed at the terminal; without it there is no terminal */
 async function run(words: string, answer?: string) {
-  const results: string[] = [];
-  const progress: string[] = [];
+  const asked: string[] = [];
   const ask = async (question: string) => {
-    progress.push(question);
+    asked.push(question);
     return answer ?? '';
   };
   const command = createAnalystsCommand({ clickhouse: () => stack.file.clickhouse, folder, environment: {} });
-  const code = await runCommand([command], ['analysts', ...words.split(' ')], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-    ...(answer === undefined ? {} : { ask }),
-  });
-  return { code, results, progress: progress.join('\n') };
+  const told = await runHere([command], ['analysts', ...words.split(' ')], answer === undefined ? {} : { ask });
+  return { ...told, progress: [...asked, told.progress].join('\n') };
 }
 
 async function created(words: string): Promise<{ account: string; password: string }> {

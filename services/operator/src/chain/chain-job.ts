@@ -1,15 +1,12 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import type { AtomicPublisher } from '@playline/stream';
+import type { ChangedLogSources } from '../changed-log.ts';
 import { type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
-import type { ProgressSources } from './read-progress.ts';
 
-export interface ChainContext extends ImportSources, ProgressSources {
+export interface ChainContext extends ImportSources, ChangedLogSources {
   /** Chains of CHAIN_NODES or of the stack. */
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   /** Epoch milliseconds. */
   readonly wallClockMs: () => number;
   /** Aborted when the user interrupts the command. */

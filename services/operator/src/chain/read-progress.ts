@@ -1,15 +1,7 @@
 import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPICS } from '@playline/contracts';
-import type { LogReader } from '@playline/stream';
-import type { Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { withLog } from '../await-store.ts';
+import type { LogSources } from '../changed-log.ts';
 import type { PaceSample } from './pace.ts';
-
-export interface ProgressSources {
-  readonly openLog: () => LogReader;
-  readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
-  readonly topicPrefix: string;
-}
 
 /** How a chain has been indexed. */
 export interface IndexCourse {
@@ -27,10 +19,8 @@ export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): numbe
   nextLog === null ? block : block - 1;
 
 /** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
-export async function readProgress(sources: ProgressSources): Promise<Map<string, IndexCourse>> {
-  const log = sources.openLog();
-  try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+export async function readProgress(sources: LogSources): Promise<Map<string, IndexCourse>> {
+  return withLog(sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
     const read = createRecordReader({
       schemaOf: sources.schemas.schemaOf,
@@ -48,7 +38,5 @@ export async function readProgress(sources: ProgressSources): Promise<Map<string
         found.set(record.chain, { last: record, samples });
       }
     return found;
-  } finally {
-    await log.close();
-  }
+  });
 }

@@ -1,6 +1,6 @@
 import type { ActivityRow, IndexedChain } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, numberOf, type Terminal, textOf, UsageError } from '../command.ts';
 import { type ImportWay, openImportWay } from '../import/import-way.ts';
 import type { Line } from '../import/lines.ts';
@@ -57,18 +57,14 @@ export async function verify(job: ChainJob): Promise<ExitCode> {
   const { context, terminal, values } = job;
   const blocks = await blocksOf(job);
   const { from, to, chain } = blocks;
-  const store = context.openStore();
   const compared: Compared = { activities: 0, missing: 0, different: 0, findings: [] };
   const tellHowFar = createTellHowFar(job, blocks);
-  try {
-    await awaitStore('ClickHouse', () => store.ready());
+  await withStore('ClickHouse', context.openStore(), async (store) => {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
       await compareRange(store, read, compared);
       tellHowFar(read.to, `${compared.activities} activities looked at`);
     }
-  } finally {
-    await store.close();
-  }
+  });
   for (const finding of compared.findings) terminal.progress(finding);
   const { activities, missing, different } = compared;
   const line = `${activities} activities of blocks ${from} to ${to}: ${missing} are not in the history, ${different} differ`;

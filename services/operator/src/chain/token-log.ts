@@ -1,21 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { createRecordReader, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
-import { type AtomicPublisher, type LogReader, toPartition } from '@playline/stream';
+import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { awaitLog } from '../await-store.ts';
+import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
 import { TOKENS } from '../import/subjects.ts';
-
-export interface TokenLogSources {
-  readonly openLog: () => LogReader;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
-  readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
-  readonly topicPrefix: string;
-}
 
 /** A token: its chain by name, its contract as `0x` and 40 lower-case digits. */
 export interface TokenName {
@@ -30,11 +20,10 @@ export interface ChangedToken {
   readonly isPublished: boolean;
 }
 
-/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
-const DECIDED_MAX_MS = 30_000;
-const DECIDED_WAIT_MS = 50;
-/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
-const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
+const WORDS: ChangeWords = {
+  takenOver: 'another command changed this token at the same time: nothing was published, run it again',
+  again: 'the same command again publishes nothing twice',
+};
 
 /**
  * Changes a token that is in the log. Its publisher is opened first, which fences any other command that changes it,
@@ -44,7 +33,7 @@ const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PR
  * brokers or registry do not answer, or it is unknown whether the change was written
  */
 export async function changeToken(
-  sources: TokenLogSources,
+  sources: ChangedLogSources,
   name: TokenName,
   change: (standing: TokenRecord) => TokenRecord | Promise<TokenRecord>,
 ): Promise<ChangedToken> {
@@ -53,7 +42,7 @@ export async function changeToken(
   const log = sources.openLog();
   let publisher: AtomicPublisher | null = null;
   try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    await awaitLog(log);
     const schemaId = await awaitSchemaId(schemas, topic, tokenCodec.schema);
     publisher = await sources.openPublisher(`${topicPrefix}operator.token.${name.chain}.${name.contract}`);
     const key = Buffer.from(`${name.chain} ${name.contract}`);
@@ -63,7 +52,7 @@ export async function changeToken(
     if (isDeepStrictEqual({ ...token, traceId: '' }, { ...standing, traceId: '' }))
       return { token: standing, isPublished: false };
     const value = frameRecord(schemaId, tokenCodec.encode(token));
-    await publisher.publish([{ topic, key, value, headers: {} }]).catch(toPublishFault);
+    await publishChange(publisher, [{ topic, key, value, headers: {} }], WORDS);
     return { token, isPublished: true };
   } finally {
     await Promise.all([publisher?.close(), log.close()]);
@@ -73,14 +62,6 @@ export async function changeToken(
 const UNKNOWN =
   'the indexer publishes one with its first transfer; import --topic chain.tokens.v1 puts one in that it has not seen';
 
-function toPublishFault(cause: unknown): never {
-  for (let each = cause; each instanceof Error; each = each.cause)
-    if ('type' in each && FENCED.has(String(each.type)))
-      throw new Error('another command changed this token at the same time: nothing was published, run it again');
-  const words = cause instanceof Error ? cause.message : String(cause);
-  throw new UnreachableError(`Kafka did not confirm it (${words}): the same command again publishes nothing twice`);
-}
-
 interface LastOf {
   readonly topic: string;
   readonly key: Buffer;
@@ -89,20 +70,10 @@ interface LastOf {
 
 /** The last record of a key, after all open transactions in its partition have ended; null when there is none. */
 async function readLast(log: LogReader, { topic, key, schemas }: LastOf): Promise<TokenRecord | null> {
-  const stored = await log.bounds(topic, { undecided: true });
-  const at = toPartition(key, stored.length);
-  const wanted = stored.find(({ partition }) => partition === at);
-  if (wanted === undefined) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
-  const untilMs = performance.now() + DECIDED_MAX_MS;
-  const endOf = async () => (await log.bounds(topic)).find(({ partition }) => partition === at)?.end ?? 0;
-  while ((await endOf()) < wanted.end) {
-    if (performance.now() > untilMs)
-      throw new UnreachableError(`a transaction on topic ${topic} has been open for more than 30 s`);
-    await delay(DECIDED_WAIT_MS);
-  }
+  const [wanted] = await readDecidedBounds(log, topic, key);
   const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: tokenCodec.decoderOf });
   let last: TokenRecord | null = null;
-  for await (const record of log.read({ topic, ...wanted })) {
+  for await (const record of log.read({ topic, ...wanted! })) {
     if (record.key?.equals(key) !== true || record.value === null) continue;
     const found = await read(record.value);
     if (found.kind === 'record') last = found.record;

@@ -3,10 +3,11 @@ import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playl
 import { type OwnStores, openOwnStores, testStores } from '@playline/testkit';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { ChangedLogSources } from '../changed-log.ts';
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runMain } from '../test/run-main.ts';
-import { changeToken, type TokenLogSources } from './token-log.ts';
+import { changeToken } from './token-log.ts';
 
 const CHAIN = 'demo-chain';
 const TOPIC = TOPICS.tokens.name;
@@ -93,7 +94,7 @@ it('nothing changes for a token that was never published, or a contract without 
 });
 
 /** The context of the commands, in this process; the publisher waits before it commits. */
-function sourcesOf(beforeCommit?: () => Promise<void>): TokenLogSources {
+function sourcesOf(beforeCommit?: () => Promise<void>): ChangedLogSources {
   const brokers = testStores().kafka;
   return {
     openLog: () => openLogReader({ brokers, clientId: 'test' }),

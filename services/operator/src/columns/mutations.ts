@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { pauseOrThrow } from '@playline/errors';
 import type { Engine } from './engine.ts';
 import { toText } from './sql-text.ts';
 
@@ -55,6 +55,6 @@ export async function awaitNone(
     const left = (await readUnfinished(engine)).filter(isWaitedFor);
     if (left.length === 0) return;
     await onLook(left);
-    await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    await pauseOrThrow(pauseMs, signal);
   }
 }

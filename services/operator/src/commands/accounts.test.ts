@@ -9,9 +9,9 @@ import {
 } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemorySessions } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
+import { runHere } from '../test/run-here.ts';
 import { createAccountsCommand } from './accounts.ts';
 
 /** The command on memory stores that outlive it. */
@@ -29,14 +29,11 @@ function createOperator({
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
   const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const code = await runCommand([createAccountsCommand(context)], ['accounts', ...args], {
-      ...(answer === undefined ? {} : { ask: async () => answer }),
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
-    return { code, results, progress: progress.join('\n') };
+    return runHere(
+      [createAccountsCommand(context)],
+      ['accounts', ...args],
+      answer === undefined ? {} : { ask: async () => answer },
+    );
   };
   const json = async (...args: string[]) => {
     const { results, progress } = await run(...args, '--json');

@@ -1,14 +1,13 @@
 import { chainNodes } from '@playline/chain';
 import { expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
+import { runHere } from '../test/run-here.ts';
 import { createChainCommand } from './chain.ts';
 
 const CHAINS = chainNodes().parse('[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:1"]}]');
 const TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
 
 async function run(...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
   const nowhere = () => {
     throw new Error('nobody asks');
   };
@@ -17,12 +16,7 @@ async function run(...words: string[]) {
     ...{ chains: () => CHAINS, wallClockMs: () => 0 },
     ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', stop: new AbortController().signal },
   });
-  const code = await runCommand([command], ['chain', ...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, results, progress: progress.join('\n') };
+  return runHere([command], ['chain', ...words]);
 }
 
 it.each([

@@ -1,9 +1,9 @@
 import { COLLECTIONS, type CollectionRecord, PROJECTS } from '@playline/access-keys';
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
+import { runHere } from '../test/run-here.ts';
 import { createCollectionsCommand } from './collections.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -20,13 +20,7 @@ function createOperator() {
     createProjectsCommand({ ...context, openView: nowhere }),
   ];
   const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const code = await runCommand(commands, args, {
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
-    return { code, results, progress: progress.join('\n') };
+    return runHere(commands, args);
   };
   const records = async (...args: string[]): Promise<CollectionRecord[]> =>
     (await run('collections', ...args, '--json')).results.map((line) => JSON.parse(line));

@@ -1,21 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
+import { runHere } from '../test/run-here.ts';
 import { createColumnsCommand } from './columns.ts';
 
 async function run(...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
   const clickhouse = () => {
     throw new Error('nobody asks');
   };
   const { signal: stop } = new AbortController();
   const command = createColumnsCommand({ clickhouse, wallClockMs: () => 0, stop });
-  const code = await runCommand([command], ['columns', ...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, results, progress: progress.join('\n') };
+  return runHere([command], ['columns', ...words]);
 }
 
 describe('the arguments of columns', () => {

@@ -1,7 +1,7 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
-import { awaitStore } from '../await-store.ts';
+import { withLog } from '../await-store.ts';
 import {
   type Command,
   EXIT,
@@ -86,13 +86,7 @@ export function createDeadLettersCommand(context: DeadLettersContext): Command {
       terminal.progress('nothing was dropped');
       return EXIT.failed;
     }
-    const log = context.openLog();
-    try {
-      await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
-      return await act({ ...checked, context, log, terminal });
-    } finally {
-      await log.close();
-    }
+    return withLog(context.openLog(), (log) => act({ ...checked, context, log, terminal }));
   };
   return { name: 'dead-letters', summary: 'list, show, replay and drop dead letters', help: HELP, run };
 }

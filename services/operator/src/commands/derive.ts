@@ -1,5 +1,5 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
-import { awaitStore } from '../await-store.ts';
+import { askClickHouse, type ClickHouseAccount, createQueryRows } from '@playline/runtime';
+import { awaitClickHouse } from '../await-store.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import { mendDerived } from '../derive/mend.ts';
 
@@ -25,7 +25,7 @@ export function createDeriveCommand({ clickhouse }: { readonly clickhouse: () =>
       parseOptions(args, {});
       const account = clickhouse();
       const query = createQueryRows(account);
-      await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+      await awaitClickHouse(query);
       const run = (statement: string) => runStatement(account, statement);
       const mended = await mendDerived({ query, run, onProgress: terminal.progress });
       terminal.result(

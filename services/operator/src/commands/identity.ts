@@ -1,5 +1,4 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
-import { awaitStore } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, wordOf } from '../command.ts';
 import { members } from '../identity/members.ts';
 import { resolve } from '../identity/resolve.ts';
@@ -7,7 +6,7 @@ import { type UnlinkContext, unlink } from '../identity/unlink.ts';
 import { why } from '../identity/why.ts';
 import { assertNew } from '../rebuild/assert-new.ts';
 import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
-import { answers, type StoresContext, withStores } from '../rebuild/with-stores.ts';
+import { type StoresContext, withPeople, withStores } from '../rebuild/with-stores.ts';
 
 export interface IdentityContext extends StoresContext, UnlinkContext {
   /** LINK_TOPIC_GENERATION */
@@ -121,14 +120,10 @@ export function createIdentityCommand(context: IdentityContext): Command {
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {
-  const people = await context.openPeople();
-  try {
-    await awaitStore('Redis', () => answers(people));
+  await withPeople(context, async (people) => {
     if ((await people.readEpoch()) === null) await assertNew(context);
     terminal.result(`epoch ${await people.rebuild.mintEpoch()}`);
-  } finally {
-    await people.close();
-  }
+  });
 }
 
 async function rebuild(context: IdentityContext, values: Values, terminal: Terminal): Promise<void> {

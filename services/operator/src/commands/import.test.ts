@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
+import { runHere } from '../test/run-here.ts';
 import { createImportCommand } from './import.ts';
 
 async function run(...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
   const nowhere = () => {
     throw new Error('nobody asks');
   };
@@ -14,12 +13,7 @@ async function run(...words: string[]) {
     ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', folder: '/nowhere' },
     ...{ stdin: Readable.from([]), stop: new AbortController().signal },
   });
-  const code = await runCommand([command], ['import', ...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, results, progress: progress.join('\n') };
+  return runHere([command], ['import', ...words]);
 }
 
 describe('the arguments of import', () => {

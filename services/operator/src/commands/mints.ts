@@ -10,9 +10,10 @@ import {
   type MintView,
   START_GAP,
 } from '@playline/mints';
-import type { AtomicPublisher, LogReader, Producer } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import type { Producer } from '@playline/stream';
+import { awaitSchemaId } from '../await-schema.ts';
+import { withStore } from '../await-store.ts';
+import type { ChangedLogSources } from '../changed-log.ts';
 import {
   type Command,
   choiceOf,
@@ -38,18 +39,13 @@ interface Closing {
 }
 
 /** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
-export interface MintsContext {
+export interface MintsContext extends ChangedLogSources {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
   readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
-  readonly openLog: () => LogReader;
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly author: Author;
-  readonly schemas: Schemas;
   readonly collections: RecordSources<CollectionRecord>;
   readonly signableKeys: RecordSources<SignableKeyRecord>;
-  readonly topicPrefix: string;
 }
 
 const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
@@ -191,27 +187,13 @@ function prepareRebuild(values: Values): Work {
 
 type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 
-async function withMints<T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> {
-  const mints = await context.openMints();
-  try {
-    await awaitStore('Redis', mints.ready);
-    return await work(mints);
-  } finally {
-    await mints.close();
-  }
-}
+const withMints = async <T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> =>
+  withStore('Redis', await context.openMints(), work);
 
 type Reader = ReturnType<MintsContext['openReader']>;
 
-async function withReader<T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> {
-  const reader = context.openReader();
-  try {
-    await awaitStore('ClickHouse', reader.ready);
-    return await work(reader);
-  } finally {
-    await reader.close();
-  }
-}
+const withReader = async <T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> =>
+  withStore('ClickHouse', context.openReader(), work);
 
 type Publish = (records: readonly MintRequestRecord[]) => Promise<void>;
 
@@ -231,12 +213,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
           throw new UnreachableError(`Kafka did not confirm it (${message}): the same command again takes it over`);
         });
   };
-  try {
-    await awaitStore('Kafka', () => producer.ready());
-    await work(publish);
-  } finally {
-    await producer.close();
-  }
+  await withStore('Kafka', producer, () => work(publish));
 }
 
 /** From Redis, which is ahead of the tables; the tables have what was settled long ago. */

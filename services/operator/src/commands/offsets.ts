@@ -1,5 +1,5 @@
 import { type GroupOffsets, type GroupPartition, isAnswer, toFindingText } from '@playline/stream';
-import { awaitStore } from '../await-store.ts';
+import { awaitStore, withOpened } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { type From, needsDecision, type Plan, planDecision } from '../offsets/plan.ts';
 
@@ -52,19 +52,18 @@ const OPTIONS = {
 
 type Values = ReturnType<typeof parseOptions>['values'];
 
+const awaitOffsets = (offsets: GroupOffsets) =>
+  awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
+
 export function createOffsetsCommand({ openOffsets }: OffsetsContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values, words } = parseOptions(args, OPTIONS, 1);
     const action = words[0];
     if (action !== 'list' && action !== 'accept') throw new UsageError('expected list or accept');
     const asked = action === 'accept' ? parseAsked(values) : null;
-    const offsets = openOffsets();
-    try {
-      await awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
-      return asked === null ? await list(offsets, values, terminal) : await accept(offsets, asked, terminal);
-    } finally {
-      await offsets.close();
-    }
+    return withOpened(openOffsets(), awaitOffsets, (offsets) =>
+      asked === null ? list(offsets, values, terminal) : accept(offsets, asked, terminal),
+    );
   };
   return { name: 'offsets', summary: 'what groups have committed, and where to go on', help: HELP, run };
 }

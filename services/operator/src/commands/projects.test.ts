@@ -1,9 +1,9 @@
 import { type KeyRecord, PROJECTS, type ProjectRecord } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
+import { runHere } from '../test/run-here.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -26,15 +26,13 @@ function createOperator(answer?: string) {
     }),
   ];
   const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const code = await runCommand(commands, args, {
-      ...(answer === undefined ? {} : { ask: async () => answer }),
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
+    const { code, results, progress } = await runHere(
+      commands,
+      args,
+      answer === undefined ? {} : { ask: async () => answer },
+    );
     const records: ProjectRecord[] = args.includes('--json') ? results.map((line) => JSON.parse(line)) : [];
-    return { code, results, records, progress: progress.join('\n') };
+    return { code, results, records, progress };
   };
   const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
   return { run, one, log, store, projects, told };

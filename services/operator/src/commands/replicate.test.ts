@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChainApiAddress } from '../addresses.ts';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
+import { runHere } from '../test/run-here.ts';
 import { createReplicateCommand } from './replicate.ts';
 
 const STACK = { url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] };
@@ -12,7 +12,6 @@ async function run(...words: string[]) {
 
 /** @param stack chain interface of the local stack; null: the environment configures another deployment */
 async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
   const command = createReplicateCommand({
     clickhouse: () => {
       throw new Error('nobody asks');
@@ -22,12 +21,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
     folder: '/nowhere',
     stop: new AbortController().signal,
   });
-  const code = await runCommand([command], ['replicate', ...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, results, progress: progress.join('\n') };
+  return runHere([command], ['replicate', ...words]);
 }
 
 describe('the arguments of replicate', () => {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { isChainName } from '@playline/chain';
+import { pauseOrThrow } from '@playline/errors';
 import type { ClickHouseAccount } from '@playline/runtime';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
@@ -127,8 +127,6 @@ function toJob(values: ReturnType<typeof parseOptions>['values'], { folder, chai
   };
 }
 
-const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal });
-
 interface Surroundings {
   readonly context: ReplicateContext;
   readonly terminal: Terminal;
@@ -141,7 +139,7 @@ function toSides(
   const onWait = (why: string, ms: number) =>
     terminal.progress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
   return {
-    readHistory: createReadHistory({ ...job, pause, onWait }),
+    readHistory: createReadHistory({ ...job, onWait }),
     openState: () =>
       job.statePath === null
         ? openNoState()
@@ -155,7 +153,7 @@ function toSides(
       };
       return { write, close: async () => {} };
     },
-    waitAtEnd: job.isFollowing ? (stop) => pause(FOLLOW_MS, stop) : null,
+    waitAtEnd: job.isFollowing ? (stop) => pauseOrThrow(FOLLOW_MS, stop) : null,
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChainApiAddress } from '../addresses.ts';
-import { runCommand } from '../app.ts';
 import { EXIT, UnreachableError } from '../command.ts';
+import { runHere } from '../test/run-here.ts';
 import { createSimulateCommand } from './simulate.ts';
 
 const DEMO = { name: 'demo-chain', id: 'eip155:31337' };
@@ -9,7 +9,6 @@ const STACK: ChainApiAddress = { url: 'http://127.0.0.1:1', chains: [DEMO] };
 
 /** @param stack chain interface of the local stack; null: the environment configures another deployment */
 async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
-  const [results, progress]: [string[], string[]] = [[], []];
   const opened = () => {
     throw new UnreachableError('the import was opened');
   };
@@ -22,12 +21,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
     chain: { sources, chainApi: () => stack },
     mint: { indexedChains: opened, createNode: opened, createAskNode: opened, clickhouse: opened },
   });
-  const code = await runCommand([command], ['simulate', ...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-  });
-  return { code, results, progress: progress.join('\n') };
+  return runHere([command], ['simulate', ...words]);
 }
 
 describe('the arguments of simulate --chain', () => {

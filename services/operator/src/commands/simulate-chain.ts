@@ -6,7 +6,8 @@ import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageErr
 import { type ImportSources, openImportWay } from '../import/import-way.ts';
 import { ACTIVITIES, TOKENS } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
-import { isClean, toJson, toLines } from '../simulate-chain/report.ts';
+import { isClean } from '../simulate/differences.ts';
+import { toJson, toLines } from '../simulate-chain/report.ts';
 import { type ChainSimulationOptions, simulateChain } from '../simulate-chain/simulation.ts';
 
 export interface SimulateChainContext {

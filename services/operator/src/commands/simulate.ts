@@ -15,7 +15,8 @@ import {
 } from '../command.ts';
 import { projectOf, toEnvironmentId } from '../keys/words.ts';
 import { createProgress } from '../progress.ts';
-import { isClean, toJson, toLines } from '../simulate/report.ts';
+import { isClean } from '../simulate/differences.ts';
+import { toJson, toLines } from '../simulate/report.ts';
 import { type SimulationOptions, simulate } from '../simulate/simulation.ts';
 import { readStack } from '../stack-file.ts';
 import { runChainSimulation, type SimulateChainContext } from './simulate-chain.ts';

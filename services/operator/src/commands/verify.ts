@@ -1,8 +1,8 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
-import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
-import { awaitStore } from '../await-store.ts';
+import { awaitClickHouse, awaitLog } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
 import { isClean, toJson, toLines } from '../verify/report.ts';
 import { verify } from '../verify/verify.ts';
@@ -46,8 +46,8 @@ export function createVerifyCommand(context: VerifyContext): Command {
     const offsets = context.openOffsets();
     const records = context.openRecords();
     try {
-      await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
-      await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+      await awaitClickHouse(query);
+      await awaitLog(log);
       const report = await verify({
         log,
         offsets,

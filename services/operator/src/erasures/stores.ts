@@ -1,6 +1,6 @@
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import { type ExitCode, type parseOptions, type Terminal, UsageError } from '../command.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
@@ -33,13 +33,7 @@ export async function withRecords(
   context: ErasuresContext,
   work: (records: ErasureRecords) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  const records = context.openRecords();
-  try {
-    await awaitStore('ClickHouse', () => records.ready());
-    return await work(records);
-  } finally {
-    await records.close();
-  }
+  return withStore('ClickHouse', context.openRecords(), work);
 }
 
 /** Opens the rows and closes them again. They are in the same store as the records, which already answers. */

@@ -10,7 +10,7 @@ import {
 } from '@playline/contracts';
 import { type LogReader, type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { awaitLog, awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
 /** Where unlinks are requested, and their decisions read. */
@@ -48,7 +48,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
     const [schemaId] = await Promise.all([
       awaitSchemaId(schemas, linkTopic, identityLinkCodec.schema),
       awaitStore('Kafka', () => producer.ready()),
-      awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
+      awaitLog(log),
     ]);
     const look = await createLook(source, decisionTopic);
     return {

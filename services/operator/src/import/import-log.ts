@@ -1,7 +1,7 @@
 import { createRecordReader, frameRecord } from '@playline/contracts';
 import { type LogReader, type Producer, sendAll } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { awaitLog, awaitStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 import { findTail } from '../rebuild/log-tail.ts';
 import type { ImportedRow, ImportSubject } from './subjects.ts';
@@ -42,7 +42,7 @@ export async function openImportLog<R, Row extends ImportedRow>(
     const [schemaId] = await Promise.all([
       awaitSchemaId(schemas, topic, subject.codec.schema),
       awaitStore('Kafka', () => producer.ready()),
-      awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
+      awaitLog(log),
     ]);
     return {
       close,

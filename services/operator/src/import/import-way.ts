@@ -1,21 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { ChainStore } from '@playline/chain';
-import type { LogReader, Producer } from '@playline/stream';
-import type { Schemas } from '../await-schema.ts';
+import type { Producer } from '@playline/stream';
 import { awaitStore } from '../await-store.ts';
+import type { LogSources } from '../changed-log.ts';
 import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
 import { openImportLog } from './import-log.ts';
 import type { ImportedRow, ImportSubject } from './subjects.ts';
 
 /** What imports work with. */
-export interface ImportSources {
-  readonly openLog: () => LogReader;
+export interface ImportSources extends LogSources {
   /** @param topic full name on the broker */
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly openStore: () => ChainStore;
-  readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
-  readonly topicPrefix: string;
 }
 
 export interface ImportWayOptions extends ImportSources {

@@ -9,7 +9,7 @@ import {
   rebuildKeys,
   ViewFault,
 } from '@playline/access-keys';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
 /** Opens the live view of the keys and their log. */
@@ -74,18 +74,10 @@ export function rebuildView(sources: KeySources): Promise<KeyRebuild> {
   return withView(sources, (view) => withLog(sources, (log) => rebuildKeys(view, log)));
 }
 
-async function withView<T>(
+const withView = async <T>(
   sources: KeySources,
   work: (view: Awaited<ReturnType<KeySources['openView']>>) => Promise<T>,
-): Promise<T> {
-  const view = await sources.openView();
-  try {
-    await awaitStore('Redis', view.ready);
-    return await work(view);
-  } finally {
-    await view.close();
-  }
-}
+): Promise<T> => withStore('Redis', await sources.openView(), work);
 
 async function withLog<T>(sources: KeySources, work: (log: KeyLog) => Promise<T>): Promise<T> {
   const log = await sources.openLog();

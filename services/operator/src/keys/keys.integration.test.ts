@@ -23,6 +23,7 @@ import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
+import { runHere } from '../test/run-here.ts';
 
 const KEY_PREFIX = 'svcapik';
 const target = () => {
@@ -71,19 +72,12 @@ const contextOf = (between: Partial<KeysContext> = {}): KeysContext => ({
 
 /** Runs a key command on the real stores; `between` replaces parts of them, for faults after the log has the change. */
 async function run(words: string[], between: Partial<KeysContext> = {}) {
-  const results: string[] = [];
-  const progress: string[] = [];
   const context = contextOf(between);
-  const terminal = {
-    result: (line: string) => void results.push(line),
-    progress: (line: string) => void progress.push(line),
-    isInteractive: false,
-  };
   const args = ['keys', ...words, '--project', project, '--json'];
-  const code = await runCommand([createKeysCommand(context)], args, terminal);
+  const { code, results, progress } = await runHere([createKeysCommand(context)], args);
   const made = results.map((line) => JSON.parse(line));
   for (const { kind, key } of made) if (key !== undefined) shown.push({ kind, key });
-  return { code, made, progress: progress.join('\n') };
+  return { code, made, progress };
 }
 
 const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];

@@ -1,8 +1,9 @@
 import type { AuditEntry, Author } from '@playline/access-keys';
 import type { MintStateRecord } from '@playline/contracts';
-import { type SignerLogSources, type SignerName, withSignerLog } from './signer-log.ts';
+import type { ChangedLogSources } from '../changed-log.ts';
+import { type SignerName, withSignerLog } from './signer-log.ts';
 
-export interface GiveUpParts extends SignerLogSources {
+export interface GiveUpParts extends ChangedLogSources {
   /** Resolves when the entry is in the audit log. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly author: Author;

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   createRecordReader,
   frameRecord,
@@ -10,17 +9,8 @@ import {
 } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
 import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
-
-export interface SignerLogSources {
-  readonly openLog: () => LogReader;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
-  readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
-  readonly topicPrefix: string;
-}
+import { awaitLog } from '../await-store.ts';
+import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
 
 /** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
 export interface SignerName {
@@ -36,13 +26,12 @@ export interface SignerLog {
   write(states: readonly MintStateRecord[]): Promise<void>;
 }
 
-/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
-const DECIDED_MAX_MS = 40_000;
-const DECIDED_WAIT_MS = 50;
 /** Records of one transaction, which then stays far below ten seconds. */
 const PIECE = 500;
-/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
-const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
+const WORDS: ChangeWords = {
+  takenOver: 'the minter took the signer over at this moment: run the same command again',
+  again: 'the same command again does nothing twice',
+};
 
 /**
  * Works on the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
@@ -52,7 +41,7 @@ const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PR
  * partitions, so that their order is unknown
  */
 export async function withSignerLog<T>(
-  sources: SignerLogSources,
+  sources: ChangedLogSources,
   name: SignerName,
   work: (log: SignerLog) => Promise<T>,
 ): Promise<T> {
@@ -61,7 +50,7 @@ export async function withSignerLog<T>(
   const log = sources.openLog();
   let publisher: AtomicPublisher | null = null;
   try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+    await awaitLog(log);
     const schemaId = await awaitSchemaId(schemas, topic, mintStateCodec.schema);
     const reading = new StateReading({ log, topic, schemas, name });
     // Read most before fencing the minter: after a long read it would have taken over again.
@@ -96,16 +85,8 @@ async function write({ publisher, topic, schemaId, partition }: Target, states: 
       ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
       value: frameRecord(schemaId, mintStateCodec.encode(state)),
     }));
-    await publisher.publish(records).catch(toPublishFault);
+    await publishChange(publisher, records, WORDS);
   }
-}
-
-function toPublishFault(cause: unknown): never {
-  for (let each = cause; each instanceof Error; each = each.cause)
-    if ('type' in each && FENCED.has(String(each.type)))
-      throw new Error('the minter took the signer over at this moment: run the same command again');
-  const words = cause instanceof Error ? cause.message : String(cause);
-  throw new UnreachableError(`Kafka did not confirm it (${words}): the same command again does nothing twice`);
 }
 
 interface StateReadingParts {
@@ -144,7 +125,7 @@ class StateReading {
   async readOn(): Promise<void> {
     const { log, topic, name } = this.#parts;
     const signer = `${name.chain}:${name.signer}`;
-    for (const { partition, start, end } of await readDecided(log, topic)) {
+    for (const { partition, start, end } of await readDecidedBounds(log, topic)) {
       const from = Math.max(this.#places.get(partition) ?? start, start);
       for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
         if (value === null) continue;
@@ -156,17 +137,5 @@ class StateReading {
       }
       this.#places.set(partition, Math.max(from, end));
     }
-  }
-}
-
-async function readDecided(log: LogReader, topic: string) {
-  const ends = await log.bounds(topic, { undecided: true });
-  if (ends.length === 0) throw new Error(`there is no topic ${topic}: are KAFKA_BROKERS and TOPIC_PREFIX right?`);
-  const untilMs = performance.now() + DECIDED_MAX_MS;
-  for (;;) {
-    const decided = await log.bounds(topic);
-    if (ends.every(({ partition, end }) => (decided[partition]?.end ?? -1) >= end)) return ends;
-    if (performance.now() > untilMs) throw new UnreachableError(`a transaction on ${topic} stays open`);
-    await delay(DECIDED_WAIT_MS);
   }
 }

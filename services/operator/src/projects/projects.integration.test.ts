@@ -1,55 +1,42 @@
 import { randomBytes } from 'node:crypto';
 import { createKey, createLoggedKeyStore, type KeyRecord, PROJECTS } from '@playline/access-keys';
 import { FRAME_BYTES, projectCodec, TOPICS } from '@playline/contracts';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { createProjectsCommand, type ProjectsContext } from '../commands/projects.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
+import { openTestKeyLog } from '../test/open-stores.ts';
+import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
+import { runHere } from '../test/run-here.ts';
 
-const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
-const [topic, keyTopic] = [topicPrefix + TOPICS.projects.name, topicPrefix + TOPICS.accessKeys.name];
-const { kafka: brokers, registry } = testStores();
-const target = { brokers, registry, prefix: topicPrefix };
-let redis: RedisDatabase;
-
+let places: RecordPlaces;
 beforeAll(async () => {
-  await applyTopics(target);
-  redis = await openRedisDatabase();
+  places = await openRecordPlaces();
 });
-afterAll(async () => {
-  await redis.close();
-  await dropTopics(target);
-});
+afterAll(() => places?.close());
 
-const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
-const openLog = () => openTestKeyLog(stores(), keyTopic);
+const openLog = () => openTestKeyLog(places.storesOn(), places.topicPrefix + TOPICS.accessKeys.name);
 
 function createContext(changedBy: string): ProjectsContext {
   const author = { changedBy, requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
-  return { openView: stores().openKeyView, openLog, projects: sourcesOf(PROJECTS) };
+  const sourcesOf = createRecordSources(places.storesOn(), { topicPrefix: places.topicPrefix, author });
+  return { openView: places.storesOn().openKeyView, openLog, projects: sourcesOf(PROJECTS) };
 }
 
 /** Runs a command as a process of the given user. */
 async function run(changedBy: string, ...words: string[]) {
-  const results: string[] = [];
-  const terminal = { result: (line: string) => void results.push(line), progress: () => {}, isInteractive: false };
   const commands = [createProjectsCommand(createContext(changedBy))];
-  const code = await runCommand(commands, ['projects', ...words, '--json'], terminal);
+  const { code, results } = await runHere(commands, ['projects', ...words, '--json']);
   return { code, records: results.map((line) => JSON.parse(line)) };
 }
 
 async function logged() {
-  const records = await stores().readTopic(topic);
+  const records = await places.storesOn().readTopic(places.topicPrefix + TOPICS.projects.name);
   return records.map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
 /** Creates a key as a release without projects does. */
 async function createOldKey(projectId: string): Promise<KeyRecord> {
-  const [view, keyLog] = [await stores().openKeyView(), await openLog()];
+  const [view, keyLog] = [await places.storesOn().openKeyView(), await openLog()];
   const owner = {
     projectId,
     environmentId: `${projectId}-production`,
@@ -96,7 +83,7 @@ describe('commands about projects on Kafka and Redis', () => {
 
   it('know all projects again after Redis was emptied', async () => {
     const before = (await run('ada', 'list')).records;
-    await redis.client.flushdb();
+    await places.redis.client.flushdb();
     expect((await run('ada', 'list')).records).toEqual(before);
   });
 });

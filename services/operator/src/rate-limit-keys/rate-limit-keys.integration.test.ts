@@ -3,45 +3,30 @@ import { createRateLimitKeyFinder, openRecordCopy, PROJECTS, RATE_LIMIT_KEYS } f
 import { createMemoryKeyLog } from '@playline/access-keys/memory';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { FRAME_BYTES, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
-import { createTestStores } from '../test/open-stores.ts';
+import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
+import { runHere } from '../test/run-here.ts';
 
 const KEY_PREFIX = 'svcapik';
-const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
-const topic = topicPrefix + TOPICS.rateLimitKeys.name;
-const { kafka: brokers, registry } = testStores();
-const target = { brokers, registry, prefix: topicPrefix };
-let redis: RedisDatabase;
-
+let places: RecordPlaces;
 beforeAll(async () => {
-  await applyTopics(target);
-  redis = await openRedisDatabase();
+  places = await openRecordPlaces();
 });
-afterAll(async () => {
-  await redis.close();
-  await dropTopics(target);
-});
-
-const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
+afterAll(() => places?.close());
 
 function createSources() {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  return createRecordSources(stores(), { topicPrefix, author })(RATE_LIMIT_KEYS);
+  return createRecordSources(places.storesOn(), { topicPrefix: places.topicPrefix, author })(RATE_LIMIT_KEYS);
 }
 
 /** Runs a command as a process; `between` replaces parts of its stores. */
 async function run(words: string[], between: Partial<KeysContext['rateLimitKeys']> = {}) {
-  const results: string[] = [];
-  const progress: string[] = [];
   const keyLog = createMemoryKeyLog();
   const context: KeysContext = {
-    openView: stores().openKeyView,
+    openView: places.storesOn().openKeyView,
     openLog: async () => ({ ...keyLog, close: async () => {} }),
     ...createMemoryAccess(),
     rateLimitKeys: { ...createSources(), ...between },
@@ -50,14 +35,12 @@ async function run(words: string[], between: Partial<KeysContext['rateLimitKeys'
     prefix: KEY_PREFIX,
     publish: () => Promise.reject(new Error('no stack shows keys of partners')),
   };
-  const terminal = {
-    result: (line: string) => void results.push(line),
-    progress: (line: string) => void progress.push(line),
-    isInteractive: false,
-  };
   const ofPartners = words[0] === 'rebuild' ? [] : ['--kind', 'rate-limit'];
-  const code = await runCommand([createKeysCommand(context)], ['keys', ...words, ...ofPartners, '--json'], terminal);
-  return { code, made: results.map((line) => JSON.parse(line)), progress: progress.join('\n') };
+  const { code, results, progress } = await runHere(
+    [createKeysCommand(context)],
+    ['keys', ...words, ...ofPartners, '--json'],
+  );
+  return { code, made: results.map((line) => JSON.parse(line)), progress };
 }
 
 const create = (partner: string, ...words: string[]) =>
@@ -66,14 +49,14 @@ const create = (partner: string, ...words: string[]) =>
 /** Opens a view that fails before it is written. */
 const dying: Partial<KeysContext['rateLimitKeys']> = {
   openView: async () => {
-    const opened = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
+    const opened = await openRedisRecords(RATE_LIMIT_KEYS, { url: places.redis.url });
     return { ...opened, update: () => Promise.reject(new Error('killed')) };
   },
 };
 
 /** The answer of a service with an empty cache for a key. */
 async function verdictOf(key: string): Promise<string> {
-  const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url });
+  const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: places.redis.url });
   const copy = openRecordCopy({ view, lookEveryMs: 0 });
   try {
     const found = await createRateLimitKeyFinder({ copy, prefix: KEY_PREFIX })(key);
@@ -91,7 +74,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
     const [made] = (await create('Acme', '--expires', '2999-01-31')).made;
     expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
     await run(['revoke', '--id', made.keyId]);
-    const records = await stores().readTopic(topic);
+    const records = await places.storesOn().readTopic(places.topicPrefix + TOPICS.rateLimitKeys.name);
     const own = records.filter(({ key }) => String(key) === made.keyId);
     const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
     expect(states).toMatchObject([
@@ -124,7 +107,7 @@ describe('commands about rate limit keys on Kafka and Redis', () => {
   it('give the same answer for every key after Redis was emptied and rebuilt, and refuse none meanwhile', async () => {
     const [live, ended] = [(await create('Delta')).made[0], (await create('Delta')).made[0]];
     await run(['revoke', '--id', ended.keyId]);
-    await redis.client.flushdb();
+    await places.redis.client.flushdb();
     expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual(['KeyStoreFault', 'KeyStoreFault']);
     expect((await run(['rebuild'])).made[1]).toMatchObject({ kind: 'rate-limit-keys', removed: 0 });
     expect([await verdictOf(live.key), await verdictOf(ended.key)]).toEqual([live.keyId, 'refused']);

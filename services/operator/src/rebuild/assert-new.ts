@@ -1,6 +1,6 @@
 import { TOPICS } from '@playline/contracts';
 import { createQueryRows, readRows } from '@playline/runtime';
-import { awaitStore } from '../await-store.ts';
+import { awaitClickHouse, withLog } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
@@ -27,15 +27,12 @@ export async function assertNew(context: Context): Promise<void> {
 async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]> {
   const log = toldOrNull(openLog);
   if (log === null) return [];
-  try {
-    await awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
+  return withLog(log, async () => {
     const found: string[] = [];
     for (const { name } of TELLING_TOPICS)
       if ((await log.bounds(topicPrefix + name)).some(({ end }) => end > 0)) found.push(topicPrefix + name);
     return found;
-  } finally {
-    await log.close();
-  }
+  });
 }
 
 async function findRows({ clickhouse }: Context): Promise<string[]> {
@@ -43,7 +40,7 @@ async function findRows({ clickhouse }: Context): Promise<string[]> {
   if (account === null) return [];
   // Uses a database that every account has, since the deployment's own may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
-  await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+  await awaitClickHouse(query);
   const names = TELLING_TABLES.map((name) => `'${name}'`).join();
   const rows = await readRows(
     query(`SELECT name FROM system.tables WHERE database = '${account.database.replaceAll("'", "''")}'

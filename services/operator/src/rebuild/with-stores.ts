@@ -1,9 +1,9 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
-import { awaitStore } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, awaitStore, withOpened } from '../await-store.ts';
 import type { RebuildSources } from './stores.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
@@ -18,21 +18,14 @@ export interface StoresContext {
 }
 
 /** Any answer counts: a readiness check would require the epoch, which is still missing. */
-export const answers = async (people: Pick<People, 'readEpoch'>): Promise<boolean> =>
-  (await people.readEpoch()) !== undefined;
+const awaitPeople = (people: People) => awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
 
 /** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
 export async function withPeople<T>(
   { openPeople }: Pick<StoresContext, 'openPeople'>,
   work: (people: People) => Promise<T>,
 ): Promise<T> {
-  const people = await openPeople();
-  try {
-    await awaitStore('Redis', () => answers(people));
-    return await work(people);
-  } finally {
-    await people.close();
-  }
+  return withOpened(await openPeople(), awaitPeople, work);
 }
 
 /** Opens all stores, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws */
@@ -49,11 +42,7 @@ export async function withStores<T>(
   try {
     const people = await context.openPeople();
     opened.push(people);
-    await Promise.all([
-      awaitStore('Redis', () => answers(people)),
-      awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1),
-      awaitStore('Kafka', async () => (await log.bounds('')).length === 0),
-    ]);
+    await Promise.all([awaitPeople(people), awaitClickHouse(query), awaitLog(log)]);
     return await work({ log, query, records, schemaOf, topicPrefix, ...options }, people);
   } finally {
     await Promise.all(opened.map((store) => store.close()));

@@ -6,11 +6,11 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { Kafka, logLevel, type Message } from 'kafkajs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { runCommand } from '../app.ts';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
 import { createTestStores, openTestKeyLog } from '../test/open-stores.ts';
+import { runHere } from '../test/run-here.ts';
 import { createOpensAccessLog } from './access-log.ts';
 import { createRecordSources } from './record-sources.ts';
 
@@ -47,18 +47,17 @@ async function run(words: readonly string[], answer?: string) {
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
     openAccessLog: createOpensAccessLog(stores(), topicPrefix),
   });
-  const [results, progress, asked]: [string[], string[], string[]] = [[], [], []];
+  const asked: string[] = [];
   const ask = async (question: string) => {
     asked.push(question);
     return answer ?? '';
   };
-  const code = await runCommand([keys, createProjectsCommand(shared)], [...words], {
-    result: (line) => void results.push(line),
-    progress: (line) => void progress.push(line),
-    isInteractive: false,
-    ...(answer === undefined ? {} : { ask }),
-  });
-  return { code, results, asked, progress: progress.join('\n') };
+  const { code, results, progress } = await runHere(
+    [keys, createProjectsCommand(shared)],
+    [...words],
+    answer === undefined ? {} : { ask },
+  );
+  return { code, results, asked, progress };
 }
 
 /** Writes an invalid record to a topic. @returns the arguments that name its place */

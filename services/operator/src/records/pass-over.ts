@@ -11,7 +11,7 @@ import {
   UnreadableRecord,
 } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import {
   EXIT,
   type ExitCode,
@@ -84,7 +84,7 @@ function toKept({ key, standing }: FoundUnreadable<unknown>): string {
 }
 
 /** Opens what is needed to settle a record of a topic, and closes it afterwards. */
-function withParts<T>(
+async function withParts<T>(
   { keys, kinds, author, openAccessLog }: PassOverContext,
   { topic }: UnreadablePlace,
   work: <R>(parts: PassOverParts<R>) => Promise<T>,
@@ -95,23 +95,8 @@ function withParts<T>(
   };
   const sources = kinds.find(({ kind }) => kind.topic === topic);
   return sources === undefined
-    ? withView(keys.openView, (view) => withLog(settlingOfKeys({ view, author })))
-    : withView(sources.openView, (view) => withLog(settlingOf(sources.kind, { view, author })));
-}
-
-interface OpenView {
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
-
-async function withView<V extends OpenView, T>(open: () => Promise<V>, work: (view: V) => Promise<T>): Promise<T> {
-  const view = await open();
-  try {
-    await awaitStore('Redis', view.ready);
-    return await work(view);
-  } finally {
-    await view.close();
-  }
+    ? withStore('Redis', await keys.openView(), (view) => withLog(settlingOfKeys({ view, author })))
+    : withStore('Redis', await sources.openView(), (view) => withLog(settlingOf(sources.kind, { view, author })));
 }
 
 /** Updates Redis at once; running processes follow within seconds. */

@@ -9,7 +9,7 @@ import {
   type RecordView,
   ViewFault,
 } from '@playline/access-keys';
-import { awaitStore } from '../await-store.ts';
+import { withStore } from '../await-store.ts';
 import { UnreachableError } from '../command.ts';
 
 /** Opens the live view of one kind of records and their log. */
@@ -47,16 +47,8 @@ export async function withPair<R extends Change, T>(
   sources: RecordSources<R>,
   work: (pair: RecordPair<R, RecordLog<R>>) => Promise<T>,
 ): Promise<T> {
-  const view = await sources.openView();
-  try {
-    await awaitStore('Redis', view.ready);
+  return withStore('Redis', await sources.openView(), async (view) => {
     const log = await sources.openLog();
-    try {
-      return await work({ view, log });
-    } finally {
-      await log.close();
-    }
-  } finally {
-    await view.close();
-  }
+    return work({ view, log }).finally(() => log.close());
+  });
 }

@@ -1,6 +1,6 @@
 import { parseTimestampMicros } from '@playline/contracts';
 import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
-import { awaitStore } from '../await-store.ts';
+import { awaitClickHouse } from '../await-store.ts';
 import type { Activity } from './history.ts';
 import type { ReplicaTarget } from './replicate.ts';
 
@@ -36,7 +36,7 @@ export async function openClickHouseTarget(
   mark: number | null,
 ): Promise<ReplicaTarget> {
   const query = createQueryRows(account);
-  await awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
+  await awaitClickHouse(query);
   await execute(account, toTableSql(table), '');
   const last = `SELECT toUnixTimestamp64Micro(max(updated_at)) FROM ${table} WHERE chain = '${chain}'`;
   const [[held] = []] = await readRows(query(last));

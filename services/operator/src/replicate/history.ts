@@ -1,3 +1,4 @@
+import { pauseOrThrow } from '@playline/errors';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 
@@ -26,8 +27,8 @@ export interface HistoryOptions {
   readonly pageSize: number;
   /** Query parameters other than cursor and page size; a cursor is valid only with the same ones. */
   readonly filters?: Readonly<Record<string, string>>;
-  /** Rejects when `stop` is aborted. */
-  readonly pause: (ms: number, stop: AbortSignal) => Promise<void>;
+  /** Waits; the default waits for the given time. Rejects when `stop` is aborted. */
+  readonly pause?: (ms: number, stop: AbortSignal) => Promise<void>;
   /** Total time to wait for one missing page. */
   readonly patienceMs: number;
   /** Called before each wait. */
@@ -61,7 +62,7 @@ class NoPage extends Error {
  * throws UnreachableError after `patienceMs`, and Error for any other answer, where asking again does not help.
  */
 export function createReadHistory(options: HistoryOptions): ReadHistory {
-  const { pause, patienceMs, onWait } = options;
+  const { pause = pauseOrThrow, patienceMs, onWait } = options;
   return async (cursor, stop) => {
     let waitedMs = 0;
     for (let attempt = 0; ; attempt++) {

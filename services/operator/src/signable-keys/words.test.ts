@@ -1,11 +1,11 @@
 import { PROJECTS, type SignableKeyRecord } from '@playline/access-keys';
 import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '../app.ts';
 import { EXIT, UsageError } from '../command.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
+import { runHere } from '../test/run-here.ts';
 
 function createOperator(between: Partial<KeysContext> = {}) {
   const [store, log] = [createMemoryKeyStore(), createMemoryKeyLog()];
@@ -21,14 +21,7 @@ function createOperator(between: Partial<KeysContext> = {}) {
   };
   const commands = [createKeysCommand(context), createProjectsCommand(context)];
   const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const code = await runCommand(commands, args, {
-      ask: async () => 'yes',
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
-    return { code, results, progress: progress.join('\n') };
+    return runHere(commands, args, { ask: async () => 'yes' });
   };
   const keys = async (word: string, ...words: string[]): Promise<SignableKeyRecord[]> =>
     (await run('keys', word, '--kind', 'signable', ...words, '--json')).results.map((line) => JSON.parse(line));

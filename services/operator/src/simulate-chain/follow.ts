@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '@playline/chain';
+import { pauseOrThrow } from '@playline/errors';
 import type { ReadHistory } from '../replicate/history.ts';
 import type { Ledger } from './ledger.ts';
 import { type Replica, toPosition } from './served.ts';
@@ -66,6 +66,6 @@ export async function follow(from: string, options: FollowOptions): Promise<stri
     cursor = page.nextCursor;
     if (!isEnd) continue;
     if (isLast) onProgress(`${ledger.pending} activities are not served yet`);
-    await delay(POLL_MS, undefined, { signal: stop });
+    await pauseOrThrow(POLL_MS, stop);
   }
 }

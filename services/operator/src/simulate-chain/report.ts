@@ -1,10 +1,6 @@
+import { isClean, toVerdictLines } from '../simulate/differences.ts';
+import { round } from '../simulate/tally.ts';
 import type { ChainSimulationResult } from './simulation.ts';
-
-export function isClean({ differences }: Pick<ChainSimulationResult, 'differences'>): boolean {
-  return differences.length === 0;
-}
-
-const round = (value: number) => Math.round(value * 10) / 10;
 
 /** The result as one object for `--json`. */
 export function toJson(result: ChainSimulationResult): Record<string, unknown> {
@@ -27,6 +23,8 @@ export function toJson(result: ChainSimulationResult): Record<string, unknown> {
   };
 }
 
+const CLEAN = 'All acknowledged activities are served once, in their last version, in order, and under every filter.';
+
 /** The result for people, one fact per line. */
 export function toLines(result: ChainSimulationResult): string[] {
   const { run, chain, sent, calls, latency } = result;
@@ -45,12 +43,5 @@ export function toLines(result: ChainSimulationResult): string[] {
     `tokens    ${result.tokens}`,
     `calls     ${calls.made}, ${calls.waited} of them waited for, in ${((result.sentMs + result.settledMs + result.judgedMs) / 1000).toFixed(0)} s`,
   ];
-  for (const { kind, count, first } of result.differences)
-    lines.push(`DIFFERENT ${kind}: ${count}`, ...first.map((text) => `  ${text}`));
-  lines.push(
-    isClean(result)
-      ? 'All acknowledged activities are served once, in their last version, in order, and under every filter.'
-      : 'The run FAILED.',
-  );
-  return lines;
+  return [...lines, ...toVerdictLines(result.differences, CLEAN)];
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isClean, toLines } from './report.ts';
+import { isClean } from '../simulate/differences.ts';
+import { toLines } from './report.ts';
 import { type ChainSimulationResult, simulateChain } from './simulation.ts';
 import { CHAIN } from './test/made-history.ts';
 import { type Falsehoods, openFalseChain } from './test/open-false-chain.ts';

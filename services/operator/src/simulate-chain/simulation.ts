@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRow, TokenRow } from '@playline/chain';
 import type { ActivityRecord, TokenRecord } from '@playline/contracts';
 import type { ImportWay } from '../import/import-way.ts';
@@ -122,7 +121,6 @@ function createReader({ options, calls }: Stage, filters: Readonly<Record<string
   const { url, chain, settleIdleMaxMs, onProgress } = options;
   const read = createReadHistory({
     ...{ url, chain: chain.name, pageSize: PAGE_SIZE, filters, patienceMs: settleIdleMaxMs },
-    pause: (ms, signal) => delay(ms, undefined, { signal }),
     onWait: (why, ms) => {
       calls.made++;
       calls.waited++;

@@ -62,7 +62,6 @@ async function readMints(stage: MintStage, { timestampS }: ChainPlace): Promise<
         ...{ contract_address: options.contracts[collection], activity_type: 'mint' },
         from_indexed_at: new Date(timestampS * 1_000).toISOString(),
       },
-      pause: (ms, signal) => delay(ms, undefined, { signal }),
       onWait: (why, ms) => {
         options.onProgress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
         if (why.includes('limit')) api.tally.refused++;

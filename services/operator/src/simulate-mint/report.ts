@@ -1,10 +1,7 @@
+import { isClean, toVerdictLines } from '../simulate/differences.ts';
+import { round } from '../simulate/tally.ts';
 import type { MintSimulationResult } from './simulation.ts';
 
-export function isClean({ differences }: Pick<MintSimulationResult, 'differences'>): boolean {
-  return differences.length === 0;
-}
-
-const round = (value: number) => Math.round(value * 10) / 10;
 const secondsOf = (ms: number) => (ms / 1000).toFixed(1);
 
 /** The result as one object for `--json`. */
@@ -33,6 +30,8 @@ export function toJson(result: MintSimulationResult): Record<string, unknown> {
   };
 }
 
+const CLEAN = 'Each reference id has one token or one clear failure; chain, rows, interface and history agree.';
+
 /** The result for people, one fact per line. */
 export function toLines(result: MintSimulationResult): string[] {
   const { run, chain, deeds, calls, minted } = result;
@@ -51,12 +50,5 @@ export function toLines(result: MintSimulationResult): string[] {
     `minted    from accepted to final: p50 ${secondsOf(minted.quantileMs(0.5))} s, p99 ${secondsOf(minted.quantileMs(0.99))} s`,
     `answered  p50 ${calls.latency.quantileMs(0.5).toFixed(0)} ms, p99 ${calls.latency.quantileMs(0.99).toFixed(0)} ms`,
   ];
-  for (const { kind, count, first } of result.differences)
-    lines.push(`DIFFERENT ${kind}: ${count}`, ...first.map((text) => `  ${text}`));
-  lines.push(
-    isClean(result)
-      ? 'Each reference id has one token or one clear failure; chain, rows, interface and history agree.'
-      : 'The run FAILED.',
-  );
-  return lines;
+  return [...lines, ...toVerdictLines(result.differences, CLEAN)];
 }

@@ -38,3 +38,16 @@ export function createDifferences<K extends string = DifferenceKind>(): Differen
     byKind: () => [...kinds].map(([kind, entry]) => ({ kind, ...entry })),
   };
 }
+
+/** Whether a run found nothing that differs. */
+export const isClean = ({ differences }: { readonly differences: readonly KindOfDifference<string>[] }): boolean =>
+  differences.length === 0;
+
+/** The end of a report for people. @param clean what holds when nothing differs, as a sentence */
+export function toVerdictLines(differences: readonly KindOfDifference<string>[], clean: string): string[] {
+  const lines = differences.flatMap(({ kind, count, first }) => [
+    `DIFFERENT ${kind}: ${count}`,
+    ...first.map((text) => `  ${text}`),
+  ]);
+  return [...lines, isClean({ differences }) ? clean : 'The run FAILED.'];
+}

@@ -1,4 +1,6 @@
+import { isClean, toVerdictLines } from './differences.ts';
 import type { SimulationResult } from './simulation.ts';
+import { round } from './tally.ts';
 
 /** The result as one object for `--json`. */
 export function toJson(result: SimulationResult): Record<string, unknown> {
@@ -30,9 +32,7 @@ export function toJson(result: SimulationResult): Record<string, unknown> {
   };
 }
 
-export function isClean(result: SimulationResult): boolean {
-  return result.differences.length === 0;
-}
+const CLEAN = 'All accepted messages are stored once, every rejection and every person is as expected.';
 
 /** The result for people, one fact per line. */
 export function toLines(result: SimulationResult): string[] {
@@ -53,21 +53,9 @@ export function toLines(result: SimulationResult): string[] {
   ];
   if (result.doubtfulHouseholds > 0)
     lines.push(`left out  persons of ${result.doubtfulHouseholds} households with a batch never acknowledged`);
-  for (const { kind, count, first } of result.differences) {
-    lines.push(`DIFFERENT ${kind}: ${count}`, ...first.map((text) => `  ${text}`));
-  }
-  lines.push(
-    isClean(result)
-      ? 'All accepted messages are stored once, every rejection and every person is as expected.'
-      : 'The run FAILED.',
-  );
-  return lines;
+  return [...lines, ...toVerdictLines(result.differences, CLEAN)];
 }
 
 function describe(counts: ReadonlyMap<string, number>): string {
   return counts.size === 0 ? 'none' : [...counts].map(([reason, times]) => `${times} × ${reason}`).join(', ');
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

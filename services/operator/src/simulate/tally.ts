@@ -66,3 +66,6 @@ export function createLatency(): Latency {
     },
   };
 }
+
+/** To one decimal place. */
+export const round = (value: number): number => Math.round(value * 10) / 10;

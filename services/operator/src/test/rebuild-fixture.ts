@@ -21,11 +21,11 @@ import { createSchemaRegistry, openLogReader, openProducer } from '@playline/str
 import { openRedisDatabase, until } from '@playline/testkit';
 import type { Redis } from 'ioredis';
 import { createAddresses } from '../addresses.ts';
-import { runCommand } from '../app.ts';
 import { EXIT } from '../command.ts';
 import { createIdentityCommands } from '../commands/identity-commands.ts';
 import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
+import { runHere } from './run-here.ts';
 
 /** Enough for linker and writer on a busy machine. */
 const WAIT_MS = 60_000;
@@ -116,16 +116,10 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
   };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
     const commands = createIdentityCommands(stores, { addresses, config, keys, mints });
     const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
     const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
-    const code = await runCommand(commands, given, {
-      result: (line) => void results.push(line),
-      progress: (line) => void progress.push(line),
-      isInteractive: false,
-    });
-    return { code, results, progress: progress.join('\n') };
+    return runHere(commands, given);
   };
 }
 

@@ -1,3 +1,4 @@
+import { pause } from '@playline/errors';
 import type { LogReader } from '@playline/stream';
 import type { LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
@@ -159,17 +160,4 @@ class LogWatch implements Watch {
     for (const timer of this.#timers) clearInterval(timer);
     await this.#running;
   }
-}
-
-function pause(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, Math.max(0, ms));
-    stop.addEventListener('abort', end);
-    if (stop.aborted) end();
-  });
 }

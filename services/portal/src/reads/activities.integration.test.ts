@@ -1,40 +1,31 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { createQueryRows } from '@playline/runtime';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 import { byNewest } from './activity-search.ts';
 import {
   type ActivityPage,
   type ActivityPlace,
   type ActivityQuestion,
-  createPortalReads,
+  type PortalReads,
   readManyActivities,
 } from './index.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
-const reads = createPortalReads(createQueryRows({ url, user, password, database }));
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-const send = async (sql: string, to = database) => {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
-};
-const insert = (table: string, rows: readonly object[]) =>
-  send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
 /** @param us epoch microseconds */
 const timeOf = (us: number) =>
   `${new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace('T', ' ')}.${String(us % 1_000_000).padStart(6, '0')}`;
 
+let own: OwnReads;
+let reads: PortalReads;
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
+  own = await openOwnReads();
+  ({ reads } = own);
 });
-afterAll(() => send(`DROP DATABASE ${database} SYNC`, 'default'));
+afterAll(() => own?.close());
 
 const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
 type Contract = ReturnType<typeof contractOf>;
@@ -75,7 +66,7 @@ function entriesOf({ chain, contractAddress }: Contract, version: Version): obje
 
 /** @param copy of rows that were written before: another block, so that the store does not leave it out */
 const put = (contract: Contract, versions: readonly Version[], copy = 0) =>
-  insert(
+  own.insert(
     'activity_feeds',
     versions.flatMap((version) => entriesOf(contract, version).map((entry) => ({ ...entry, kafka_partition: copy }))),
   );
@@ -190,7 +181,7 @@ describe('the search of activities', () => {
     const feed = `main ${contract.contractAddress} *`;
     const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
     const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
-    await insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
+    await own.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
     expect((await reads.activities(asking([contract]))).activities).toEqual([
       {
         ...{ ...contract, id, type: 'sale', from: '0xa', to: '0xb', transactionHash: '0xhash', blockNumber: '9' },
@@ -205,7 +196,7 @@ describe('the search of activities', () => {
   it('gives many of one moment, each once, a part at a time', async () => {
     const contract = contractOf();
     const feed = `main ${contract.contractAddress} *`;
-    await send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+    await own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
       SELECT 'version', '${feed}', '${timeOf(NOW_MS * 1000)}', generateUUIDv4(), '${timeOf(NOW_MS * 1000)}',
         '2255-06-05 23:47:34', '"type":"mint","details":{}'
       FROM numbers(5000)`);
@@ -239,7 +230,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   };
 
   beforeAll(() =>
-    send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+    own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
       SELECT 'version', 'main ${contract.contractAddress} *', at, toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))),
         at, '2255-06-05 23:47:34', concat('"type":"mint","details":{"asset":{"token_id":"', toString(number), '"}}')
       FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number) * ${STEP_US}, 'UTC') AS at FROM numbers(${ROWS}))`),
@@ -248,7 +239,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   it('is more than one question may read, which ClickHouse refuses', async () => {
     const args = `contracts = ['main ${contract.contractAddress}'], type = '', token = '', since = 0, until = ${END_MS * 1000}, before = ''`;
     const sql = `SELECT count() FROM portal_activities(${args}, indexed_since = 0, indexed_until = ${END_MS})`;
-    await expect(send(sql)).rejects.toThrow('TOO_MANY_ROWS');
+    await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
   });
 
   it('fills pages like any other, from the newest activity and from one in the middle', async () => {
@@ -277,7 +268,7 @@ it('activities of more contracts than one question names stand in one order', as
   const us = NOW_MS * 1000;
   // Two of a moment each, of contracts that are asked for apart.
   const placed = contracts.map((contract, at) => ({ contract, version: { id: randomUUID(), us: us - (at % 35) } }));
-  await insert(
+  await own.insert(
     'activity_feeds',
     placed.flatMap(({ contract, version }) => entriesOf(contract, version)),
   );
@@ -304,7 +295,7 @@ it('the names of tokens are those of the last record, of the contracts that were
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
     rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' }),
   ])
-    await send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
+    await own.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
   expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
   expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
   expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);

@@ -8,6 +8,7 @@ import {
 } from './activity-search.ts';
 import { askView } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { readPages } from './read-pages.ts';
 
 export type { ActivityPlace } from './activity-search.ts';
 
@@ -154,21 +155,19 @@ const ACTIVITIES_PER_QUESTION = 1_000;
  * @param activities `PortalReads.activities` @param max so many at most
  * @returns where it ended, when there may be more
  */
-export async function* readManyActivities(
+export function readManyActivities(
   activities: (question: ActivityQuestion) => Promise<ActivityPage>,
   question: ActivityQuestion,
   max: number,
 ): AsyncGenerator<readonly ActivityLine[], ActivityPlace | null> {
-  let { before } = question;
-  for (let left = max; left > 0; ) {
-    const activitiesMax = Math.min(left, ACTIVITIES_PER_QUESTION);
-    const page = await activities({ ...question, activitiesMax, ...(before === undefined ? {} : { before }) });
-    left -= page.activities.length;
-    yield page.activities;
-    if (page.next === null) return null;
-    before = page.next;
-  }
-  return before ?? null;
+  return readPages(
+    async (linesMax, before) => {
+      const activitiesMax = Math.min(linesMax, ACTIVITIES_PER_QUESTION);
+      const page = await activities({ ...question, activitiesMax, ...(before && { before }) });
+      return { lines: page.activities, next: page.next };
+    },
+    { place: question.before, linesMax: max },
+  );
 }
 
 /** Of these contracts those that are fungible tokens. Reads a granule or two of each. */

@@ -1,6 +1,7 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import { askView, msOf, quote } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { readPages, toPage } from './read-pages.ts';
 
 /** Whose audit: of a project, or with '' of the instance. */
 export interface AuditQuestion extends Span {
@@ -76,16 +77,15 @@ const behind = ({ happenedMs, entryId }: AuditPlace) =>
 const ENTRIES_PER_QUESTION = 2_000;
 
 /** All entries that are asked for, the newest first, however many: a page of them at a time. */
-export async function* readWholeAudit(
+export function readWholeAudit(
   audit: (question: AuditQuestion) => Promise<readonly AuditLine[]>,
   question: Omit<AuditQuestion, 'entriesMax' | 'before'>,
-): AsyncGenerator<readonly AuditLine[]> {
-  let before: AuditPlace | undefined;
-  for (;;) {
-    const entries = await audit({ ...question, entriesMax: ENTRIES_PER_QUESTION, ...(before && { before }) });
-    if (entries.length > 0) yield entries;
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < ENTRIES_PER_QUESTION) return;
-    before = { happenedMs: last.happenedMs, entryId: last.entryId };
-  }
+): AsyncGenerator<readonly AuditLine[], AuditPlace | null> {
+  return readPages<AuditLine, AuditPlace>(
+    async (_, before) => {
+      const entriesMax = ENTRIES_PER_QUESTION;
+      return toPage(await audit({ ...question, entriesMax, ...(before && { before }) }), entriesMax);
+    },
+    { linesMax: Number.POSITIVE_INFINITY },
+  );
 }

@@ -1,6 +1,7 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import { askView, msOf, quote } from './ask-view.ts';
 import { idFor, type Sight } from './masked.ts';
+import { readPages } from './read-pages.ts';
 
 /** A span of time in epoch milliseconds, without its end. */
 export interface Span {
@@ -183,21 +184,19 @@ export async function searchMessages(
  * @param messages `PortalReads.messages` @param max so many at most
  * @returns where it ended, when there may be more
  */
-export async function* readManyMessages(
+export function readManyMessages(
   messages: (search: MessageSearch) => Promise<MessagePage>,
   search: MessageSearch,
   max: number,
 ): AsyncGenerator<readonly MessageLine[], MessagePlace | null> {
-  let { after } = search;
-  for (let left = max; left > 0; ) {
-    const messagesMax = Math.min(left, MESSAGES_MAX);
-    const page = await messages({ ...search, messagesMax, ...(after === undefined ? {} : { after }) });
-    left -= page.messages.length;
-    yield page.messages;
-    if (page.next === null) return null;
-    after = page.next;
-  }
-  return after ?? null;
+  return readPages(
+    async (linesMax, after) => {
+      const messagesMax = Math.min(linesMax, MESSAGES_MAX);
+      const page = await messages({ ...search, messagesMax, ...(after && { after }) });
+      return { lines: page.messages, next: page.next };
+    },
+    { place: search.after, linesMax: max },
+  );
 }
 
 const endOf = ({ happenedMs, messageId }: MessageLine) => ({

@@ -1,28 +1,17 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { createQueryRows } from '@playline/runtime';
-import { testStores } from '@playline/testkit';
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPortalReads, type MintQuestion } from './index.ts';
+import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import type { MintQuestion, PortalReads } from './index.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
-const reads = createPortalReads(createQueryRows({ url, user, password, database }));
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
-const send = async (sql: string, to = database) => {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
-};
-const insert = (table: string, rows: readonly object[]) =>
-  send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
-const timeOf = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
-
+let own: OwnReads;
+let reads: PortalReads;
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
+  own = await openOwnReads();
+  ({ reads } = own);
 });
-afterAll(() => send(`DROP DATABASE ${database} SYNC`, 'default'));
+afterAll(() => own?.close());
 
 describe('what mints tell', () => {
   const bytesOf = (letter: string) => letter.repeat(20);
@@ -33,7 +22,7 @@ describe('what mints tell', () => {
     return {
       ...{ environment_id: environment, chain: 'main', contract: bytesOf('c'), signer: bytesOf('s') },
       ...{ owner: bytesOf('o'), attempt_id: String(made).padStart(16, 'a'), reference_id: `r-${made}`, revision: 1 },
-      ...{ requested_at: timeOf(NOW_MS - ageMs), changed_at: timeOf(NOW_MS - ageMs + 500) },
+      ...{ requested_at: toSqlTime(NOW_MS - ageMs), changed_at: toSqlTime(NOW_MS - ageMs + 500) },
       ...{ status: 'succeeded', stage: 'settled', ...over },
     };
   };
@@ -51,7 +40,7 @@ describe('what mints tell', () => {
       [waits, null],
     ] as const) {
       const environment = `e-${randomUUID()}`;
-      await insert('mint_requests', [mintOf(environment, 9_000, over)]);
+      await own.insert('mint_requests', [mintOf(environment, 9_000, over)]);
       expect([over, await signersOf(environment)]).toMatchObject([over, [{ heldMs }]]);
     }
   });
@@ -59,7 +48,7 @@ describe('what mints tell', () => {
   it('of a signer is how many assets wait, since when the first and why the last, as they stand now', async () => {
     const environment = `e-${randomUUID()}`;
     const done = mintOf(environment, 20_000, { ...waits, reason: 'waited once' });
-    await insert('mint_requests', [
+    await own.insert('mint_requests', [
       ...[done, mintOf(environment, 3_000, { ...waits, reason: 'no role' })],
       ...[
         mintOf(environment, 2_000, { ...waits, reason: 'no funds' }),
@@ -67,7 +56,7 @@ describe('what mints tell', () => {
       ],
     ]);
     // A part of its own: until a merge both revisions stand.
-    await insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
+    await own.insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
     const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
     const waiting = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
     expect(await signersOf(environment)).toEqual([{ ...signer, ...waiting, heldMs: NOW_MS - 500 }]);
@@ -75,7 +64,7 @@ describe('what mints tell', () => {
 
   it('of each collection and signer of an environment stands by itself, and none before the span', async () => {
     const environment = `e-${randomUUID()}`;
-    await insert('mint_requests', [
+    await own.insert('mint_requests', [
       ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
       ...[mintOf(environment, 7_000, { contract: bytesOf('d') }), mintOf(environment, 6_000, { chain: 'second' })],
       mintOf(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
@@ -99,7 +88,7 @@ describe('what mints tell', () => {
 
   it('is given page by page, each mint once, also where one reference id stands in several collections', async () => {
     const environment = `e-${randomUUID()}`;
-    await insert('mint_requests', [
+    await own.insert('mint_requests', [
       ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
       ...['d', 'e'].map((letter) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(letter) })),
     ]);

@@ -1,5 +1,6 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import { askView, msOf, quote } from './ask-view.ts';
+import { readPages, toPage } from './read-pages.ts';
 
 export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 
@@ -75,22 +76,18 @@ const MINTS_PER_QUESTION = 10_000;
  * @param mints `PortalReads.mints` @param max so many at most
  * @returns where it ended, when there may be more
  */
-export async function* readManyMints(
+export function readManyMints(
   mints: (question: MintQuestion) => Promise<readonly MintLine[]>,
   question: MintQuestion,
   max: number,
 ): AsyncGenerator<readonly MintLine[], MintPlace | null> {
-  let { before } = question;
-  for (let left = max; left > 0; ) {
-    const mintsMax = Math.min(left, MINTS_PER_QUESTION);
-    const page = await mints({ ...question, mintsMax, ...(before === undefined ? {} : { before }) });
-    yield page;
-    left -= page.length;
-    const last = page.at(-1);
-    if (last === undefined || page.length < mintsMax) return null;
-    before = last;
-  }
-  return before ?? null;
+  return readPages<MintLine, MintPlace>(
+    async (linesMax, before) => {
+      const mintsMax = Math.min(linesMax, MINTS_PER_QUESTION);
+      return toPage(await mints({ ...question, mintsMax, ...(before && { before }) }), mintsMax);
+    },
+    { place: question.before, linesMax: max },
+  );
 }
 
 /** Whether an address could mint with a collection, as mints tell it. */

@@ -1,41 +1,30 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { createQueryRows } from '@playline/runtime';
-import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
 import { quote } from './ask-view.ts';
-import { createPortalReads, type MessageSearch } from './index.ts';
+import type { MessageSearch, PortalReads } from './index.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
-const query = createQueryRows({ url, user, password, database });
-const reads = createPortalReads(query);
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
-const send = async (sql: string, to = database) => {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
-};
-const insert = (table: string, rows: readonly object[]) =>
-  send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
-const timeOf = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
 const environmentOf = () => `e-${randomBytes(4).toString('hex')}`;
 const search = (environmentId: string, over: Partial<MessageSearch> = {}): MessageSearch => ({
   ...{ environmentId, sinceMs: NOW_MS - 400 * DAY_MS, untilMs: NOW_MS + 1, sight: 'raw ids', ...over },
 });
 
+let own: OwnReads;
+let reads: PortalReads;
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
+  own = await openOwnReads();
+  ({ reads } = own);
 });
-afterAll(() => send(`DROP DATABASE ${database} SYNC`, 'default'));
+afterAll(() => own?.close());
 
 describe('the search of messages', () => {
   const eventOf = (environment: string, happenedMs: number, over: object = {}) => ({
-    ...{ environment_id: environment, type: 'track', event_name: 'jump', event_time: timeOf(happenedMs) },
-    ...{ received_at: timeOf(happenedMs + 5), message_id: randomUUID(), surface: 'web', ...over },
+    ...{ environment_id: environment, type: 'track', event_name: 'jump', event_time: toSqlTime(happenedMs) },
+    ...{ received_at: toSqlTime(happenedMs + 5), message_id: randomUUID(), surface: 'web', ...over },
   });
 
   it('gives each message once, the newest first, page by page, whatever times and copies there are', async () => {
@@ -52,14 +41,14 @@ describe('the search of messages', () => {
         const events = list.map(({ ageMs }) => eventOf(environment, NOW_MS - ageMs));
         const later = (event: object, at: number) => ({
           ...event,
-          received_at: timeOf(NOW_MS + 1000 * at),
+          received_at: toSqlTime(NOW_MS + 1000 * at),
           kafka_offset: at,
         });
         for (let at = 0; at < 5; at++) {
           const rows = events
             .filter((_, index) => at < list[index]!.copies)
             .map((event) => (at === 0 ? event : later(event, at)));
-          if (rows.length > 0) await insert('events', rows);
+          if (rows.length > 0) await own.insert('events', rows);
         }
         const seen: string[] = [];
         const times: number[] = [];
@@ -84,7 +73,7 @@ describe('the search of messages', () => {
       eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
       eventOf(environment, NOW_MS, { type: 'page', event_name: '', surface: 'unity', test: true }),
     ];
-    await insert('events', [one, other, eventOf(`${environment}-2`, NOW_MS)]);
+    await own.insert('events', [one, other, eventOf(`${environment}-2`, NOW_MS)]);
     const found = async (over: Partial<MessageSearch>) =>
       (await reads.messages(search(environment, over))).messages.map(({ messageId }) => messageId);
     const identityId = Buffer.from(key).toString('hex');
@@ -107,7 +96,7 @@ describe('the search of messages', () => {
       eventOf(environment, NOW_MS, { identity_key: bob }),
       eventOf(`${environment}-2`, NOW_MS, { identity_key: ada }),
     ];
-    await insert('events', [...events, ...others]);
+    await own.insert('events', [...events, ...others]);
     const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
     const found: string[] = [];
     let after: MessageSearch['after'];
@@ -134,7 +123,7 @@ describe('the search of messages', () => {
       ...{ user_id: `${secret}-player`, anonymous_id: `${secret}-visitor`, device_id: secret, page_url: secret },
       ...{ properties: `{"friend":"${secret}"}`, traits: `{"email":"${secret}"}`, user_agent: secret },
     });
-    await insert('events', [event]);
+    await own.insert('events', [event]);
     const { messages } = await reads.messages(search(environment, { sight: 'masked ids' }));
     const question = { environmentId: environment, messageId: event.message_id };
     const whole = await reads.message({ ...question, sight: 'masked ids' });
@@ -160,14 +149,14 @@ describe('the other reads', () => {
     };
     const at = (offset: number, ms: number, over = {}) => ({
       ...row,
-      received_at: timeOf(ms),
+      received_at: toSqlTime(ms),
       kafka_offset: offset,
       ...over,
     });
     const rows = [at(1, NOW_MS - DAY_MS), at(2, NOW_MS, { trace_id: trace })];
-    await insert('message_rejections', rows);
+    await own.insert('message_rejections', rows);
     // The same block once more: as when it was written twice.
-    await insert('message_rejections', rows);
+    await own.insert('message_rejections', rows);
     const asked = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
     const said = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
     expect(await reads.rejections(asked)).toEqual([{ ...said, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
@@ -193,14 +182,19 @@ describe('the other reads', () => {
   it('give an erasure without a receipt as waiting, and the receipt of another environment to nobody', async () => {
     const environment = environmentOf();
     const [waiting, done] = [randomUUID(), randomUUID()];
-    const of = { environment_id: environment, cutoff_at: timeOf(NOW_MS) };
-    await insert('erasure_requests', [
-      { ...of, erasure_id: waiting, requested_at: timeOf(NOW_MS) },
-      { ...of, erasure_id: done, requested_at: timeOf(NOW_MS - DAY_MS) },
+    const of = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
+    await own.insert('erasure_requests', [
+      { ...of, erasure_id: waiting, requested_at: toSqlTime(NOW_MS) },
+      { ...of, erasure_id: done, requested_at: toSqlTime(NOW_MS - DAY_MS) },
     ]);
-    const now = timeOf(NOW_MS);
-    const times = { accepted_at: timeOf(NOW_MS - DAY_MS), fenced_at: now, visibly_erased_at: now, log_expires_at: now };
-    await insert('erasure_receipts', [{ ...of, ...times, erasure_id: done, closure_count: 3 }]);
+    const now = toSqlTime(NOW_MS);
+    const times = {
+      accepted_at: toSqlTime(NOW_MS - DAY_MS),
+      fenced_at: now,
+      visibly_erased_at: now,
+      log_expires_at: now,
+    };
+    await own.insert('erasure_receipts', [{ ...of, ...times, erasure_id: done, closure_count: 3 }]);
     const erasures = await reads.erasures(environment);
     expect(erasures.map(({ erasureId, state, identities }) => [erasureId, state, identities])).toEqual([
       [waiting, 'waiting', null],
@@ -217,25 +211,33 @@ describe('the other reads', () => {
   it('give of each environment the erasure that has waited longest for its receipt, and how many do', async () => {
     const [ours, other, done, unasked] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
     const requestOf = (environment: string, ageMs: number, erasureId = randomUUID()) => ({
-      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: timeOf(NOW_MS) },
-      requested_at: timeOf(NOW_MS - ageMs),
+      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: toSqlTime(NOW_MS) },
+      requested_at: toSqlTime(NOW_MS - ageMs),
     });
     const [oldest, ofOurs, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
     const requests = [
       ...[requestOf(ours, 1_000), requestOf(ours, 5_000, oldest), requestOf(ours, 9_000, ofOurs)],
       ...[requestOf(other, 3_000, ofOurs), requestOf(`${ours}-2`, 99_000), requestOf(done, 4_000, ofDone)],
     ];
-    await insert('erasure_requests', requests);
+    await own.insert('erasure_requests', requests);
     // Once more in another block: until a merge both stand.
     const again = requests.map((request) => ({ ...request, trace_id: 'again' }));
-    await insert('erasure_requests', again);
-    const times = { accepted_at: timeOf(NOW_MS), fenced_at: timeOf(NOW_MS), visibly_erased_at: timeOf(NOW_MS) };
+    await own.insert('erasure_requests', again);
+    const times = {
+      accepted_at: toSqlTime(NOW_MS),
+      fenced_at: toSqlTime(NOW_MS),
+      visibly_erased_at: toSqlTime(NOW_MS),
+    };
     const receiptOf = (environment: string, erasureId: string) => ({
-      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: timeOf(NOW_MS), ...times },
-      ...{ closure_count: 1, log_expires_at: timeOf(NOW_MS) },
+      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: toSqlTime(NOW_MS), ...times },
+      ...{ closure_count: 1, log_expires_at: toSqlTime(NOW_MS) },
     });
     // A receipt closes the erasure of its own environment alone.
-    await insert('erasure_receipts', [receiptOf(ours, ofOurs), receiptOf(done, ofDone), receiptOf(unasked, oldest)]);
+    await own.insert('erasure_receipts', [
+      receiptOf(ours, ofOurs),
+      receiptOf(done, ofDone),
+      receiptOf(unasked, oldest),
+    ]);
     expect(await reads.openErasures([ours, done])).toEqual([
       { environmentId: ours, count: 2, oldestMs: NOW_MS - 5_000, oldestId: oldest },
     ]);
@@ -253,10 +255,10 @@ describe('the other reads', () => {
   it('give the audit of one project, the newest first', async () => {
     const project = environmentOf();
     const entry = { project_id: project, kind: 'entry', action: 'session.create', actor: 'ada', detail: '{"n":"1"}' };
-    await insert('audit_log', [
-      { ...entry, entry_id: 'a', happened_at: timeOf(NOW_MS), object: 'old' },
-      { ...entry, entry_id: 'b', happened_at: timeOf(NOW_MS + 1), object: 'new' },
-      { ...entry, entry_id: 'c', project_id: `${project}-2`, happened_at: timeOf(NOW_MS), object: 'other' },
+    await own.insert('audit_log', [
+      { ...entry, entry_id: 'a', happened_at: toSqlTime(NOW_MS), object: 'old' },
+      { ...entry, entry_id: 'b', happened_at: toSqlTime(NOW_MS + 1), object: 'new' },
+      { ...entry, entry_id: 'c', project_id: `${project}-2`, happened_at: toSqlTime(NOW_MS), object: 'other' },
     ]);
     const asked = { projectId: project, sinceMs: NOW_MS - 1, untilMs: NOW_MS + 2, entriesMax: 10 };
     expect((await reads.audit(asked)).map(({ object }) => object)).toEqual(['new', 'old']);
@@ -269,7 +271,7 @@ it('a text is one literal for ClickHouse, whatever is in it', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 30 }), async (text) => {
       const rows: (readonly unknown[])[] = [];
-      for await (const row of query(`SELECT hex(${quote(text)})`)) rows.push(row);
+      for await (const row of own.query(`SELECT hex(${quote(text)})`)) rows.push(row);
       expect(rows).toEqual([[Buffer.from(text).toString('hex').toUpperCase()]]);
     }),
     { numRuns: 60 },

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Author,
   type Change,
@@ -12,6 +11,7 @@ import {
   type RecordView,
 } from '@playline/access-keys';
 import type { SchemaSource } from '@playline/contracts';
+import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer } from '@playline/stream';
 
@@ -68,7 +68,7 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
-      await delay(compareEveryMs, undefined, { signal: closed.signal }).catch(() => {});
+      await pause(compareEveryMs, closed.signal);
     }
   };
   const level = keepLevel();

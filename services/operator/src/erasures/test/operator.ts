@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { type ErasureReceipt, type ErasureRecords, hashClosure } from '@playline/erasure';
 import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
 import { openMemoryPeople } from '@playline/people/memory';
-import { runCommand } from '../../app.ts';
 import { createErasuresCommand } from '../../commands/erasures.ts';
+import { runHere } from '../../test/run-here.ts';
 import { toErasureIdText } from '../stores.ts';
 
 /** Cut-off of every erasure. */
@@ -60,14 +60,8 @@ export async function createOperator() {
     stop: stop.signal,
   });
   const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const terminal = {
-      result: (line: string) => void results.push(line),
-      progress: (line: string) => void progress.push(line),
-      isInteractive: false,
-    };
-    const code = await runCommand([command], ['erasures', ...args], terminal);
-    return { code, results, text: results.join('\n'), progress: progress.join('\n') };
+    const { code, results, progress } = await runHere([command], ['erasures', ...args]);
+    return { code, results, text: results.join('\n'), progress };
   };
   return { run, records, rows, people, stop, opened };
 }

@@ -1,29 +1,21 @@
-import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { createLogger, createQueryRows } from '@playline/runtime';
-import { testStores, until } from '@playline/testkit';
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPortalReads, type PortalReads } from '../../reads/index.ts';
+import type { PortalReads } from '../../reads/index.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { type OwnReads, openOwnReads } from '../../test/own-reads.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
 const ENTRIES = 25_000;
 
-const send = async (sql: string, to = database) => {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
-};
-
+let own: OwnReads;
 let portal: TestPortal;
 /** Entries of each question that was asked. */
 const asked: number[] = [];
 /** What is told to the log. */
 const lines: string[] = [];
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
-  const reads = createPortalReads(createQueryRows({ url, user, password, database }));
+  own = await openOwnReads();
+  const { reads } = own;
   const audit: PortalReads['audit'] = async (...question) => {
     const entries = await reads.audit(...question);
     asked.push(entries.length);
@@ -34,13 +26,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await portal?.close();
-  await send(`DROP DATABASE ${database} SYNC`, 'default');
+  await own?.close();
 });
 
 /** A project with entries of which so many were made in each millisecond. */
 async function openProject(entries: number, ofOneMoment: number) {
   const project = await portal.addProject('Game');
-  await send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
+  await own.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
     SELECT '${project.id}', fromUnixTimestamp64Milli(toInt64(${Date.now() - 60_000} - intDiv(number, ${ofOneMoment})), 'UTC'),
       concat('key:', toString(cityHash64(number)), ':1'), 'key', concat('o-', toString(number)), 'key.create', 'ada',
       repeat('x', 2000)

@@ -1,30 +1,22 @@
-import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { createLogger, createQueryRows } from '@playline/runtime';
-import { testStores, until } from '@playline/testkit';
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPortalReads, type PortalReads } from '../../reads/index.ts';
+import type { PortalReads } from '../../reads/index.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { type OwnReads, openOwnReads } from '../../test/own-reads.ts';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
 const MESSAGES = 25_000;
 const START = '2026-10-01T00:00';
 
-const send = async (sql: string, to = database) => {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/?database=${to}`, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
-};
-
+let own: OwnReads;
 let portal: TestPortal;
 /** Messages of each question that was asked. */
 const asked: number[] = [];
 /** What is told to the log. */
 const lines: string[] = [];
 beforeAll(async () => {
-  await applySql({ url, user, password, database });
-  const reads = createPortalReads(createQueryRows({ url, user, password, database }));
+  own = await openOwnReads();
+  const { reads } = own;
   const messages: PortalReads['messages'] = async (...question) => {
     const page = await reads.messages(...question);
     asked.push(page.messages.length);
@@ -35,13 +27,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await portal?.close();
-  await send(`DROP DATABASE ${database} SYNC`, 'default');
+  await own?.close();
 });
 
 /** A project with messages of a month, of which so many happened in each millisecond. */
 async function openProject(ofOneMoment: number) {
   const project = await portal.addProject('Game');
-  await send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
+  await own.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
     SELECT '${project.id}-production', 'track', 'jump',
       toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${ofOneMoment})),
       now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)

@@ -1,2 +1,0 @@
-export * from './collection.ts';
-export * from './operations.ts';

@@ -1,3 +1,0 @@
-export * from './adopt.ts';
-export * from './operations.ts';
-export * from './project.ts';

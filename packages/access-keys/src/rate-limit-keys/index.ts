@@ -1,3 +1,0 @@
-export * from './finder.ts';
-export * from './operations.ts';
-export * from './rate-limit-key.ts';

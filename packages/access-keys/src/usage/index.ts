@@ -1,3 +1,0 @@
-export * from './counter.ts';
-export * from './flush.ts';
-export * from './key-usage.ts';
