@@ -1,4 +1,4 @@
-// Contract, error envelope, chain reads and keys, on who calls chain reads.
+// Contract, error envelope, chain reads and keys: who may call chain reads.
 import {
   createRateLimitKey,
   createRateLimitKeyText,

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Eight identity types and untyped. */
+/** The eight identity types, and an id without a type. */
 const USER_SUBJECTS = 9;
 
 const erase = (query: string, headers: Record<string, string> = { 'x-service-api-key': client.secretKey }) =>

@@ -86,7 +86,7 @@ describe('a batch posted over HTTP', () => {
 });
 
 describe('people', () => {
-  /** Person keys of the messages, once `count` different ones remain. */
+  /** Person keys of the messages, once they belong to exactly `count` persons. */
   const personsOf = (messages: { messageId: string }[], count: number) =>
     until(`${messages.length} messages belong to ${count} persons`, async () => {
       const ids = idsOf(messages)
@@ -99,7 +99,7 @@ describe('people', () => {
       return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
     });
 
-  it('what was played before identify and after it, and on an aliased account, is one person; a stranger is another', async () => {
+  it('events before and after identify, and of an aliased account, belong to one person; those of a stranger to another', async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const before = trackMessage({ anonymousId });
     const identify = trackMessage({
@@ -147,7 +147,7 @@ describe('people', () => {
     expect(refusals).toEqual([{ reason: 'shared_device' }]);
   });
 
-  it('an event without owner is nobody', async () => {
+  it('an event without an owner has no person', async () => {
     const sent = trackMessage();
     await stack.post([sent]);
     await stored(stack, [sent.messageId]);
@@ -158,11 +158,11 @@ describe('people', () => {
   });
 });
 
-describe('a process that dies', () => {
+describe('a killed process', () => {
   const processes = ['event-writer', 'identity-linker', 'gateway', 'kafka', 'clickhouse', 'redis'];
 
   it.each(processes)(
-    '%s killed: it comes back with a new process id, nothing accepted is lost or doubled',
+    '%s comes back with a new process id, and nothing accepted is lost or doubled',
     async (name) => {
       const pid = stack.file().processes[name];
       if (pid === undefined) throw new Error(`${name} has no process id in the stack file`);
@@ -190,7 +190,7 @@ describe('secrets', () => {
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('a secret key sent everywhere stands in no log', async () => {
+  it('a secret key that was sent everywhere is in no log', async () => {
     const secret = stack.keys.production.secret;
     const { gateway } = stack.file();
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
