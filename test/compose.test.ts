@@ -167,15 +167,18 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it.each(processes)('runs an existing file in $name, from the one image, without privileges', ({ file, container }) => {
-    expect(exists(file), file).toBe(true);
-    expect(container).toMatchObject({
-      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
-      init: true,
-      read_only: true,
-      cap_drop: ['ALL'],
-    });
-  });
+  it.each(processes)(
+    'runs an existing file in $name, from the one image, without privileges',
+    ({ file, container }) => {
+      expect(exists(file), file).toBe(true);
+      expect(container).toMatchObject({
+        build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+        init: true,
+        read_only: true,
+        cap_drop: ['ALL'],
+      });
+    },
+  );
 });
 
 describe('the image of the services', () => {

@@ -54,7 +54,9 @@ async function tellingOf(account: string, questions: readonly string[]): Promise
 }
 
 describe('a setting that an analyst sends with a query', () => {
-  it('reveals no row of another environment and no raw id, whichever setting it is', { timeout: ALL_SETTINGS_MS }, async () => {
+  it('reveals no row of another environment and no raw id, whichever setting it is', {
+    timeout: ALL_SETTINGS_MS,
+  }, async () => {
     const rows = await engine.operate(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',
     );

@@ -104,13 +104,10 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
 });
 
 describe('an account without raw ids', () => {
-  it.each(VIEWS)(
-    'gets no raw id from %s: not in a column, not in a URL, not in any other field',
-    async (view) => {
-      const { ok, text } = await read('analyst_1', view);
-      expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
-    },
-  );
+  it.each(VIEWS)('gets no raw id from %s: not in a column, not in a URL, not in any other field', async (view) => {
+    const { ok, text } = await read('analyst_1', view);
+    expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
+  });
 
   it('has no access to views in which these ids exist', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);

@@ -45,11 +45,14 @@ describe("the portal's account", () => {
     expect((await ask('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
   });
 
-  it.each(VIEWS)('sees in %s the environment that it requests, and nothing of one whose id is a longer text with the same beginning', async (view) => {
-    const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
-    expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
-    expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
-  });
+  it.each(VIEWS)(
+    'sees in %s the environment that it requests, and nothing of one whose id is a longer text with the same beginning',
+    async (view) => {
+      const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
+      expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
+      expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
+    },
+  );
 
   it.each(VIEWS)('gets an error from %s when any argument is missing', async (view) => {
     for (const sql of [view, `${view}()`]) expect([sql, (await read(sql)).ok]).toEqual([sql, false]);

@@ -88,15 +88,18 @@ describe('the arguments of a command', () => {
     expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
   });
 
-  it.each([...passedOn, ...measures])('of %s: --help explains, wrong arguments end with 2, and nothing is done', (name) => {
-    const help = runIn(CHECKOUT, [name, '--help']);
-    expect(help.code).toBe(0);
-    expect(help.out).toMatch(/^usage: /);
-    const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
-    expect(code).toBe(2);
-    expect(err).toContain('usage: ');
-    expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
-  });
+  it.each([...passedOn, ...measures])(
+    'of %s: --help explains, wrong arguments end with 2, and nothing is done',
+    (name) => {
+      const help = runIn(CHECKOUT, [name, '--help']);
+      expect(help.code).toBe(0);
+      expect(help.out).toMatch(/^usage: /);
+      const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
+      expect(code).toBe(2);
+      expect(err).toContain('usage: ');
+      expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
+    },
+  );
 
   it.each(['doctor', 'status', 'logs'])(
     'of %s: without packages it says how to install them, and installs nothing',

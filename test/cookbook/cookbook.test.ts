@@ -93,25 +93,28 @@ describe('the cookbook, on the traffic of a simulated game', () => {
     expect(await answers()).toEqual(before);
   });
 
-  it.each(exports)('$file writes a file with every event of the span, which ClickHouse can read back', async (recipe) => {
-    const [asked = {}] = askedOf(recipe);
-    const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
-    const form = new FormData();
-    form.append('exported', exported);
-    const structure =
-      "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
-    const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
-    const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
-    const expected = happened(world, asked).map(({ id, person, message }) => ({
-      message_id: id,
-      event_name: message.eventName ?? '',
-      event_time: toTime(message.eventTime),
-      person_id: person,
-      property_price: message.properties?.price ?? null,
-    }));
-    const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-    expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
-  });
+  it.each(exports)(
+    '$file writes a file with every event of the span, which ClickHouse can read back',
+    async (recipe) => {
+      const [asked = {}] = askedOf(recipe);
+      const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
+      const form = new FormData();
+      form.append('exported', exported);
+      const structure =
+        "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
+      const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
+      const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
+      const expected = happened(world, asked).map(({ id, person, message }) => ({
+        message_id: id,
+        event_name: message.eventName ?? '',
+        event_time: toTime(message.eventTime),
+        person_id: person,
+        property_price: message.properties?.price ?? null,
+      }));
+      const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+      expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
+    },
+  );
 
   it.each(exports)('$file writes no raw id, and no property without a column', async (recipe) => {
     const [asked = {}] = askedOf(recipe);

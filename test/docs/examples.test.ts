@@ -29,14 +29,17 @@ describe('an answer', () => {
     examples.map((example) => ({ ...example, spec: answers.find(({ status }) => status === example.answer.status) })),
   );
 
-  it.each(answered)('to $name is listed for its operation, with every header that the operation documents', async (one) => {
-    const { request, situation, spec } = one;
-    const gateway = await openGatewayIn(situation);
-    const { headers } = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
-    expect(spec?.headers.length).toBeGreaterThan(0);
-    for (const { name, schema } of spec?.headers ?? [])
-      expect(headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
-  });
+  it.each(answered)(
+    'to $name is listed for its operation, with every header that the operation documents',
+    async (one) => {
+      const { request, situation, spec } = one;
+      const gateway = await openGatewayIn(situation);
+      const { headers } = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
+      expect(spec?.headers.length).toBeGreaterThan(0);
+      for (const { name, schema } of spec?.headers ?? [])
+        expect(headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
+    },
+  );
 });
 
 /** Sends every shown request, each in the situation that its answer needs. Asserts that it gets the shown answer. */

@@ -118,7 +118,9 @@ describe('the demo project', () => {
 });
 
 describe('the chain of a stack', () => {
-  it('makes no block, uses no CPU and writes nothing while there are no transactions', { timeout: START_MS }, async () => {
+  it('makes no block, uses no CPU and writes nothing while there are no transactions', {
+    timeout: START_MS,
+  }, async () => {
     const head = await headAtRest();
     expect(await isFinal()).toBe(true);
     const pid = stack.file.processes.chain ?? 0;
@@ -135,7 +137,9 @@ describe('the chain of a stack', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('comes back at the same address when it is killed, with everything that was final', { timeout: START_MS }, async () => {
+  it('comes back at the same address when it is killed, with everything that was final', {
+    timeout: START_MS,
+  }, async () => {
     const head = await askChain().getBlock({ blockTag: 'finalized' });
     const { chain: killed } = stack.file.processes;
     process.kill(killed ?? 0, 'SIGKILL');
@@ -156,7 +160,9 @@ describe('the chain of a stack', () => {
     expect(await readRecords('signable-keys')).toHaveLength(1);
   });
 
-  it('that has lost its state gets contracts and roles again, and this is reported', { timeout: START_MS }, async () => {
+  it('that has lost its state gets contracts and roles again, and this is reported', {
+    timeout: START_MS,
+  }, async () => {
     const before = chainOf();
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);

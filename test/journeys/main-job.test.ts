@@ -161,24 +161,21 @@ describe('people', () => {
 describe('a killed process', () => {
   const processes = ['event-writer', 'identity-linker', 'gateway', 'kafka', 'clickhouse', 'redis'];
 
-  it.each(processes)(
-    '%s comes back with a new process id, and nothing accepted is lost or doubled',
-    async (name) => {
-      const pid = stack.file().processes[name];
-      if (pid === undefined) throw new Error(`${name} has no process id in the stack file`);
-      const batch = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
-      expect((await stack.post(batch)).status).toBe(200);
-      process.kill(pid, 'SIGKILL');
-      const later = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
-      // A client resends with the same ids until it gets a 2xx.
-      await until('the later batch is accepted', async () => (await stack.post(later)).status === 200, 60_000);
-      expect((await stored(stack, idsOf([...batch, ...later]))).exact).toBe(100);
-      await until(`${name} has a new process id`, () => {
-        const now = stack.file().processes[name];
-        return now !== undefined && now !== pid;
-      });
-    },
-  );
+  it.each(processes)('%s comes back with a new process id, and nothing accepted is lost or doubled', async (name) => {
+    const pid = stack.file().processes[name];
+    if (pid === undefined) throw new Error(`${name} has no process id in the stack file`);
+    const batch = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
+    expect((await stack.post(batch)).status).toBe(200);
+    process.kill(pid, 'SIGKILL');
+    const later = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
+    // A client resends with the same ids until it gets a 2xx.
+    await until('the later batch is accepted', async () => (await stack.post(later)).status === 200, 60_000);
+    expect((await stored(stack, idsOf([...batch, ...later]))).exact).toBe(100);
+    await until(`${name} has a new process id`, () => {
+      const now = stack.file().processes[name];
+      return now !== undefined && now !== pid;
+    });
+  });
 });
 
 describe('secrets', () => {

@@ -128,22 +128,25 @@ function jsonOf({ headers, text }: Seen): unknown[] {
 }
 
 describe('a hostile text in every field of a form', () => {
-  it.each(Object.entries(HOSTILE))('%s is shown again as text, and the answer leads to no other address', async (_, text) => {
-    const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
-    for (const { shape, headers, words } of (await formsWith(text)).answers) {
-      expect(
-        shape.elements.filter((each) => !known.has(each)),
-        words,
-      ).toEqual([]);
-      expect(
-        shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
-        words,
-      ).toEqual([]);
-      const location = headers.get('location') ?? '/';
-      expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
-      expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
-    }
-  });
+  it.each(Object.entries(HOSTILE))(
+    '%s is shown again as text, and the answer leads to no other address',
+    async (_, text) => {
+      const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
+      for (const { shape, headers, words } of (await formsWith(text)).answers) {
+        expect(
+          shape.elements.filter((each) => !known.has(each)),
+          words,
+        ).toEqual([]);
+        expect(
+          shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
+          words,
+        ).toEqual([]);
+        const location = headers.get('location') ?? '/';
+        expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
+        expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
+      }
+    },
+  );
 });
 
 describe('a hostile text in a downloaded file', () => {

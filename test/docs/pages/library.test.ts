@@ -17,19 +17,22 @@ const lastOf = ({ received }: Library) => {
 };
 
 describe('the pages of an interface with reads', () => {
-  it.each(LOOKS)('fit the screen, have readable contrast and cause no errors at $width pixels, $scheme', async (look) => {
-    const { url } = await openLibrary();
-    for (const path of ['/docs', '/docs/reference', '/docs/errors', '/docs/errors/VALIDATION_ERROR']) {
-      const { page, faults } = await visitPage(url, path, look);
-      for (const state of ['folded', 'unfolded']) {
-        if (state === 'unfolded')
-          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
-        expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
-        expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+  it.each(LOOKS)(
+    'fit the screen, have readable contrast and cause no errors at $width pixels, $scheme',
+    async (look) => {
+      const { url } = await openLibrary();
+      for (const path of ['/docs', '/docs/reference', '/docs/errors', '/docs/errors/VALIDATION_ERROR']) {
+        const { page, faults } = await visitPage(url, path, look);
+        for (const state of ['folded', 'unfolded']) {
+          if (state === 'unfolded')
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+          expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+          expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+        }
+        expect(faults, path).toEqual([]);
       }
-      expect(faults, path).toEqual([]);
-    }
-  });
+    },
+  );
 });
 
 describe('a form of an operation with parameters in its path', () => {

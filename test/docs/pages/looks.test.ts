@@ -19,23 +19,26 @@ const PAGES = [
 const HEIGHT_MAX_PX = 2_400;
 
 describe('every page', () => {
-  it.each(LOOKS)('fits the screen, has readable contrast and causes no errors at $width pixels, $scheme', async (look) => {
-    // One tab for all pages, because a new profile for each took longer than the pages.
-    const { page, faults, gateway } = await visitDocs(PAGES[0]!, look);
-    for (const path of PAGES) {
-      await page.goto(gateway.url + path);
-      for (const state of ['folded', 'unfolded']) {
-        if (state === 'unfolded')
-          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
-        expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
-        expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+  it.each(LOOKS)(
+    'fits the screen, has readable contrast and causes no errors at $width pixels, $scheme',
+    async (look) => {
+      // One tab for all pages, because a new profile for each took longer than the pages.
+      const { page, faults, gateway } = await visitDocs(PAGES[0]!, look);
+      for (const path of PAGES) {
+        await page.goto(gateway.url + path);
+        for (const state of ['folded', 'unfolded']) {
+          if (state === 'unfolded')
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+          expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+          expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+        }
+        // The browser itself logs the 404 of a page that does not exist.
+        const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
+        expect(faults.splice(0), path).toEqual(expected);
+        expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
       }
-      // The browser itself logs the 404 of a page that does not exist.
-      const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
-      expect(faults.splice(0), path).toEqual(expected);
-      expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
-    }
-  });
+    },
+  );
 });
 
 describe('the page of VALIDATION_ERROR', () => {

@@ -70,9 +70,12 @@ it('an answer has at most every error of a hundred messages and their ids, and f
   expect(errorsMax).toBeGreaterThan(2_500);
 });
 
-it.each([200, 1_000, 20_000, 94_100, 400_000, 1_000_000])('every message of a typical body of about %i bytes is valid', (bytes) => {
-  const body = honestBody(bytes, NOW);
-  expect(body.length).toBeGreaterThan(bytes / 2);
-  expect(body.length).toBeLessThan(bytes * 1.2 + 200);
-  expect(read(body, CONTEXT)).toMatchObject({ rejected: 0 });
-});
+it.each([200, 1_000, 20_000, 94_100, 400_000, 1_000_000])(
+  'every message of a typical body of about %i bytes is valid',
+  (bytes) => {
+    const body = honestBody(bytes, NOW);
+    expect(body.length).toBeGreaterThan(bytes / 2);
+    expect(body.length).toBeLessThan(bytes * 1.2 + 200);
+    expect(read(body, CONTEXT)).toMatchObject({ rejected: 0 });
+  },
+);
