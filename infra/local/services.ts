@@ -223,7 +223,7 @@ export function addressesOf(
 /** Passkeys work only with host names, so the portal uses `localhost`. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** The portal's public address, and the addresses in the commands that it shows; absent without the portal. */
+/** Addresses that the portal shows in commands, and its own. That of a service that does not run is absent. */
 function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   const urls = [
     ['GATEWAY_URL', hostOf('gateway'), ports.gateway],

@@ -183,7 +183,7 @@ describe('the pages', () => {
     for (const { page } of [first, last, before]) expect(page).toEqual(strings);
   });
 
-  it('let a poller resume from where it stands: what comes later is on the page of the last next_cursor', async () => {
+  it('let a poller resume: later activities are on the page of its last next_cursor', async () => {
     const { query } = await put({});
     const { page } = await api.history(query);
     const late = activityRow({ contractAddress: query.contract_address, after: after++ });

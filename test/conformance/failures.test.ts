@@ -139,7 +139,7 @@ describe('overload', () => {
   }
 
   it(
-    '429 with an integer Retry-After, decided before the body is parsed, or even there',
+    '429 with an integer Retry-After, sent before the body is parsed or has arrived',
     async () => {
       const held: Socket[] = [];
       /** More unfinished bodies than fit into the limit. */

@@ -35,7 +35,7 @@ describe('key', () => {
     expectEnvelope(await post({ 'x-service-publishable-key': key }), 401, 'UNAUTHORISED_REQUEST');
   });
 
-  it('a well-formed key that nobody has: 401 UNAUTHORISED_REQUEST', async () => {
+  it('a well-formed key that does not exist: 401 UNAUTHORISED_REQUEST', async () => {
     expectEnvelope(await post({ 'x-service-publishable-key': client.unknownKey }), 401, 'UNAUTHORISED_REQUEST');
   });
 

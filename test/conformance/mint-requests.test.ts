@@ -106,7 +106,7 @@ describe('the statuses of mint requests', () => {
       for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
   });
 
-  it('are 403 for the key of another project, 404 for a chain or a collection that nobody has linked', async () => {
+  it('are 403 for the key of another project, 404 for an unknown chain or a collection that is not linked', async () => {
     const contract = await system.link();
     const other = { 'x-service-api-key': system.keys.other };
     for (const body of [{ assets: [assetOf()] }, undefined]) {

@@ -28,7 +28,7 @@ describe('rate limit', () => {
     expectRateLimitFields(answer);
   });
 
-  it('another publishable key has a bucket of its own', async () => {
+  it('another publishable key has its own bucket', async () => {
     await refusedFill();
     const answer = await client.post(
       { messages: [track()] },

@@ -88,7 +88,7 @@ describe('metadata', () => {
   });
 
   it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metadata'])(
-    'at %s: 400 without a key, 401 with another one, 403 for a collection of another project, 404 for one that nobody has linked',
+    'at %s: 400 without a key, 401 with a wrong one, 403 for a collection of another project, 404 for one that is not linked',
     async (path) => {
       const contract = await system.link();
       const body = {};
