@@ -14,17 +14,17 @@ describe('the repository', () => {
     expect(findBreaches(readTree(ROOT)).map(toLine)).toEqual([]);
   });
 
-  it('asks for no exception', () => {
+  it('needs no exceptions from the rules', () => {
     expect(EXCEPTIONS).toEqual([]);
   });
 });
 
 describe('the rules', () => {
-  it('let a sound tree pass', () => {
+  it('accept a tree without breaches', () => {
     expect(findBreaches(createTree()).map(toLine)).toEqual([]);
   });
 
-  it.each(PLANTED_LINES)('report it when $because', ({ path, lines, rule }) => {
+  it.each(PLANTED_LINES)('report a file when $because', ({ path, lines, rule }) => {
     expect(breachesOf(createTreeWith(path, lines))).toContain(`${rule}: ${path}`);
   });
 
@@ -32,7 +32,7 @@ describe('the rules', () => {
     expect(breachesOf(createTree(files))).toEqual([breach]);
   });
 
-  it('say how to mend every breach', () => {
+  it('explain how to mend every breach', () => {
     const trees = [
       ...PLANTED_LINES.map(({ path, lines }) => createTreeWith(path, lines)),
       ...PLANTED_FILES.map(({ files }) => createTree(files)),
@@ -41,11 +41,11 @@ describe('the rules', () => {
       expect(line).toMatch(/: .+\. To mend: .{10,}\. \[[a-z ]+\]$/);
   });
 
-  it.each(ALLOWED_LINES)('leave $what alone', ({ path, lines }) => {
+  it.each(ALLOWED_LINES)('accept $what', ({ path, lines }) => {
     expect(findBreaches(createTreeWith(path, lines))).toEqual([]);
   });
 
-  it('refuse a tree with a file that they cannot read', () => {
+  it('fail for a tree with a file that cannot be parsed', () => {
     expect(() => findBreaches(createTree({ 'infra/broken.ts': 'const = ;' }))).toThrow(
       'infra/broken.ts cannot be parsed',
     );

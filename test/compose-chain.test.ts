@@ -1,4 +1,7 @@
-/** How a chain is given to the containers: what the file says of it is tried on the settings of whoever reads it. */
+/**
+ * Tests how docker-compose.yml configures a chain: the example lines in its comment are parsed by the services' own
+ * schemas.
+ */
 import { readFileSync } from 'node:fs';
 import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
@@ -13,12 +16,12 @@ interface Container {
 
 const text = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
 const compose: { services: Record<string, Container> } = parse(text, { merge: true, maxAliasCount: -1 });
-/** Lines of .env that the file shows. */
+/** The lines of .env in the comment of docker-compose.yml. */
 const example = new Map(
   [...text.matchAll(/^# {3}(CHAIN_[A-Z]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
 );
 
-/** What a service is told where .env has the lines of the example, and secrets. */
+/** Settings of a service when .env has these lines and the secrets. */
 async function readSettings(service: string): Promise<Record<string, unknown>> {
   const fill = (value: string) =>
     value
@@ -30,7 +33,7 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
 }
 
 describe('a chain of docker-compose.yml', () => {
-  it('is given by the lines of .env that the file shows: indexer and minter read the same one, and chain-api serves it', async () => {
+  it('is configured by the example lines of .env: indexer and minter use the same nodes, and chain-api serves it', async () => {
     expect([...example.keys()]).toEqual(['CHAIN_NODES', 'CHAIN_NAME', 'CHAIN_ID']);
     const [{ name, id }] = JSON.parse(example.get('CHAIN_NODES') ?? '[]');
     for (const service of ['chain-indexer', 'minter'])
@@ -38,7 +41,7 @@ describe('a chain of docker-compose.yml', () => {
     expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
   });
 
-  it('may be on this machine for whoever talks to its node, and no node is told to anybody else', () => {
+  it('may run on this machine for the services that use its node, and no other service gets the address of a node', () => {
     const told = Object.entries(compose.services).filter(([, { environment = {} }]) => 'CHAIN_NODES' in environment);
     expect(told.map(([name]) => name).sort()).toEqual(['chain-indexer', 'minter']);
     for (const [, { extra_hosts: hosts }] of told) expect(hosts).toEqual(['host.docker.internal:host-gateway']);

@@ -1,4 +1,7 @@
-/** No container engine runs here: the file is held against the rules of Compose and against the local stack. */
+/**
+ * No container engine runs here. docker-compose.yml is compared with the Compose specification and with the local
+ * stack.
+ */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +26,7 @@ const healthcheckSchema = z.strictObject({
   start_period: z.string(),
 });
 const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
-/** The parts of the Compose specification that the file uses; another name is a mistake until it is added here. */
+/** The parts of the Compose specification that the file uses. Any other name is an error until it is added here. */
 const serviceSchema = z.strictObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
@@ -55,7 +58,7 @@ const fileSchema = z.looseObject({
 const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true, maxAliasCount: -1 }));
 const containers = Object.entries(compose.services);
 const staying = containers.filter(([, container]) => container.restart === 'unless-stopped');
-/** Containers whose command runs a file of ours. */
+/** Containers that run a file of this repository. */
 const processes = containers.flatMap(([name, container]) => {
   const [program, ...args] = container.command ?? [];
   const file = args.find((arg) => !arg.startsWith('--')) ?? '';
@@ -78,7 +81,7 @@ function createSecretsScript() {
 const entryOf = (name: string): ServiceEntry | undefined => SERVICES.find((service) => service.name === name);
 
 describe('docker-compose.yml', () => {
-  it('uses nothing but what the Compose specification knows', () => {
+  it('uses only names of the Compose specification', () => {
     const strangers = Object.keys(compose).filter(
       (key) => !['name', 'services', 'volumes'].includes(key) && !key.startsWith('x-'),
     );
@@ -89,15 +92,15 @@ describe('docker-compose.yml', () => {
     expect(image).toMatch(/^[a-z0-9/-]+:\d+(\.\d+)+[A-Za-z0-9.-]*$/);
   });
 
-  it.each(containers)('lets %s be reached from this machine alone', (_, { ports }) => {
+  it.each(containers)('makes %s reachable only from this machine', (_, { ports }) => {
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+$/);
   });
 
-  it.each(staying)('asks %s whether it works, and gives it time to start', (_, { healthcheck }) => {
+  it.each(staying)('has a health check for %s, and gives it time to start', (_, { healthcheck }) => {
     expect(healthcheck).toMatchObject({ start_period: expect.stringMatching(/^\d+s$/) });
   });
 
-  it('waits only for containers that can be what is waited for', () => {
+  it('waits for another container only in a state that it can reach', () => {
     for (const [name, { depends_on }] of containers) {
       for (const [other, { condition }] of Object.entries(depends_on)) {
         const target = compose.services[other];
@@ -108,7 +111,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('writes no secret down and says how to make one that is missing', () => {
+  it('contains no secret, and says how to create a missing one', () => {
     for (const [name, { environment }] of containers) {
       for (const [variable, value] of Object.entries(environment)) {
         if (!/PASSWORD|PEPPER|CURSOR_KEYS|SIGNER|REDIS_URL/.test(variable)) continue;
@@ -117,13 +120,13 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('asks for no secret that infra/docker/secrets.mjs does not make', () => {
+  it('needs no secret that infra/docker/secrets.mjs does not create', () => {
     const asked = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
     const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
     expect([...new Set(asked)].sort()).toEqual([...made, 'SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'].sort());
   });
 
-  it('tells the minter alone what opens a sealed key, and whoever seals one the half of the same pair, as the local stack does', () => {
+  it('gives the private half of the signer’s key pair only to the minter and the public half to services that seal keys, like the local stack', () => {
     const told = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
     expect(told).toEqual(['minter']);
     const signing: readonly ServiceEntry[] = SERVICES;
@@ -135,21 +138,21 @@ describe('docker-compose.yml', () => {
     const [signerKeys, publicKey] = [settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')];
     expect(signerPublicKeyOf({ signerKeys })).toBe(publicKey);
     expect(parseSignerKeys(signerKeys)[0]?.publicKey).toEqual(parseSignerPublicKey(publicKey));
-    // Whoever lost the one half alone gets it from the other.
+    // A lost public half is computed from the private one.
     writeFileSync(join(folder, '.env'), written().replace(/^SIGNER_PUBLIC_KEY=.*\n/m, ''));
     make();
     expect([settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')]).toEqual([signerKeys, publicKey]);
     rmSync(folder, { recursive: true });
   });
 
-  it('has secrets made once each: an .env of a release before gets those that it lacks, and keeps the others', () => {
+  it('has secrets that are created once: an older .env gets those that it lacks, and keeps the others', () => {
     const { make, written, folder } = createSecretsScript();
     make();
     const whole = written();
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
     expect(make()).toContain('stays as it is');
     expect(written()).toBe(whole);
-    // The last line ended without a new line, as editors leave it.
+    // The last line has no line break, as some editors leave it.
     const older = whole.replace(/^CURSOR_SECRET=.*\n/m, '').trimEnd();
     writeFileSync(join(folder, '.env'), older);
     expect(make()).toContain('CURSOR_SECRET written');
@@ -157,28 +160,31 @@ describe('docker-compose.yml', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('declares the volumes that it mounts, and mounts files that exist', () => {
+  it('declares the volumes that it mounts, and mounts existing files', () => {
     for (const volume of containers.flatMap(([, { volumes }]) => volumes)) {
       const [source = ''] = volume.split(':');
       expect(source.startsWith('./') ? exists(source.slice(2)) : source in compose.volumes, volume).toBe(true);
     }
   });
 
-  it.each(processes)('runs a file that exists in $name, from the one image, without rights', ({ file, container }) => {
-    expect(exists(file), file).toBe(true);
-    expect(container).toMatchObject({
-      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
-      init: true,
-      read_only: true,
-      cap_drop: ['ALL'],
-    });
-  });
+  it.each(processes)(
+    'runs an existing file in $name, from the one image, without privileges',
+    ({ file, container }) => {
+      expect(exists(file), file).toBe(true);
+      expect(container).toMatchObject({
+        build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+        init: true,
+        read_only: true,
+        cap_drop: ['ALL'],
+      });
+    },
+  );
 });
 
-describe('the image', () => {
+describe('the image of the services', () => {
   const dockerfile = read('infra/docker/Dockerfile');
 
-  it('is built on a pinned Node and ends as a user without rights', () => {
+  it('is built on a pinned Node, and runs as a user without privileges', () => {
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1]);
     for (const base of bases) expect(base).toMatch(/^node:24\.\d+\.\d+-bookworm-slim$/);
     expect([...dockerfile.matchAll(/^USER (\S+)$/gm)].at(-1)?.[1]).toBe('node');
@@ -192,13 +198,13 @@ describe('the image', () => {
   });
 });
 
-describe('docker-compose.yml and the services', () => {
-  it('run every service that there is', () => {
+describe('docker-compose.yml', () => {
+  it('runs every service', () => {
     const there = readdirSync(new URL('../services/', import.meta.url)).filter((name) => name !== 'operator');
     expect(services.map(({ name }) => name).sort()).toEqual(there.sort());
   });
 
-  it.each(configured)('agree on every setting of $name', async ({ name, file, container }) => {
+  it.each(configured)('sets exactly the settings that $name has', async ({ name, file, container }) => {
     const schema = await readSettings(file.split('/')[1] ?? '');
     const settings = { ...schema.shape, ...entryOf(name)?.environment };
     const unknown = Object.keys(container.environment).filter((variable) => !(variable in settings));
@@ -207,14 +213,14 @@ describe('docker-compose.yml and the services', () => {
   });
 });
 
-/** The one zod schema of a service's settings. */
+/** The zod schema of a service's settings. */
 async function readSettings(service: string): Promise<z.ZodObject> {
   const { configSchema } = await import(`../services/${service}/src/config.ts`);
   if (!(configSchema instanceof z.ZodObject)) throw new Error(`services/${service}/src/config.ts: export configSchema`);
   return configSchema;
 }
 
-/** What Compose makes of the values: defaults as written, secrets as `secrets.mjs` makes them. */
+/** The values as Compose would set them: defaults as written, and secrets as `secrets.mjs` creates them. */
 function filled(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
   const fill = (value: string) =>
@@ -236,20 +242,20 @@ describe('docker-compose.yml and the local stack', () => {
     expect(services.map(({ name }) => name).sort()).toEqual(SERVICES.map(({ name }) => name).sort());
   });
 
-  it('prepare the stores by the same commands', () => {
+  it('prepare the stores with the same commands', () => {
     const local = [...read('infra/local/deployment.ts').matchAll(/main: '([^']+)'/g)].map((match) => match[1]);
     expect(local.length).toBeGreaterThan(1);
     expect(processes.map(({ file }) => file)).toEqual(expect.arrayContaining(local));
   });
 
-  it.each(configured)('tell $name the same things', async ({ file, container }) => {
+  it.each(configured)('give $name the same settings', async ({ file, container }) => {
     const { shape } = await readSettings(file.split('/')[1] ?? '');
     const local = [...read('infra/local/stack.ts').matchAll(/^ +([A-Z]+_[A-Z_]+): /gm)].map((match) => match[1] ?? '');
     expect(local.length).toBeGreaterThan(4);
     expect(Object.keys(container.environment)).toEqual(expect.arrayContaining(local.filter((name) => name in shape)));
   });
 
-  it('keep rows in the same database, under the same accounts', () => {
+  it('store rows in the same database, with the same accounts', () => {
     const [, database] = /DATABASE = '(\w+)'/.exec(read('infra/local/clickhouse.ts')) ?? [];
     for (const { name, container } of services) {
       if (!('CLICKHOUSE_USER' in container.environment)) continue;
@@ -260,7 +266,7 @@ describe('docker-compose.yml and the local stack', () => {
     expect(compose.services.tables?.environment).toMatchObject({ CLICKHOUSE_DATABASE: database });
   });
 
-  it('set Kafka up alike', () => {
+  it('configure Kafka alike', () => {
     const local = new Map(
       [...read('infra/local/kafka.ts').matchAll(/^ {4}'([a-z.]+)': (.+),$/gm)].map((match) => [match[1], match[2]]),
     );
@@ -268,14 +274,14 @@ describe('docker-compose.yml and the local stack', () => {
     for (const [variable, value] of Object.entries(compose.services.kafka?.environment ?? {})) {
       const setting = variable.replace('KAFKA_', '').toLowerCase().replaceAll('_', '.');
       const here = local.get(setting);
-      // Addresses and folders differ by nature; they are written as templates there.
+      // Addresses and folders must differ. In the file they are templates.
       if (here === undefined || !/^[\d *]+$|^(true|false)$/.test(here)) continue;
       const product = String(here.split('*').reduce((total, factor) => total * Number(factor), 1));
       expect(value, setting).toBe(/^[\d *]+$/.test(here) ? product : here);
     }
   });
 
-  it('run the same version of Kafka and of ClickHouse', () => {
+  it('use the same versions of Kafka and of ClickHouse', () => {
     const [, kafka] = /<kafka\.version>([\d.]+)</.exec(read('infra/local/jars/pom.xml')) ?? [];
     const [, clickhouse] = /"@chdb\/lib-linux-x64-gnu": "(\d+\.\d+)/.exec(read('infra/package.json')) ?? [];
     expect(compose.services.kafka?.image).toBe(`apache/kafka:${kafka}`);

@@ -1,9 +1,10 @@
 import { EXIT, UsageError } from '../services/operator/src/command.ts';
 
 /**
- * Runs a measuring command: `--help` explains it and wrong words end it with 2, both before anything is started; what
- * fails ends it with 1.
- * @param run judges its words first, @throws UsageError
+ * Runs a measuring command. `--help` explains it, and wrong arguments end it with 2, both before anything is started. A
+ * failure ends it with 1.
+ * @param run checks its arguments first
+ * @throws UsageError
  */
 export async function runMeasure(help: string, run: (args: readonly string[]) => Promise<void>): Promise<void> {
   const args = process.argv.slice(2);

@@ -2,7 +2,7 @@ import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { expect, it } from 'vitest';
 import { OFFSET_GROUPS } from '../services/operator/src/commands/offsets.ts';
 
-/** Of the linker, which reads what waits for a consent in a group of its own. */
+/** A second group of the linker, which reads parked facts. */
 const PARKED = 'identity-linker-parked';
 
 it('the command about offsets lists the group of every service that reads a topic, and no other', () => {

@@ -19,7 +19,7 @@ afterEach(async () => {
 interface Seen {
   readonly world: LiveWorld;
   readonly page: Page;
-  /** Errors, dialogs, refused scripts, and requests to another address. */
+  /** Errors, dialogs, refused scripts, and requests to other origins. */
   readonly faults: string[];
   readonly environmentId: string;
 }
@@ -50,14 +50,14 @@ async function open(query = ''): Promise<Seen> {
 }
 
 const ATTACK = '"><img src=x onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)>\u202e\r\ndata: x\n\n';
-/** Every field of a message that a client fills with text. */
+/** All fields of a message that a client fills with text. */
 const FIELDS = [
   ...['eventName', 'type', 'surface', 'library', 'libraryVersion', 'anonymousId', 'userId', 'identityType', 'fromId'],
   ...['fromType', 'toId', 'toType', 'deviceId', 'sessionId', 'pageUrl', 'properties', 'traits', 'traceId', 'userAgent'],
 ] as const;
 
 describe('the page of live messages in a browser', () => {
-  it('shows script in every field that a client can fill as text, and runs none of it', async () => {
+  it('shows script in any field of a message as text, and runs none of it', async () => {
     const { world, page, faults, environmentId } = await open();
     await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
     const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
@@ -71,7 +71,7 @@ describe('the page of live messages in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('changes the fate of what it shows, and takes away what somebody erased has sent, paused or not', async () => {
+  it('updates the fate of the messages that it shows, and removes those of an erased person, paused or not', async () => {
     const { world, page, environmentId, faults } = await open();
     const ada = Buffer.alloc(16, 1);
     const place = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
@@ -90,7 +90,7 @@ describe('the page of live messages in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('says that it has ended when the right to look has, and does not come back by itself', async () => {
+  it('says that it has ended when the user loses the right to watch, and does not reconnect', async () => {
     const { world, page } = await open();
     const [account] = await portal!.parts.accounts.all();
     for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
@@ -98,9 +98,9 @@ describe('the page of live messages in a browser', () => {
     expect(world.hub.lookers).toBe(0);
   });
 
-  it('keeps the newest two hundred rows and leaves the page quick, however many messages come', async () => {
+  it('keeps the newest two hundred rows and stays responsive, however many messages arrive', async () => {
     const { world, page, environmentId } = await open();
-    // In two goes: of more than it reads at once, it would show a sample.
+    // In two batches, because the page shows only a sample of too many messages at once.
     for (const [from, to] of [
       [0, 225],
       [225, 450],
@@ -135,7 +135,7 @@ describe('the page of live messages in a browser', () => {
     },
   );
 
-  it('fits a telephone without scrolling sideways', async () => {
+  it('fits the screen of a telephone without scrolling sideways', async () => {
     const { world, page, environmentId } = await open();
     await world.send({ environmentId, eventName: 'x'.repeat(300) });
     await page.getByText('seen 1, shown 1').waitFor();

@@ -17,12 +17,12 @@ function toldOf(statePath: string, name: string): string | undefined {
   return words.includes(name) ? words[words.indexOf(name) + 1] : undefined;
 }
 
-it('the chain’s program has the version of the lock file', () => {
+it('the installed chain program has the version of the lock file', () => {
   const { version } = JSON.parse(readFileSync(join(anvilProgram(), '..', '..', 'package.json'), 'utf8'));
   expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
 });
 
-it('reports a program that npm left out, with how to mend it and how to go on without', () => {
+it('a program that npm left out is reported, with how to install it and how to start without a chain', () => {
   const folder = createFolder();
   cpSync(import.meta.dirname, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -32,7 +32,7 @@ it('reports a program that npm left out, with how to mend it and how to go on wi
   expect(stderr).toMatch(/@foundry-rs\/anvil-\S+ is not installed: .+ Remove node_modules .+--no-chain/);
 });
 
-it('a chain goes on from its state with the time of its first block, and without a state begins now', () => {
+it('a chain continues from its state with the time of its first block, and a new chain begins now', () => {
   const statePath = join(createFolder(), 'state.json');
   const now = () => Math.floor(Date.now() / 1000);
   const before = now();

@@ -7,11 +7,11 @@ import { callRpc } from './rpc.ts';
 
 const MEND = 'Remove node_modules and start again, or start without a chain (--no-chain)';
 
-/** npm's packages are named amd64 where Node says x64. */
+/** npm's packages say amd64 where Node says x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 /**
- * The node's program for this machine. It is run directly, because the package's command adds a process of Node.
+ * The node's program for this machine. It is run directly, because the package's command would add a Node process.
  * @throws Error that says how to mend it when npm has left it out
  */
 export function anvilProgram(): string {
@@ -22,7 +22,7 @@ export function anvilProgram(): string {
     const program = join(wrapper.resolve(`${name}/package.json`), '..', 'bin', 'anvil');
     if (existsSync(program)) return program;
   } catch {
-    // said below
+    // reported below
   }
   throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${MEND}`);
 }
@@ -63,13 +63,13 @@ export interface AnvilOptions {
   readonly statePath: string;
   /** Blocks of an epoch: `safe` is this many before the latest block, `finalized` twice as many. */
   readonly epochBlocks: number;
-  /** When a block is made. `asked`: on request; `each`: at once for every transaction. */
+  /** When to make a block. `asked`: on request; `each`: at once for every transaction. */
   readonly mining: 'asked' | 'each';
 }
 
 /**
- * Number of earlier blocks whose state can still be queried; all of them would fill the memory. More than any depth of
- * finality here.
+ * Number of earlier blocks whose state can still be queried. Without a limit they would fill the memory. More than any
+ * depth of finality here.
  */
 const STATES_KEPT = 128;
 
@@ -80,8 +80,8 @@ interface SavedState {
 }
 
 /**
- * Time of a chain's first block in seconds since 1970; now if there is no chain yet. A node always makes its own first
- * block, even if it loads a state, and does not know which of the two is right. So they must be the same.
+ * Time of a chain's first block in seconds since 1970; now for a new chain. A node always creates its own first block,
+ * even when it loads a state that has one. It cannot tell which of the two is right, so they must have the same time.
  */
 function firstBlockAt(statePath: string): number {
   try {
@@ -89,7 +89,7 @@ function firstBlockAt(statePath: string): number {
     const first = blocks?.find(({ header }) => Number(header.number) === 0);
     if (first !== undefined) return Number(first.header.timestamp);
   } catch {
-    // No state, or an unreadable one, which the node reports.
+    // There is no state, or it cannot be read, which the node reports.
   }
   return toSeconds(Date.now());
 }
@@ -111,7 +111,10 @@ export function anvilArguments({ port, statePath, epochBlocks, mining }: AnvilOp
   return [...words, '--no-cors', '--quiet', ...(mining === 'asked' ? ['--no-mining'] : [])];
 }
 
-/** Sets a node's clock to now, because a node with a given start time continues from that time. @throws Error */
+/**
+ * Sets a node's clock to now, because a node with a given start time continues from that time.
+ * @throws Error when the node refuses
+ */
 export async function setClock(rpc: string): Promise<void> {
   await callRpc(rpc, 'evm_setTime', [toSeconds(Date.now())]);
 }

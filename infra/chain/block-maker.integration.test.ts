@@ -19,7 +19,7 @@ async function pay() {
   return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
 }
 
-/** Waits as long as this many blocks would take. */
+/** Waits for the duration of this many blocks. */
 async function letPass(blocks: number) {
   const endAt = performance.now() + blocks * BLOCK_MS;
   await until('the time has passed', () => performance.now() > endAt);
@@ -38,7 +38,7 @@ async function headAtRest(): Promise<bigint> {
   }
 }
 
-describe('a chain whose blocks are made as they are needed', () => {
+describe('a chain that makes blocks only when needed', () => {
   it('makes blocks until a transaction is final, and none before or after', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     await letPass(10);
@@ -50,17 +50,17 @@ describe('a chain whose blocks are made as they are needed', () => {
     expect(await headAtRest()).toBe(blockNumber + BigInt(DEPTH));
   });
 
-  it('makes no blocks for a transaction that cannot be included, and goes on with the next one', async () => {
+  it('makes no blocks for a transaction that cannot be included, and continues with the next one', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     const [from, to] = chain.accounts;
-    // Its nonce is after one that nobody uses.
+    // Its nonce leaves a gap that nothing fills.
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
     expect(await headAtRest()).toBe(0n);
     await chain.client.waitForTransactionReceipt({ hash: await pay() });
     expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
   });
 
-  it('makes no block while the chain cannot be saved, and goes on when it can', async () => {
+  it('makes no block while the chain cannot be saved, and continues when it can', async () => {
     chain = await openTestChain();
     let [isFull, saved] = [false, -1];
     const save = async () => {
@@ -88,12 +88,12 @@ describe('a chain whose blocks are made as they are needed', () => {
     }
   });
 
-  it('is saved up to its last block when no more are made, also if saving takes longer than a block', async () => {
+  it('is saved up to its last block when no more are made, also if saving takes longer than making a block', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
       const number = await chain.save();
-      // Still saving when the next block is made. After the fourth that is the last one.
+      // The chain is still being saved when the next block is made. After the fourth block that is the last one.
       if (number === 2 || number === 4) await until('the next block', async () => (await headOf()) > number);
       saved = number;
       return number;
@@ -108,7 +108,7 @@ describe('a chain whose blocks are made as they are needed', () => {
     }
   });
 
-  it('loses no final block however often it is killed, and goes on', async () => {
+  it('loses no final block however often it is killed, and continues', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     for (let round = 0; round < 5; round++) {
       const start = await headOf();
@@ -127,7 +127,7 @@ describe('a chain whose blocks are made as they are needed', () => {
     await headAtRest();
   });
 
-  it('answers for final blocks as soon as its node is back, and makes only the blocks needed for that', async () => {
+  it('can be queried for final blocks as soon as its node is back, and makes only the blocks needed for that', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
@@ -156,8 +156,8 @@ describe('a chain whose blocks are made as they are needed', () => {
   });
 });
 
-describe('a chain of a test', () => {
-  it('makes blocks on request, and removes the latest ones with their transactions', async () => {
+describe('a chain for one test', () => {
+  it('makes blocks on request, and can remove the latest ones with their transactions', async () => {
     chain = await openTestChain();
     await chain.mine(3);
     const hash = await pay();
@@ -173,7 +173,7 @@ describe('a chain of a test', () => {
     await expect(chain.client.getTransactionReceipt({ hash })).rejects.toThrow();
   });
 
-  it('comes back from a kill with saved blocks and without unsaved ones', async () => {
+  it('comes back after a kill with saved blocks and without unsaved ones', async () => {
     chain = await openTestChain();
     const [, to] = chain.accounts;
     await chain.send({ to: to!, value: parseEther('1') });
@@ -186,7 +186,7 @@ describe('a chain of a test', () => {
     expect([await headOf(), await chain.client.getBalance({ address: to! })]).toEqual([1n, balance]);
   });
 
-  it('is another chain after a kill when nothing was saved', async () => {
+  it('is a different chain after a kill when nothing was saved', async () => {
     chain = await openTestChain();
     const [, to] = chain.accounts;
     await chain.send({ to: to!, value: 1n });

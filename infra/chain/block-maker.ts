@@ -6,13 +6,13 @@ import { callRpc, callRpcs } from './rpc.ts';
 export interface BlockMakerOptions {
   /** Address of a node that makes no blocks by itself. */
   readonly rpc: string;
-  /** Number of later blocks after which a block is final. */
+  /** A block is final after this many later blocks. */
   readonly depth: number;
-  /** From one block to the next, in milliseconds. */
+  /** Time between blocks in milliseconds. */
   readonly blockMs: number;
   /** Saves the chain. Called after a change, never twice at once. @returns number of the last saved block */
   readonly save: () => Promise<number>;
-  /** Called with each fault; the work is tried again. */
+  /** Called with each error. The work is tried again. */
   readonly onFault?: (fault: unknown) => void;
 }
 
@@ -55,8 +55,8 @@ async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing
 }
 
 /**
- * A node that was started from a saved state has only the latest block's state, and refuses questions about final
- * blocks. It answers them again after as many new blocks as finality needs.
+ * A node that was started from a saved state has only the latest block's state, and refuses queries about final blocks.
+ * It answers them again after as many new blocks as finality needs.
  */
 async function meet({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
@@ -99,7 +99,7 @@ class BlockMaking implements BlockMaker {
     if (this.isClosed) return;
     this.running ??= this.run().finally(() => {
       this.running = null;
-      // Woken between the last look and the end of the loop.
+      // An event may arrive between the last check and the end of the loop.
       if (this.isWoken) this.wake();
     });
   }
@@ -121,7 +121,7 @@ class BlockMaking implements BlockMaker {
     }
   }
 
-  /** After a fault: waits for the events of a node that is gone; asks a node again that answered with an error. */
+  /** After an error: waits for events when the node is gone; retries later when the node answered with an error. */
   private async rest(fault: unknown): Promise<void> {
     if (this.isClosed) return;
     this.options.onFault?.(fault);
@@ -146,7 +146,7 @@ class BlockMaking implements BlockMaker {
    * than finality needs, so no final block is lost.
    */
   private async makeRoom(): Promise<void> {
-    // The chain's first block is final from the beginning.
+    // The first block is final from the beginning.
     const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
     if (isFull()) await (this.saving ?? this.startSaving());
     if (isFull()) throw new Error('no block is made until the chain can be saved');
@@ -177,7 +177,7 @@ class BlockMaking implements BlockMaker {
     this.events.close();
     await this.running;
     await this.saving;
-    // Includes changes made without a block. A node that is gone has nothing to save.
+    // Also saves changes that were made without a block. A node that is gone has nothing to save.
     await this.options.save().catch(() => {});
   }
 }

@@ -6,7 +6,7 @@ export interface ChainEvents {
 }
 
 export interface ChainListener {
-  /** The node is connected, for the first time or again. Earlier events are missing. */
+  /** The node is connected, for the first time or again. Earlier events are lost. */
   onOpen(): void;
   onBlock(): void;
   /** A transaction waits for a block. */
@@ -29,7 +29,7 @@ export function openChainEvents(rpc: string, listener: ChainListener): ChainEven
   const hear = (text: string) => {
     const { method, params } = JSON.parse(text) as Told;
     if (method !== 'eth_subscription') return;
-    // A result that is a text is a transaction's hash; an object is a block.
+    // A text is the hash of a transaction; an object is a block.
     if (typeof params?.result === 'string') listener.onTransaction();
     else listener.onBlock();
   };
@@ -42,7 +42,7 @@ export function openChainEvents(rpc: string, listener: ChainListener): ChainEven
       listener.onOpen();
     });
     socket.addEventListener('message', ({ data }) => hear(String(data)));
-    // The close event also follows every error.
+    // A close event follows every error.
     socket.addEventListener('close', () => {
       isOpen = false;
       if (!isClosed) timer = setTimeout(connect, AGAIN_MS).unref();

@@ -4,7 +4,7 @@ import { compileAll, findDifferent } from './compile.ts';
 import { type ContractName, readContract } from './contracts.ts';
 import { SIGNATURES } from './signatures.ts';
 
-/** An item as a text that says all that a call or a log is read by. */
+/** Everything of an item that affects how a call or a log is encoded, as text. */
 function toTexts(abi: Abi): string[] {
   return abi.map((item) => {
     if (item.type === 'constructor') return `constructor(${item.inputs.map(({ type }) => type).join()})`;
@@ -22,7 +22,7 @@ it('the committed compiled contracts equal the output of their sources, byte for
 });
 
 it.each(Object.keys(SIGNATURES) as ContractName[])(
-  'the signatures of %s are those of its compiled interface',
+  'the signatures of %s equal those of its compiled interface',
   (name) => {
     const compiled = toTexts(readContract(name).abi as Abi);
     expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));

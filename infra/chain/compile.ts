@@ -32,7 +32,7 @@ interface CompilerOutput {
   readonly contracts?: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>;
 }
 
-/** The bytecode contains no names or comments of the sources, so editing a comment changes no address. */
+/** The bytecode contains no names or comments of the sources, so that editing a comment changes no address. */
 const SETTINGS = {
   evmVersion: 'cancun',
   optimizer: { enabled: true, runs: 200 },
@@ -57,7 +57,10 @@ function readLibrary(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** Ignores warnings about libraries. @throws Error with the compiler's words, also for a warning about our sources */
+/**
+ * Ignores warnings about libraries.
+ * @throws Error with the compiler's messages, also for a warning about our sources
+ */
 function compile(): Map<string, Compiled> {
   const solc = require('solc') as Compiler;
   const sources = readSources();
@@ -95,7 +98,7 @@ function toText({ contract, abi, bytecode }: Compiled): string {
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
 
-/** Expected content of all files below `compiled`. @throws Error with the compiler's words */
+/** Expected content of all files below `compiled`. @throws Error with the compiler's messages */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
   const files = [...compiled].map(([name, one]) => [`${name}.json`, toText(one)] as const);

@@ -39,7 +39,7 @@ interface Call {
   readonly account?: Address;
 }
 
-/** Calls as the minter, unless another account is named. @returns the logs of the transaction */
+/** Sends a call as the minter, unless another account is named. @returns the logs of the transaction */
 async function call(request: Call) {
   const { request: simulated } = await chain.client.simulateContract({ account: minter!, ...request });
   const hash = await chain.client.writeContract(simulated as never);
@@ -72,13 +72,13 @@ const mintedBy = (logs: Awaited<ReturnType<typeof call>>) =>
   parseEventLogs({ abi: ERC721, logs, eventName: 'Transfer' }).map(({ args }) => [args.from, args.to, args.tokenId]);
 
 describe('roles of a contract', () => {
-  it('are named as others name them, and the functions that give them too', async () => {
+  it('have the usual names, and so have the functions that grant them', async () => {
     for (const [name, role] of Object.entries(ROLES)) expect(role).toBe(keccak256(stringToHex(name)));
     expect(toFunctionSelector('hasRole(bytes32,address)')).toBe('0x91d14854');
     expect(toFunctionSelector('grantRole(bytes32,address)')).toBe('0x2f2ff15d');
   });
 
-  it('are given and taken by its administrator alone, and nobody mints without', async () => {
+  it('are granted and revoked only by the administrator, and without one an account cannot mint', async () => {
     const given = { address: contracts.erc721, abi: ERC721, args: [ROLES.MINTER_ROLE, stranger!] } as const;
     const hasRole = () => chain.client.readContract({ ...given, functionName: 'hasRole' });
     const mint = (tokenId: bigint) => erc721('mintBatch', [[{ to: ada, tokenIds: [tokenId] }]], stranger);
@@ -92,7 +92,7 @@ describe('roles of a contract', () => {
     await expect(mint(2n)).rejects.toThrow(/AccessControlUnauthorizedAccount/);
   });
 
-  it('are needed at every function that mints', async () => {
+  it('are needed for every function that mints', async () => {
     const refused = /AccessControlUnauthorizedAccount/;
     await expect(erc721('mintBatchByQuantity', [[{ to: ada, quantity: 1n }]], stranger)).rejects.toThrow(refused);
     await expect(erc1155('safeMint', [ada, 1n, 1n, '0x'], stranger)).rejects.toThrow(refused);
@@ -102,8 +102,8 @@ describe('roles of a contract', () => {
   });
 });
 
-describe('tokens of which each is one of its kind', () => {
-  it('are minted with the ids that were asked for, each by an event of its own, in the order of the batch', async () => {
+describe('ERC-721 tokens', () => {
+  it('are minted with the requested ids, each with its own event, in the order of the batch', async () => {
     const logs = await erc721('mintBatch', [
       [
         { to: ada, tokenIds: [11n, 10n] },
@@ -118,7 +118,7 @@ describe('tokens of which each is one of its kind', () => {
     expect(await ownerOf(10n)).toBe(ada);
   });
 
-  it('are never minted twice, nor with an id that is counted, nor for nobody; then none of the batch is', async () => {
+  it('are not minted twice, nor with an id that is reserved for counting, nor to the zero address; then no token of the batch is minted', async () => {
     await erc721('mintBatch', [[{ to: ada, tokenIds: [20n] }]]);
     const mint = (to: Address, ...tokenIds: bigint[]) => erc721('mintBatch', [[{ to, tokenIds }]]);
     await expect(mint(bob!, 21n, 20n)).rejects.toThrow(/TokenAlreadyMinted\(uint256 tokenId\)\s+\(20\)/);
@@ -129,7 +129,7 @@ describe('tokens of which each is one of its kind', () => {
     expect(await ownerOf(20n)).toBe(ada);
   });
 
-  it('are counted from the threshold on when only their quantity is said, and no id is given twice', async () => {
+  it('get ids from the threshold on when only their quantity is given, and no id is used twice', async () => {
     const read = { address: contracts.erc721, abi: ERC721, functionName: 'mintBatchByQuantityThreshold' } as const;
     expect(await chain.client.readContract(read)).toBe(THRESHOLD);
     const first = [
@@ -147,7 +147,7 @@ describe('tokens of which each is one of its kind', () => {
     expect(next).toBe(THRESHOLD + 3n);
   });
 
-  it('are burned by their owner alone, and the supply is what there is', async () => {
+  it('are burned only by their owner, and the supply equals the remaining tokens', async () => {
     const supply = () =>
       chain.client.readContract({ address: contracts.erc721, abi: ERC721, functionName: 'totalSupply' });
     await erc721('mintBatch', [[{ to: ada, tokenIds: [30n, 31n] }]]);
@@ -159,7 +159,7 @@ describe('tokens of which each is one of its kind', () => {
   });
 });
 
-describe('tokens of which there are many of a kind', () => {
+describe('ERC-1155 tokens', () => {
   const balance = (id: bigint, owner = ada!) =>
     chain.client.readContract({
       address: contracts.erc1155,
@@ -168,7 +168,7 @@ describe('tokens of which there are many of a kind', () => {
       args: [owner, id],
     });
 
-  it('are minted one kind at a time or several, also the same kind twice in a batch', async () => {
+  it('are minted with one id or several, also with the same id twice in a batch', async () => {
     await erc1155('safeMint', [ada, 1n, 5n, '0x']);
     const logs = await erc1155('safeMintBatch', [ada, [1n, 2n, 1n], [1n, 7n, 2n], '0x']);
     const [batch] = parseEventLogs({ abi: ERC1155, logs, eventName: 'TransferBatch' });
@@ -176,14 +176,14 @@ describe('tokens of which there are many of a kind', () => {
     expect([await balance(1n), await balance(2n)]).toEqual([8n, 7n]);
   });
 
-  it('are refused for nobody, for a contract that does not take them, and for lists of different lengths', async () => {
+  it('are refused for the zero address, for a contract that does not accept them, and for lists of different lengths', async () => {
     await expect(erc1155('safeMint', [zeroAddress, 3n, 1n, '0x'])).rejects.toThrow(/ERC1155InvalidReceiver/);
     await expect(erc1155('safeMint', [contracts.erc20, 3n, 1n, '0x'])).rejects.toThrow(/ERC1155InvalidReceiver/);
     await expect(erc1155('safeMintBatch', [ada, [3n, 4n], [1n], '0x'])).rejects.toThrow(/ERC1155InvalidArrayLength/);
     expect(await balance(3n)).toBe(0n);
   });
 
-  it('are burned by whom they belong to, and the supply is what there is', async () => {
+  it('are burned only by their owner, and the supply equals the remaining tokens', async () => {
     const read = { address: contracts.erc1155, abi: ERC1155, functionName: 'totalSupply', args: [9n] } as const;
     await erc1155('safeMint', [ada, 9n, 5n, '0x']);
     await expect(erc1155('burn', [ada, 9n, 1n], bob)).rejects.toThrow(/ERC1155MissingApprovalForAll/);
@@ -193,8 +193,8 @@ describe('tokens of which there are many of a kind', () => {
   });
 });
 
-describe('contracts for tests of whoever reads logs', () => {
-  it('tell of many tokens by one event', async () => {
+describe('contracts for tests of an indexer', () => {
+  it('can report many tokens in one event', async () => {
     const address = await chain.deploy('consecutive-erc721', [ada, 1_000n]);
     const logs = await chain.client.getLogs({ address, fromBlock: 0n });
     const abi = CONTRACT_ABIS['consecutive-erc721'];
@@ -222,7 +222,7 @@ describe('contracts for tests of whoever reads logs', () => {
     await expect(call({ address, abi, functionName: 'emitLogs', args: [[five]] })).rejects.toThrow(/TooManyTopics/);
   });
 
-  it('bear a name of bytes32, and know no decimals', async () => {
+  it('can have a name of bytes32 and no decimals', async () => {
     const name = stringToHex('Old Gold', { size: 32 });
     const address = await chain.deploy('old-erc20', [name, stringToHex('OLD', { size: 32 })]);
     const abi = CONTRACT_ABIS['old-erc20'];

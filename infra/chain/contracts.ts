@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from './demo.ts';
 
-/** Contracts compiled here: those of the demo, and those that only tests deploy. */
+/** The compiled contracts: those of the demo, and those that only tests deploy. */
 export type ContractName =
   | 'demo-erc721'
   | 'demo-erc1155'
@@ -14,15 +14,15 @@ export type ContractName =
 export interface CompiledContract {
   /** Its name in the source. */
   readonly contract: string;
-  /** The compiler's output. Programs are type-checked by `signatures.ts` instead. */
+  /** The compiler's output. TypeScript code uses the types of `signatures.ts` instead. */
   readonly abi: readonly object[];
-  /** Bytecode for the deployment, without the arguments of the constructor. */
+  /** Bytecode for the deployment, without the constructor's arguments. */
   readonly bytecode: `0x${string}`;
 }
 
-/** Address of a deployed demo contract, and the arguments of its constructor. */
+/** Address of a deployed demo contract, and its constructor's arguments. */
 export interface DemoPlace {
-  /** Lower case. */
+  /** In lower case. */
   readonly address: `0x${string}`;
   /** Encoded, to be appended to the bytecode. */
   readonly arguments: `0x${string}`;

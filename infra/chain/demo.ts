@@ -1,4 +1,4 @@
-/** The chain of a local stack, as development nodes number theirs. */
+/** The chain of a local stack. It has the number that development nodes use. */
 export const CHAIN_ID = 31_337;
 
 /** Contracts that a local stack has on its chain. */
@@ -15,7 +15,7 @@ export const CREATE2_DEPLOYER = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 
 export const DEMO_SALT = `0x${'0'.repeat(64)}` as const;
 
-/** Arguments of the constructors after the administrator's address. */
+/** The constructors' arguments after the administrator's address. */
 export const DEMO_ARGUMENTS: Record<DemoContract, readonly string[]> = {
   erc721: ['Demo Heroes', 'HERO'],
   erc1155: ['Demo Items'],

@@ -4,9 +4,7 @@ import { callRpc, callRpcs } from './rpc.ts';
 
 export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
 
-/**
- * `keccak256` of role names, and the first four bytes of that of functions. Written out to avoid loading a library.
- */
+/** `keccak256` of role names, and its first four bytes for functions. Written out, so that no library is needed. */
 export const ROLES = {
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
@@ -15,7 +13,7 @@ const HAS_ROLE = '0x91d14854';
 const GRANT_ROLE = '0x2f2ff15d';
 
 const ETHER = 10n ** 18n;
-/** A signer with less gets more at the start of a stack, because it pays for its mints. */
+/** A signer with less gets more at the start of a stack, because its mints cost gas. */
 const FUNDS_MIN = 10n * ETHER;
 const FUNDS = 100n * ETHER;
 
@@ -71,8 +69,8 @@ export async function deployDemo(rpc: string): Promise<DemoAddresses> {
 const toArgument = (address: string) => address.slice(2).toLowerCase().padStart(64, '0');
 
 /**
- * Gives an address the roles to mint and sign at the demo contracts, and funds to pay for it. May be repeated.
- * @throws Error when the node does not answer, or the administrator may not give roles any more
+ * Grants an address the roles to mint and sign at the demo contracts, and funds it. May be repeated.
+ * @throws Error when the node does not answer, or the administrator may no longer grant roles
  */
 export async function admitSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {
   const pairs = Object.values(contracts).flatMap((to) => Object.values(ROLES).map((role) => ({ to, role })));

@@ -1,19 +1,16 @@
-/** A state of some megabytes takes a second on a busy machine. */
+/** Generous: a state of some megabytes takes a second on a busy machine. */
 const ANSWER_MS = 20_000;
 
-/**
- * Asks a node over HTTP.
- * @throws Error with the method and the node's own words
- */
+/** Sends a request to a node over HTTP. @throws Error with the method and the node's message */
 export async function callRpc<T>(rpc: string, method: string, params: readonly unknown[] = []): Promise<T> {
   const [answer] = await callRpcs<[T]>(rpc, [[method, ...params]]);
   return answer;
 }
 
 /**
- * Asks several questions at once.
- * @param questions each its method and parameters
- * @throws Error with the words of the first that failed
+ * Sends several requests in a batch.
+ * @param questions method and parameters of each
+ * @throws Error with the message of the first that failed
  */
 export async function callRpcs<T extends unknown[]>(
   rpc: string,

@@ -1,6 +1,6 @@
 /**
- * What the contracts understand and emit, for `parseAbi` of viem, so that calls are checked by the compiler. A test compares
- * each with what was compiled.
+ * Functions and events of the contracts, for `parseAbi` of viem, so that the compiler checks calls. A test compares
+ * them with the compiled contracts.
  */
 const ROLES = [
   'function MINTER_ROLE() view returns (bytes32)',

@@ -5,18 +5,18 @@ import { callRpc } from './rpc.ts';
 
 const inflate = promisify(gunzip);
 
-/** Enough to find the latest block, which the node writes first. The whole text may be large. */
+/** The node writes the latest block first, so this much of the text is enough to find it. */
 const LATEST = /^\{"block":\{"number":"(0x[0-9a-f]+)"/;
 const LATEST_BYTES = 100;
 
 const hashOf = (block: { hash: string } | null) => block?.hash ?? null;
 
 /**
- * Saves the state of a node, without waiting transactions. The node's own `--state` writes every second even without a
- * change, and directly into the file that it reads, so a kill leaves half a file. Here the old file stays until the new
- * one is complete.
- * @returns number of the latest block that is saved
- * @throws Error when the node does not answer, is another one meanwhile, or the file cannot be written
+ * Saves the state of a node, without pending transactions. The node's own `--state` writes every second even without a
+ * change, and writes directly into its file, so a kill leaves half a file. Here the old file stays until the new one is
+ * complete.
+ * @returns number of the latest saved block
+ * @throws Error when the node does not answer, was replaced meanwhile, or the file cannot be written
  */
 export async function saveState({ rpc, path }: { rpc: string; path: string }): Promise<number> {
   const before = hashOf(await callRpc(rpc, 'eth_getBlockByNumber', ['latest', false]));

@@ -21,7 +21,7 @@ describe('an account of ClickHouse', () => {
     ['with an empty password', '?user=default&password='],
     ['as the operator without its password', '?user=operator'],
     ['as the analyst without its password', '?user=analyst'],
-  ])('does nothing over HTTP without a password: %s', async (_who, search) => {
+  ])('can do nothing over HTTP without a password: %s', async (_who, search) => {
     for (const sql of ['SELECT 1', 'SYSTEM STOP LISTEN HTTP', 'SELECT * FROM system.users', 'SET max_threads = 1']) {
       const { ok } = await post(sql, { search, headers: AS_A_PAGE });
       expect([sql, ok]).toEqual([sql, false]);
@@ -35,7 +35,7 @@ describe('an account of ClickHouse', () => {
     ['as Basic without a name', '', { authorization: `Basic ${Buffer.from(':').toString('base64')}` }],
     ['in the URL, behind another', '?user=default', { authorization: basicOf('operator', 'wrong') }],
     ['in the URL, behind that of the analyst', '?a=&user=default&password=', { authorization: basicOf('analyst', '') }],
-  ])('without a password is named in vain: %s', async (_where, search, headers) => {
+  ])('without a password cannot be used, however a request names it: %s', async (_where, search, headers) => {
     for (const sql of ['SYSTEM STOP LISTEN HTTP', 'SELECT * FROM system.users', 'SELECT count() FROM numbers(10)'])
       expect([sql, (await post(sql, { search, headers })).ok]).toEqual([sql, false]);
     expect(await post('SELECT 1', asOperator)).toEqual({ ok: true, text: '1\n' });
@@ -46,7 +46,7 @@ describe('an account of ClickHouse', () => {
     expect(await post('SELECT 1', asOperator)).toMatchObject({ ok: true });
   });
 
-  it('cannot close the listeners over HTTP, not even that of the operator', async () => {
+  it("cannot close the listeners over HTTP, not even the operator's account", async () => {
     for (const sql of [
       'SYSTEM STOP LISTEN HTTP',
       'SYSTEM STOP LISTEN QUERIES ALL',

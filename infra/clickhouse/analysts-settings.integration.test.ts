@@ -3,7 +3,7 @@ import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.
 import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
-/** Some fifteen hundred settings. */
+/** ClickHouse has some fifteen hundred settings. */
 const ALL_SETTINGS_MS = 300_000;
 const AT_ONCE = 4;
 let engine: AnalystsEngine;
@@ -27,7 +27,7 @@ interface Setting {
  */
 const PROBE = `throwIf(user_id LIKE ''${RAW}%'', reverse(''nar eborp eht''))`;
 
-/** A value that differs from the present one. */
+/** A value that differs from the current one. */
 function otherOf({ type, value }: Setting): string {
   if (type === 'Bool') return value === '1' ? '0' : '1';
   if (type === 'Map') return `{'playline.events': '${PROBE}', 'events': '${PROBE}'}`;
@@ -35,7 +35,8 @@ function otherOf({ type, value }: Setting): string {
 }
 
 /**
- * Answers and errors that reveal something of the other environment, or raw ids to an account that may not see them.
+ * Finds in answers and errors what reveals data of the other environment, or raw ids to an account that may not see
+ * them.
  */
 async function tellingOf(account: string, questions: readonly string[]): Promise<string[]> {
   const telling: string[] = [];
@@ -52,8 +53,10 @@ async function tellingOf(account: string, questions: readonly string[]): Promise
   return telling;
 }
 
-describe('a setting that an account sends along', () => {
-  it('shows no row of another environment and no raw id, whichever it is', { timeout: ALL_SETTINGS_MS }, async () => {
+describe('a setting that an analyst sends with a query', () => {
+  it('reveals no row of another environment and no raw id, whichever setting it is', {
+    timeout: ALL_SETTINGS_MS,
+  }, async () => {
     const rows = await engine.operate(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',
     );
@@ -95,7 +98,7 @@ describe('a setting that an account sends along', () => {
     ['more rows', 'max_result_rows = 1000001'],
     ['any rows', 'max_result_rows = 0'],
     ['more questions at once', 'max_concurrent_queries_for_user = 0'],
-  ])('is refused when it asks for %s', async (_what, setting) => {
+  ])('is refused when it requests %s', async (_what, setting) => {
     const ways = [`SELECT 1 SETTINGS ${setting}`, `SET ${setting}`];
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst'])
       for (const sql of ways) {
@@ -104,7 +107,7 @@ describe('a setting that an account sends along', () => {
       }
   });
 
-  it('may be what drivers and dashboards send', async () => {
+  it('is accepted when drivers and dashboards commonly send it', async () => {
     const sent =
       "max_execution_time = 30, max_result_rows = 1000, join_use_nulls = 1, date_time_output_format = 'iso', log_comment = 'x'";
     expect(await engine.ask('analyst_1', `SELECT count() FROM analysis_events SETTINGS ${sent}`)).toEqual({
@@ -114,7 +117,7 @@ describe('a setting that an account sends along', () => {
   });
 });
 
-describe('a limit that is hit', () => {
+describe('an exceeded limit', () => {
   it.each([
     [
       'time',
@@ -131,13 +134,13 @@ describe('a limit that is hit', () => {
       'SELECT number FROM numbers(1000001) FORMAT Null',
       /Limit for result exceeded, max rows: 1.00 million, current rows: 1.\d+ million/,
     ],
-  ])('says so in a sentence with what was asked for and what is allowed: %s', async (_what, sql, sentence) => {
+  ])('is reported in a sentence with the value and the limit: %s', async (_what, sql, sentence) => {
     const { ok, text } = await engine.ask('analyst_1', sql);
     expect(ok).toBe(false);
     expect(text).toMatch(sentence);
   });
 
-  it('says so in a sentence: questions at once; and lets another account ask', async () => {
+  it('is reported in a sentence when too many queries run at once, and another account can still send queries', async () => {
     const slow = () =>
       engine.ask('analyst_1', 'SELECT sum(sleepEachRow(0.5)) FROM numbers(4) SETTINGS max_block_size = 1');
     const answers = Promise.all(Array.from({ length: 30 }, slow));

@@ -3,7 +3,7 @@ import { type AnalystsEngine, type Answer, openAnalystsEngine } from './test/ana
 import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
-/** Hundreds of functions, some thousand questions. */
+/** Generous: there are hundreds of functions, and some thousand queries. */
 const ENUMERATION_MS = 180_000;
 const AT_ONCE = 4;
 let engine: AnalystsEngine;
@@ -15,13 +15,13 @@ beforeAll(async () => {
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
-/** Whether an answer or error reveals something that the account may not know. */
+/** Whether an answer or error reveals something that the account may not see. */
 function tells({ text }: Answer, account = 'analyst_1'): boolean {
   if (engine.passwords.some((password) => text.includes(password))) return true;
   return ofOther(text) || (account === 'analyst_1' && text.toLowerCase().includes(RAW));
 }
 
-/** Those of the questions whose answers reveal something. */
+/** Returns the queries whose answers reveal something. */
 async function tellingOf(questions: readonly string[], account = 'analyst_1'): Promise<string[]> {
   const telling: string[] = [];
   const left = [...questions];
@@ -35,8 +35,8 @@ async function tellingOf(questions: readonly string[], account = 'analyst_1'): P
 
 const namesOf = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
 
-describe('no way around the views', () => {
-  it('is a table function, on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
+describe('an analyst cannot get around the views', () => {
+  it('by a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
     const functions = await namesOf('SELECT name FROM system.table_functions');
     expect(functions).toEqual(
       expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'loop', 'viewExplain']),
@@ -73,10 +73,11 @@ describe('no way around the views', () => {
     expect(await tellingOf(questions, 'analyst_raw_1')).toEqual([]);
   });
 
-  it('is a function, on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
+  it('by a function on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
     const functions = await namesOf('SELECT name FROM system.functions WHERE NOT is_aggregate ORDER BY name');
     expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
-    // The key of the other environment's identity, written so that the question does not contain it: errors repeat it.
+    // The key of the other environment's identity, written so that the query does not contain it, because errors repeat
+    // the query.
     const other = "reinterpretAsUInt64(repeat('s', 8))";
     const questions = functions.flatMap((name) => [
       `SELECT ${name}('${engine.secretsFile}')`,
@@ -87,7 +88,7 @@ describe('no way around the views', () => {
     expect((await engine.ask('analyst_1', "SELECT file('/etc/hostname')")).ok).toBe(false);
   });
 
-  it('is a system table: none reveals other accounts, their questions, or passwords', async () => {
+  it('by a system table: none reveals other accounts, their queries, or passwords', async () => {
     await engine.ask('analyst_raw_1', 'SELECT count() FROM analysis_events_raw /* asked about stray */');
     await engine.operate('SYSTEM FLUSH LOGS');
     const tables = await namesOf(
@@ -139,7 +140,7 @@ describe('no way around the views', () => {
     ['accounts', 'SHOW ACCESS'],
     ['a cache of the server', 'SYSTEM DROP MARK CACHE'],
     ['a file', "SELECT * FROM analysis_events INTO OUTFILE 'mine'"],
-  ])('is to have %s', async (_what, sql) => {
+  ])('by getting %s', async (_what, sql) => {
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst']) {
       const answer = await engine.ask(account, sql);
       const isEmpty = answer.ok && !/[a-z]/i.test(answer.text);
@@ -157,7 +158,7 @@ describe('no way around the views', () => {
     }
   });
 
-  it('is to act as another account', async () => {
+  it('by acting as another account', async () => {
     const question = 'SELECT currentUser(), count() FROM analysis_events GROUP BY 1';
     const asked = async (how: Parameters<AnalystsEngine['ask']>[2]) =>
       (await engine.ask('analyst_1', question, how)).text;
@@ -178,14 +179,14 @@ describe('no way around the views', () => {
     expect(await asked({ search: '&user=operator&session_id=one' })).toContain('AUTHENTICATION');
   });
 
-  it('is EXPLAIN: a plan reveals neither rows nor what others may read', async () => {
+  it('by EXPLAIN: a plan reveals neither rows nor what others may read', async () => {
     const kinds = ['PLAN indexes = 1, actions = 1', 'PIPELINE', 'SYNTAX', 'QUERY TREE', 'AST', 'ESTIMATE'];
     const questions = kinds.map((kind) => `EXPLAIN ${kind} SELECT * FROM analysis_events WHERE event_name != ''`);
     expect(await tellingOf(questions)).toEqual([]);
     expect((await engine.ask('analyst_1', 'EXPLAIN SELECT * FROM events')).text).toContain('Not enough privileges');
   });
 
-  it('is to have a condition evaluated before the row policy', async () => {
+  it('by a condition that is evaluated before the row policy', async () => {
     for (const account of ['analyst_1', 'analyst_raw_1'])
       for (const condition of ["throwIf(environment_id = 'demo-stray') = 0", "throwIf(event_name LIKE 'stray%') = 0"])
         expect((await engine.ask(account, `SELECT count() FROM analysis_events WHERE ${condition}`)).text).toBe('1\n');

@@ -4,7 +4,7 @@ import { argumentsOf as argumentsOfPortal, callOf } from './test/portal-rows.ts'
 import { argumentsOf, fillTwoEnvironments, OTHER, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
-/** Views for accounts without raw ids, and further ones for accounts with raw ids. Each new view must be added here. */
+/** Views for accounts without raw ids, and further ones for accounts with raw ids. A new view must be added here. */
 const VIEWS = [
   ...['analysis_consents', 'analysis_consents_current', 'analysis_events', 'analysis_rejections', 'analysis_tests'],
   ...['event_catalogue', 'person_days', 'persons', 'sessions'],
@@ -17,7 +17,7 @@ const RAW_VIEWS = [
   'persons_raw',
   'property_catalogue',
 ];
-/** Accounts, their granted environments, and their views. */
+/** Accounts with their granted environments and their views. */
 const ACCOUNTS = [
   { account: 'analyst_1', granted: OURS, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },
@@ -54,26 +54,26 @@ describe('row policies', () => {
     expect(guarded).toEqual(tables);
   });
 
-  it('know an account by its login, because over the native protocol a client can claim any current user', async () => {
+  it('identify an account by its login, because over the native protocol a client can claim any current user', async () => {
     const asked = await engine.operate(
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(asked).toContain('authenticatedUser()');
-    // As if nobody had logged in, which no client can claim.
+    // Excludes the condition for an empty login, which no client can claim.
     const said = asked.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
     expect(said).not.toMatch(/current_?user|\buser\(|initial/i);
   });
 
-  it('do not filter the dictionary of persons, also when a question of an account without grants loads it', async () => {
+  it('do not filter the dictionary of persons, also when a query of an account without grants loads it', async () => {
     for (const word of ['DETACH', 'ATTACH']) await engine.operate(`${word} DICTIONARY identity_persons`);
     expect((await engine.ask('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
-    // One row for each environment, and one with the time.
+    // One row for each environment, and one with the load time.
     expect(await engine.operate("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'")).toBe(
       '3\n',
     );
   });
 
-  it('leave the services and the operator every row', async () => {
+  it('leave services and the operator every row', async () => {
     for (const account of ['operator', 'writer'])
       expect((await engine.ask(account, 'SELECT count() FROM events_identified')).text).toBe('4\n');
   });
@@ -104,21 +104,18 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
 });
 
 describe('an account without raw ids', () => {
-  it.each(VIEWS)(
-    'gets no raw id from %s: not in a column, not in a URL, not in what else clients send',
-    async (view) => {
-      const { ok, text } = await read('analyst_1', view);
-      expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
-    },
-  );
+  it.each(VIEWS)('gets no raw id from %s: not in a column, not in a URL, not in any other field', async (view) => {
+    const { ok, text } = await read('analyst_1', view);
+    expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
+  });
 
-  it('could have found them in the views that it may not read', async () => {
+  it('has no access to views in which these ids exist', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
 
-describe('a grant of an operator to an account', () => {
-  it('takes effect at its next question, even an identical one', async () => {
+describe('a grant to an account', () => {
+  it('takes effect at the next query, even an identical one', async () => {
     const question = 'SELECT count() FROM analysis_events';
     const counted = async () => (await engine.ask('analyst_3', question)).text;
     expect(await counted()).toBe('0\n');

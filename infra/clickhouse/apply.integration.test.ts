@@ -39,7 +39,7 @@ describe('applySql', () => {
     expect(await applySql({ url, user, password, database })).toEqual([]);
   });
 
-  it('continues where it stopped after dying between any file and its record', async () => {
+  it('continues where it stopped when it died between a file and its record', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
     const folder = pathToFileURL(`${path}/`);
     try {
@@ -63,7 +63,7 @@ describe('applySql', () => {
     expect(silent).toEqual([]);
   });
 
-  it('refuses an edited file before it applies anything, and reports how to mend it', async () => {
+  it('refuses an edited file before it applies anything, and says how to mend it', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
     try {
       const folder = pathToFileURL(`${path}/`);

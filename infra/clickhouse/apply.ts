@@ -28,9 +28,9 @@ interface SqlFile {
 }
 
 const OWN_FOLDER = new URL('./tables/', import.meta.url);
-/** Filling a table from years of history is slow: ten million activities took four minutes on two cores. */
+/** Filling a table from years of history takes long: ten million activities took four minutes on two cores. */
 const STATEMENT_MAX_MS = 24 * 3_600_000;
-/** A header comes each time, and all headers together may be 16 KiB. */
+/** ClickHouse sends a progress header each time, and Node accepts at most 16 KiB of headers. */
 const PROGRESS_MS = 240_000;
 const FILE_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 const SKIPPED_IF = /^-- Skipped if 1: (SELECT .+)$/m;
@@ -85,7 +85,7 @@ function openClient(target: SqlTarget, database?: string): ClickHouseClient {
   return createClient({
     ...{ url, username, password, ...agent, ...(database === undefined ? {} : { database }) },
     request_timeout: STATEMENT_MAX_MS,
-    // Filling a table may take long, and proxies may end a connection on which nothing comes.
+    // Filling a table may take long, and proxies may close an idle connection.
     clickhouse_settings: { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) },
   });
 }
@@ -118,7 +118,10 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
   return new Map(rows.map(({ name, checksum }) => [name, checksum]));
 }
 
-/** Waits for a running copy: the engine goes on with a statement after its client has gone, so two would overlap. */
+/**
+ * Waits for an earlier attempt of the same statement. ClickHouse continues a statement after its client has gone, so
+ * the two would overlap.
+ */
 async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Promise<void> {
   const query = 'SELECT query_id FROM system.processes WHERE query = {statement: String}';
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });
@@ -127,8 +130,8 @@ async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Prom
 }
 
 /**
- * A statement that must not run twice has in its first line a query that shows whether it ran, because the engine may
- * have ended after the statement and before our record.
+ * A statement that must not run twice has in its first line a query that shows whether it ran. ClickHouse may have
+ * ended after the statement and before our record.
  */
 async function isSkipped(client: ClickHouseClient, { statement }: SqlFile): Promise<boolean> {
   const question = SKIPPED_IF.exec(statement)?.[1];

@@ -32,11 +32,11 @@ interface Override {
 const put = (environment: string, { who, person, version }: Override, storedAt = 'now64(3)') =>
   run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
     SELECT '${environment}', ${keyOf(KEYS[who]!)}, ${keyOf(KEYS[person]!)}, ${version}, ${storedAt}`);
-/** So old that the loaded dictionary has it. */
+/** A time so old that the loaded dictionary has it. */
 const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
-/** One event of each identity, and its person in the views of events, days and persons. */
+/** Inserts one event of each identity, and reads its person from the views of events, days and persons. */
 const play = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
@@ -79,7 +79,7 @@ it('every view shows the person of the latest decision, old or new, in any order
   await fc.assert(
     fc.asyncProperty(decisions, async (list) => {
       const environment = `test-${run++}`;
-      // Clears the decisions of the previous run, which uses the same identities.
+      // Removes the decisions of the previous run, which uses the same identities.
       await clear();
       await play(environment);
       for (const decision of list) if (decision.isSettled) await settle(environment, decision);
@@ -105,7 +105,7 @@ it('an event without an owner has no person, and an unlinked identity is its own
   expect(await told('alone')).toEqual(expected([]));
 });
 
-it('a timeline has every event of a person once, of all identities, and none of others', async () => {
+it('a timeline has every event of a person once, from all identities, and no event of others', async () => {
   await clear();
   await reload();
   await play('line');
@@ -129,7 +129,7 @@ it('times of the analysts’ views can be used in funnels and time differences w
   expect(await rowsOf(sql)).toEqual([[1, '0']]);
 });
 
-it('a filter on a column in which copies differ uses the copy that is shown, whatever else is selected', async () => {
+it('a filter on a column in which copies differ uses the copy that is shown, whichever columns are selected', async () => {
   await run('SYSTEM STOP MERGES events');
   const id = randomUUID();
   const copy = (receivedAt: string, properties: string) =>

@@ -24,7 +24,7 @@ beforeAll(async () => {
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
-/** Those of the questions whose answers reveal the second environment or a password. */
+/** Returns the queries whose answers reveal the second environment or a password. */
 async function tellingOf(questions: readonly string[]): Promise<string[]> {
   const telling: string[] = [];
   for (const sql of questions) {
@@ -35,8 +35,8 @@ async function tellingOf(questions: readonly string[]): Promise<string[]> {
   return telling;
 }
 
-// The tests ask one engine that nothing changes any more, so they run side by side.
-describe.concurrent('the account of the portal', () => {
+// The tests query one engine and change nothing in it, so they run at the same time.
+describe.concurrent("the portal's account", () => {
   it('can read these views, and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...VIEWS, 'identity_persons', 'events', 'audit_log', 'events_exact']));
@@ -48,13 +48,16 @@ describe.concurrent('the account of the portal', () => {
     expect((await ask('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
   });
 
-  it.each(VIEWS)('sees in %s what it asks for, and nothing of one whose id has the same beginning', async (view) => {
-    const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
-    expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
-    expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
-  });
+  it.each(VIEWS)(
+    'sees in %s the environment that it requests, and nothing of one whose id is a longer text with the same beginning',
+    async (view) => {
+      const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
+      expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
+      expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
+    },
+  );
 
-  it.each(VIEWS)('is refused in %s without any one of its arguments', async (view) => {
+  it.each(VIEWS)('gets an error from %s when any argument is missing', async (view) => {
     for (const sql of [view, `${view}()`]) expect([sql, (await read(sql)).ok]).toEqual([sql, false]);
     for (const missing of Object.keys(ours[view]!)) {
       const { [missing]: _, ...left } = ours[view]!;
@@ -65,7 +68,7 @@ describe.concurrent('the account of the portal', () => {
     }
   });
 
-  it.each(VIEWS)('treats an argument of %s as one name, not as a pattern, a list or SQL', async (view) => {
+  it.each(VIEWS)('has an argument of %s treated as one name, not as a pattern, a list or SQL', async (view) => {
     const [named, at] = Object.entries(ours[view]!).find(([name]) => PLACE.test(name))!;
     const odd = [
       '%',
@@ -96,8 +99,8 @@ describe.concurrent('the account of the portal', () => {
   });
 });
 
-describe.concurrent('no way around the views of the portal', () => {
-  it('is a table function, on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
+describe.concurrent("the portal's account cannot get around its views", () => {
+  it('by a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
     const functions = await names('SELECT name FROM system.table_functions');
     expect(functions).toEqual(expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'viewExplain']));
     const host = new URL(engine.url).host;
@@ -110,7 +113,7 @@ describe.concurrent('no way around the views of the portal', () => {
     ).toEqual([]);
   });
 
-  it('is a function, on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
+  it('by a function on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
     const functions = await names(
       "SELECT name FROM system.functions WHERE NOT is_aggregate AND match(name, '(?i)dict|get|file|join') ORDER BY name",
     );
@@ -123,7 +126,7 @@ describe.concurrent('no way around the views of the portal', () => {
     expect(await tellingOf(questions)).toEqual([]);
   });
 
-  it('is a table of the system', async () => {
+  it('by a system table', async () => {
     const tables = await names(
       "SELECT concat(database, '.', name) FROM system.tables WHERE database NOT IN ('playline', 'default')",
     );
@@ -144,20 +147,20 @@ describe.concurrent('no way around the views of the portal', () => {
     ['a table less', 'DROP TABLE events'],
     ['what it costs others', "KILL QUERY WHERE user = 'operator'"],
     ['the text of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
-  ])('is to have %s', async (_what, sql) => {
+  ])('by getting %s', async (_what, sql) => {
     expect([sql, (await ask(sql)).ok]).toEqual([sql, false]);
   });
 
-  it('is a setting in the address', async () => {
+  it('by a setting in the URL', async () => {
     for (const search of ['&max_execution_time=60', '&max_rows_to_read=0', '&readonly=0', '&max_memory_usage=0'])
       expect([search, (await ask('SELECT 1', search)).ok]).toEqual([search, false]);
   });
 });
 
-/** Half a minute of work, in blocks between which the engine checks its bounds and its client. */
+/** Half a minute of work, in blocks. Between two of them the engine checks its limits and whether the client is there. */
 const SLOW = 'SELECT sum(sipHash64(number, each)) FROM numbers(90000000) ARRAY JOIN range(100) AS each';
 
-/** Asks a slow question, and disconnects once it runs. @returns the engine's code for why it ended */
+/** Sends a slow query and disconnects while it runs. @returns the engine's code for why the query ended */
 async function codeOfLeftQuestion(mark: string): Promise<string> {
   const isOurs = `user = 'portal' AND query LIKE '%${mark}%'`;
   const running = async () => Number(await engine.operate(`SELECT count() FROM system.processes WHERE ${isOurs}`));
@@ -172,13 +175,13 @@ async function codeOfLeftQuestion(mark: string): Promise<string> {
   return (await engine.operate(ended)).trim();
 }
 
-describe.concurrent('a question of the portal', () => {
+describe.concurrent('a query of the portal', () => {
   it('ends after five seconds at the latest', { timeout: 30_000 }, async () => {
     const { ok, text } = await ask(SLOW);
     expect([ok, text]).toEqual([false, expect.stringMatching(/Timeout exceeded.*maximum: 5000/s)]);
   });
 
-  it('ends when its client has disconnected', async () => {
+  it('ends when its client disconnects', async () => {
     let asked = 0;
     // On a busy machine the five seconds may be over first: then it is asked again.
     await until('one has ended because its client left', async () => {
@@ -187,7 +190,7 @@ describe.concurrent('a question of the portal', () => {
     });
   });
 
-  it('reads no more rows than its bound, and returns no more than a page needs', async () => {
+  it('reads no more rows than its limit, and returns no more than a page needs', async () => {
     expect((await ask('SELECT sum(number) FROM numbers(200000000)')).text).toContain('TOO_MANY_ROWS');
     expect((await ask('SELECT number FROM numbers(30000)')).text).toContain('Limit for result exceeded');
   });

@@ -1,5 +1,5 @@
 #!/bin/sh
-# users.xml takes hashes of passwords, the services take the passwords: both come from the same variables.
+# users.xml needs hashes of passwords, and services need the passwords. Both come from the same variables.
 set -eu
 hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 CLICKHOUSE_OPERATOR_SHA256=$(hash "$CLICKHOUSE_OPERATOR_PASSWORD")
@@ -7,14 +7,14 @@ CLICKHOUSE_WRITER_SHA256=$(hash "$CLICKHOUSE_WRITER_PASSWORD")
 CLICKHOUSE_READER_SHA256=$(hash "$CLICKHOUSE_READER_PASSWORD")
 CLICKHOUSE_PORTAL_SHA256=$(hash "$CLICKHOUSE_PORTAL_PASSWORD")
 CLICKHOUSE_ANALYST_SHA256=$(hash "$CLICKHOUSE_ANALYST_PASSWORD")
-# The server needs this password itself too: its dictionaries log in with it.
+# The server also needs this password itself, because its dictionaries log in with it.
 CLICKHOUSE_VIEWS_SHA256=$(hash "$CLICKHOUSE_VIEWS_PASSWORD")
 export CLICKHOUSE_OPERATOR_SHA256 CLICKHOUSE_WRITER_SHA256 CLICKHOUSE_READER_SHA256 CLICKHOUSE_ANALYST_SHA256
 export CLICKHOUSE_VIEWS_SHA256 CLICKHOUSE_PORTAL_SHA256
 unset CLICKHOUSE_OPERATOR_PASSWORD CLICKHOUSE_WRITER_PASSWORD CLICKHOUSE_READER_PASSWORD CLICKHOUSE_ANALYST_PASSWORD
 unset CLICKHOUSE_PORTAL_PASSWORD
-# Accounts for analysts are made by SQL here (`analysts create`). Those that users.xml has for engines where that cannot be
-# done get a hash of nothing that anybody knows, unless somebody has set a password.
+# Here `analysts create` creates accounts for analysts by SQL. users.xml also has some for servers that cannot do that.
+# Unless their passwords are set, they get random ones that nobody knows.
 for account in ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6 ANALYST_7 ANALYST_8 \
   ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4; do
   eval "password=\${CLICKHOUSE_${account}_PASSWORD:-}"

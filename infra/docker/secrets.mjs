@@ -1,6 +1,6 @@
-// Writes .env with secrets for docker-compose.yml: all of them, or those that an older .env lacks. It never overwrites
-// one, because a lost pepper makes every stored identity key useless. Plain JavaScript and built-ins only, so that any
-// Node from 18 runs it.
+// Writes .env with secrets for docker-compose.yml: all of them, or those that an older .env lacks. It never replaces
+// one, because every stored identity key depends on the pepper. Plain JavaScript and built-ins only, so that any Node
+// from 18 runs it.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,11 +17,11 @@ const NAMES = [
   'CURSOR_SECRET',
   'PORTAL_SECRET',
 ];
-/** The pepper and the secret of cursors need 32 bytes. Hexadecimal needs no escaping in addresses. */
+/** The pepper and the cursor secret need 32 bytes. Hexadecimal needs no escaping in addresses. */
 const SECRET_BYTES = 32;
-/** The key pair of whatever signs: all of it, which the minter alone is told, and the half that others seal to. */
+/** The signer's key pair. Only the minter gets all of it; others get the public half, with which they seal keys. */
 const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
-/** base64url has no characters that are special in a file of settings. */
+/** base64url has no characters that are special in a settings file. */
 const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
@@ -37,7 +37,7 @@ function makeSignerKeys() {
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }
 
-/** The public half of the newest one. */
+/** The public half of the newest key. */
 function toPublicKey(signerKeys) {
   const [{ kty, crv, x, y }] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString('utf8'));
   return toSetting({ kty, crv, x, y });

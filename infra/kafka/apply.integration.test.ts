@@ -45,7 +45,7 @@ describe('applyTopics', () => {
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
     await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
     await byHand.close();
-    // The controller has them before the broker reports them.
+    // The controller knows the topics before the broker reports them.
     await until('the broker knows the settings', async () => {
       const actual = await readSettings(name);
       return Object.entries(settings).every(([key, value]) => actual[key] === value);
@@ -122,7 +122,7 @@ describe('applyTopics', () => {
     });
   });
 
-  it('refuses a registry without the schema of a topic with records, and registers nothing there', async () => {
+  it('refuses a registry that lacks the schema of a topic with records, and registers nothing there', async () => {
     const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 1 };
     await applyTopics(own);
     const subject = `${own.prefix}${TOPICS.consents.name}-value`;
@@ -130,7 +130,7 @@ describe('applyTopics', () => {
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {
       await forget();
-      // No records yet: a deployment whose first start failed half-way may be started again.
+      // There are no records yet, so a deployment whose first start failed half-way can be started again.
       await applyTopics(own);
       await producer.connect();
       await producer.send({ topic: own.prefix + TOPICS.consents.name, messages: [{ value: 'a record' }] });
@@ -160,7 +160,7 @@ describe('applyTopics', () => {
     await setByHand(name, { 'min.insync.replicas': '1' });
   });
 
-  it('reports what a single broker means, and refuses replicas that it cannot have', async () => {
+  it('reports the risk of a single broker, and refuses more replicas than there are brokers', async () => {
     const { notices } = await applyTopics(target);
     expect(notices).toContain(
       'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged',

@@ -11,7 +11,7 @@ import { alterSettings, toSettings } from './settings.ts';
 import { mendKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 
-/** A Kafka cluster and a schema registry, and the names and options of topics in them. */
+/** A Kafka cluster, a schema registry, and the options of the topics. */
 export interface TopicsTarget {
   brokers: readonly string[];
   /** TLS and login of the brokers; without both when absent. */
@@ -20,16 +20,16 @@ export interface TopicsTarget {
   registry: string;
   /** Client for the registry. Default: without a custom certificate authority or a login. */
   fetch?: StoreFetch;
-  /** Put before every topic name, and so before every subject; '' outside tests. */
+  /** Prefix of every topic name, and so of every subject; '' outside of tests. */
   prefix: string;
-  /** Instead of each topic's own number; a topic never gets fewer than it has. */
+  /** Replaces each topic's own number of partitions. A topic never gets fewer than it has. */
   partitions?: number;
   /**
    * How many replicas a new topic gets. Absent: three, or one for each broker where there are fewer. Existing topics
    * keep theirs.
    */
   replicationFactor?: number;
-  /** Instead of two, or one where there is one replica. Never lowers what a topic has. */
+  /** Replaces the default of two, or one where there is one replica. Never lowers what a topic has. */
   minInsyncReplicas?: number;
 }
 
@@ -40,14 +40,17 @@ export interface TopicsApplied {
   changed: string[];
   /** Subject and schema id. */
   schemas: { subject: string; id: number }[];
-  /** Sentences for the operator on where the cluster or a topic differs from the intended guarantees. */
+  /** Sentences for the operator about each weakness of the cluster or of a topic. */
   notices: string[];
 }
 
 // kafkajs is CommonJS: Node finds its names only on the default export.
 const { Kafka, logLevel } = kafkajs;
 
-/** Kafka's own topics. Losing them loses commits and transactions. The brokers' settings say how they are created. */
+/**
+ * Kafka's internal topics. Their loss would lose commits and transactions. The brokers' settings say how they are
+ * created.
+ */
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**

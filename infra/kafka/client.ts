@@ -3,7 +3,7 @@ import type { BaseOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 
-/** Options of the brokers for every client of these commands. */
+/** Broker options for every client of these commands. */
 export function toClient(options: {
   brokers: readonly string[];
   security?: KafkaSecurity | undefined;
@@ -17,14 +17,14 @@ export function toClient(options: {
   };
 }
 
-/** The same for the client that alters settings one by one. */
+/** The same options for the client that alters single settings. */
 export function toAlteringClient(options: {
   brokers: readonly string[];
   security?: KafkaSecurity | undefined;
 }): Pick<BaseOptions, 'bootstrapBrokers' | 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // TLS names no host for brokers with IP addresses, and checks the address itself.
+  // For brokers with IP addresses TLS sends no host name, and checks the address itself.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     bootstrapBrokers: [...options.brokers],

@@ -1,8 +1,8 @@
 import type { Admin } from 'kafkajs';
 
-/** State of a cluster before a change. */
+/** The state of a cluster before a change. */
 export interface Cluster {
-  /** Number of brokers, including absent ones that have a replica of one of these topics. */
+  /** Number of brokers. Absent ones count when they have a replica of one of these topics. */
   readonly brokers: number;
   readonly topics: ReadonlyMap<string, { name: string; partitions: number; replicationFactor: number }>;
 }
@@ -10,13 +10,13 @@ export interface Cluster {
 /**
  * Reads the cluster and those of these topics that exist.
  *
- * The cluster does not list a broker that is being restarted. It is counted all the same: creating a topic with a
- * replica on it should rather fail than give the topic fewer replicas.
+ * The cluster does not list a broker that is restarting. It still counts: it is better that creating a topic with a
+ * replica on it fails than that the topic gets fewer replicas.
  */
 export async function readCluster(admin: Admin, names: readonly string[]): Promise<Cluster> {
   const { brokers } = await admin.describeCluster();
   const asked = (await admin.listTopics()).filter((name) => names.includes(name));
-  // Without a name the client asks for all topics.
+  // Without topic names the client would ask for all topics.
   const { topics } = asked.length === 0 ? { topics: [] } : await admin.fetchTopicMetadata({ topics: asked });
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);

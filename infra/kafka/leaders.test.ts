@@ -17,7 +17,7 @@ it('asks again while a broker does not lead the partition yet', async () => {
   expect(state.asked).toBe(4);
 });
 
-it('gives up at once on a permanent fault', async () => {
+it('gives up at once on a permanent error', async () => {
   const { state, ask } = refusing(3, Object.assign(new Error('Topic authorization failed'), { retriable: false }));
   await expect(retryWhileLeading(ask)).rejects.toThrow('Topic authorization failed');
   expect(state.asked).toBe(1);

@@ -3,8 +3,8 @@ import { retryWhileLeading } from './leaders.ts';
 import { isSubjectKnown, type Registry } from './registry.ts';
 
 /**
- * Refuses a registry that has no schema of a topic with records. Such a registry was emptied or is another one. It
- * would assign ids again that are in those records already, and they would be read with the wrong schemas.
+ * Refuses a registry that lacks a schema of a topic with records. Such a registry is empty or the wrong one. It would
+ * assign ids that occur in those records already, and records would be read with wrong schemas.
  * @param topics existing topics, with the prefix; those without a schema are skipped
  * @throws Error naming the subject and what to do, before anything is registered
  */

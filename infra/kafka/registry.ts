@@ -22,7 +22,7 @@ export interface Registry {
  */
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
-/** True when the subject has any version. @throws Error when the registry cannot be asked */
+/** True when the subject has any version. @throws Error when the registry does not answer */
 export async function isSubjectKnown(registry: Registry, subject: string): Promise<boolean> {
   return (await ask(registry, `/subjects/${encodeURIComponent(subject)}/versions`)) !== null;
 }
@@ -36,7 +36,7 @@ export async function isSubjectKnown(registry: Registry, subject: string): Promi
 export async function registerSchema(registry: Registry, subject: string, schema: string): Promise<number> {
   const path = encodeURIComponent(subject);
   const standing = await ask(registry, `/config/${path}`);
-  // Set before the schema if possible, so that the first change is checked by the right rule.
+  // Set before the schema if possible, so that the first change is already checked by this rule.
   if (standing?.compatibilityLevel !== COMPATIBILITY) await setCompatibility(registry, path);
   const answer = await ask(registry, `/subjects/${path}/versions`, {
     method: 'POST',

@@ -6,18 +6,18 @@ export interface Replication {
   minInsyncReplicas: number;
 }
 
-/** Enough that one broker may be lost while another is being restarted. */
+/** Enough that one broker may fail while another one restarts. */
 const REPLICATION_FACTOR = 3;
 /**
- * An acknowledged record is on two machines if there are two. So two brokers accept nothing while one is away. That is
- * better: a refused event is sent again by its client, an event lost with the only disk is gone.
+ * An acknowledged record should be on two machines if there are two. So two brokers accept nothing while one is down.
+ * That is better: a client sends a refused event again, but an event on a lost disk is gone.
  */
 const MIN_INSYNC_REPLICAS = 2;
 
 /**
  * The replication of topics in a cluster of this many brokers.
  * @param wish settings of the operator, if any
- * @throws Error that says which setting cannot be met, and why
+ * @throws Error that says which setting is impossible, and why
  */
 export function chooseReplication(brokers: number, wish: Partial<Replication>): Replication {
   const replicationFactor = wish.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
@@ -31,7 +31,7 @@ export function chooseReplication(brokers: number, wish: Partial<Replication>): 
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** What a replication guarantees less than three replicas with two in sync; null when it is not less. */
+/** What is weaker than with three replicas and two in sync; null when nothing is. */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1)
     return 'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged';

@@ -10,11 +10,14 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** A certificate authority of one stack or test, trusted by nobody else. */
+/** A certificate authority of one stack or test. Nothing else trusts it. */
 export interface Authority {
   /** What clients trust. */
   readonly certificate: string;
-  /** Issues a server's certificate for host names (`localhost`) and addresses (`127.0.0.1`); the same files for a name. */
+  /**
+   * Issues a server certificate for host names (`localhost`) and addresses (`127.0.0.1`). A repeated name gets the same
+   * files.
+   */
   issue(name: string, hosts: readonly string[]): CertificateFiles;
 }
 
@@ -23,7 +26,7 @@ const VALID_DAYS = '30';
 /** Quick to generate, and supported by Java, Redis and Node. */
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
-/** @throws Error with what openssl said */
+/** @throws Error with the output of openssl */
 function runOpenssl(args: readonly string[]): void {
   const program = findProgram('openssl');
   if (program === null) throw new Error('openssl is not installed: it makes the certificates of a stack with TLS');
@@ -31,7 +34,7 @@ function runOpenssl(args: readonly string[]): void {
   if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
 }
 
-/** Creates an authority in a folder (mode 0700), or uses the one that is there. */
+/** Creates an authority in a folder (mode 0700), or uses the existing one. */
 export function createAuthority(folder: string, commonName: string): Authority {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const [certificate, key] = [join(folder, 'authority.pem'), join(folder, 'authority.key')];

@@ -77,8 +77,8 @@ async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Prom
 }
 
 /**
- * Creates only missing parts, after looking for the key by its name and for the links. Used also when only `chain.json`
- * was lost. A collection that somebody has unlinked stays unlinked.
+ * Creates only missing parts. Finds the key by its name, and the links. Also used when only `chain.json` was lost. A
+ * collection that an operator has unlinked stays unlinked.
  */
 async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): Promise<string> {
   const [keys, linked] = await Promise.all([
@@ -107,9 +107,9 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
 }
 
 /**
- * Links chain and demo project: a minting key and both collections. Lost parts, on the chain or in the records, are
- * created again; nothing is created twice. Needs Redis, the topics and the demo project.
- * @throws Error with the words of the command that failed
+ * Links chain and demo project: a minting key and both collections. Parts that were lost, on the chain or in the
+ * records, are created again; nothing is created twice. Needs Redis, the topics and the demo project.
+ * @throws Error with the output of the command that failed
  */
 export async function linkDemo(places: Places, link: DemoLink): Promise<DemoChain> {
   const { rpc, contracts, env, redisUrl, say } = link;

@@ -8,7 +8,7 @@ import { SERVICES } from './services.ts';
 import { startStack } from './stack.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 
-/** All of a stack but the chain, on a busy machine. */
+/** Time to start all of a stack except the chain, on a busy machine. */
 const START_MS = 240_000;
 const directory = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 let stack: Stack | null = null;
@@ -18,7 +18,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 }, START_MS);
 
-/** Starts it and tries it, as `npm start` does. */
+/** Starts a stack and runs its proofs, as `npm start` does. */
 async function start(options: StackOptions) {
   const said: string[] = [];
   stack = await startStack({ directory, staysUp: true, say: (line) => said.push(line), ...options });
@@ -40,7 +40,7 @@ const expectWithoutChain = (names: readonly string[]) =>
   );
 
 test(
-  'a stack without a chain is ready without chain, minter and indexer, and misses nothing',
+  'a stack without a chain is ready without chain, minter and indexer, and reports nothing as missing',
   async () => {
     const { missing, mint, chain, names } = await start({ chain: false });
     expectWithoutChain(names);
@@ -50,7 +50,7 @@ test(
 );
 
 test(
-  'a program of the chain that does not run is told in one sentence, and the start goes on as without a chain',
+  'a start reports in one sentence that the chain’s program does not run, and continues without a chain',
   async () => {
     const chainProgram = join(directory, 'no-program');
     writeFileSync(chainProgram, 'of another machine', { mode: 0o755 });
@@ -67,7 +67,7 @@ test(
   START_MS,
 );
 
-test('a start that may miss nothing fails with what mends it', async () => {
+test('a start that needs all parts fails, and says how to mend it', async () => {
   const options = { directory, chain: true, chainProgram: join(directory, 'nowhere') };
   await expect(startStack(options)).rejects.toThrow(/does not run on this machine \(ENOENT\)\. Remove node_modules/);
 });

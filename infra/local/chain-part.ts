@@ -12,7 +12,7 @@ import type { StackOptions } from './stack-options.ts';
 export interface ChainPart {
   /** Resolves when the demo contracts are deployed. */
   readonly contracts: Promise<unknown>;
-  /** Links the demo project with the chain. @throws Error with the words of the failed command */
+  /** Links the demo project with the chain. @throws Error with the output of the failed command */
   link(link: Pick<DemoLink, 'env' | 'redisUrl'>): Promise<DemoChain>;
   /** Stops making blocks and saves the chain; the node itself is stopped with the stores. */
   close(): Promise<void>;
@@ -24,9 +24,9 @@ export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 's
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** Milliseconds between blocks: usual for chains, and slow enough for a person to watch. */
+/** Milliseconds between blocks. Usual for chains, and slow enough for people to follow. */
 const BLOCK_MS = 1_000;
-/** A lasting fault is reported once in this time. */
+/** A fault that lasts is reported once in this time. */
 const SILENCE_MS = 60_000;
 
 /** Starts the chain of a stack. */
@@ -50,7 +50,7 @@ export function openChainPart(
     if (!isClosed) maker = openBlockMaker({ rpc, depth: FINAL_DEPTH, blockMs: BLOCK_MS, save, onFault });
     return deployDemo(rpc);
   });
-  // If another part fails first, nobody waits for this promise; its rejection must not be unhandled.
+  // If another part fails first, nothing awaits this promise. Its rejection must not be unhandled.
   contracts.catch(() => {});
   return {
     contracts,

@@ -2,13 +2,13 @@ import { TOPICS } from '@playline/contracts';
 import { chainAddress } from './chain.ts';
 import type { Secrets } from './secrets.ts';
 
-/** A chain that is served: its name in paths and in the log, and `namespace:reference` in answers. */
+/** A chain that the chain API serves: its name in paths and on the log, and `namespace:reference` in answers. */
 export interface ServedChain {
   name: string;
   id: string;
 }
 
-/** A chain as development nodes number theirs. */
+/** The demo chain has the number that development nodes use. */
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /** The chain makes blocks only while something is minted, so hours without a block are normal. */

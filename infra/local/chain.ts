@@ -6,9 +6,9 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** With two blocks in an epoch a transaction is final after four further blocks. */
+/** With two blocks in an epoch, a transaction is final after four more blocks. */
 const EPOCH_BLOCKS = 2;
-/** Number of these further blocks. */
+/** Number of blocks after which a transaction is final. */
 export const FINAL_DEPTH = 2 * EPOCH_BLOCKS;
 
 export function chainAddress(port: number): string {
@@ -25,7 +25,10 @@ export async function assertChain(rpc: string): Promise<boolean> {
   throw new Error(`it is chain ${id}, not ${CHAIN_ID}`);
 }
 
-/** A node of a chain of the stack's own, on loopback. It makes no blocks by itself. @throws Error when it is not installed */
+/**
+ * A separate node for the stack's chain, on loopback. It makes no blocks by itself.
+ * @throws Error when it is not installed
+ */
 export function chainSpec(places: Places, { port, program }: { port: number; program?: string }): ProcessSpec {
   const statePath = chainStatePath(places);
   return {

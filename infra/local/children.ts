@@ -6,13 +6,13 @@ import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.
 import { SERVICES } from './services.ts';
 import { readStackFile } from './stack-file.ts';
 
-/** The processes that a stack's owner has started, written before anything is asked of them. */
+/** The processes that a stack's owner has started. Written before any of them gets a request. */
 interface ChildrenFile {
   owner: ProcessRecord;
   children: ProcessRecord[];
 }
 
-/** The longest drain of a service. A store that takes longer has nothing left to save. */
+/** As long as the longest drain of a service. A store that takes longer has nothing left to save. */
 const ORPHAN_GRACE_MS = 25_000;
 
 const pathOf = (places: Places) => join(places.state, 'children.json');
@@ -35,12 +35,12 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
   };
 }
 
-/** Processes that still run although the supervisor which started them is dead, oldest first; none while it lives. */
+/** Processes that still run although their supervisor is dead, oldest first. None while the supervisor lives. */
 export function findOrphans(places: Places): ProcessRecord[] {
   return orphansIn(peekAt(places));
 }
 
-/** Reads the record without changing it; null also when it cannot be read, which a start reports and mends. */
+/** Reads the record without changing it. Null also when it cannot be read; a start reports and repairs that. */
 function peekAt(places: Places): ChildrenFile | null {
   try {
     return readJsonFile(pathOf(places)) as ChildrenFile | null;
@@ -60,7 +60,7 @@ function peekAtProcesses(places: Places): Record<string, number> {
   }
 }
 
-/** Process ids from the stack file. Without marks they may belong to other processes, so a person must judge. */
+/** Process ids from the stack file. Without marks they may belong to other processes, so a person must decide. */
 function survivorsOf(places: Places): string {
   const recorded = Object.entries(peekAtProcesses(places));
   const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
@@ -69,10 +69,10 @@ function survivorsOf(places: Places): string {
 }
 
 /**
- * Ends processes that a dead owner left running, services before stores. Nothing is touched while the owner lives, nor
- * a process that only has the same id.
- * @param say called when the record cannot be read; it is set aside then, and nothing is ended
- * @returns the names of those that were ended
+ * Ends processes that a dead owner left running, services before stores. Does nothing while the owner lives, and never
+ * touches another process with the same id.
+ * @param say called when the record cannot be read. It is then moved aside, and nothing is ended
+ * @returns the names of the ended processes
  */
 export async function endOrphans(places: Places, say: (line: string) => void = () => {}): Promise<string[]> {
   const aside = (line: string) => say(line + survivorsOf(places));
@@ -86,7 +86,7 @@ export async function endOrphans(places: Places, say: (line: string) => void = (
   return orphans.map((record) => record.name);
 }
 
-/** Ends and removes the leftovers of killed earlier runs in the folders under `parent`. */
+/** Ends and removes what killed earlier runs have left in the folders under `parent`. */
 export async function sweepStacks(placesOfFolder: (folder: string) => Places, parent: string): Promise<void> {
   let folders: string[];
   try {

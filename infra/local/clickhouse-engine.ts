@@ -1,12 +1,12 @@
-// A process of its own: ClickHouse's whole engine out of one shared library.
+// A separate process: all of ClickHouse in one shared library.
 //
-// `chdb_query_cmdline(argc, argv)` runs the program clickhouse-local on this process's main thread; at its prompt the
-// statement SYSTEM START LISTEN has opened the ordinary HTTP listener. It returns when its standard input ends.
+// `chdb_query_cmdline(argc, argv)` runs the program clickhouse-local on the main thread of this process. The statement
+// SYSTEM START LISTEN at its prompt opens the ordinary HTTP listener. The call returns when its standard input ends.
 //
-// Its standard input must be a terminal: without one, clickhouse-local before ClickHouse 26.8 installs an error handler
-// that ends the whole process when any client resets its connection (ClickHouse #115666, mended in #115715). So this
-// process makes a pseudo-terminal, puts one end in place of its standard input and keeps the other; a thread waits for
-// the end of the real input and then types the end of file there. A parent that dies ends the input too: no orphans.
+// Its standard input must be a terminal. Without one, clickhouse-local before ClickHouse 26.8 installs an error handler
+// that ends the whole process when any client resets its connection. So this process opens a pseudo-terminal, makes one
+// end its standard input and keeps the other. A thread waits for the end of the real input and then types end-of-file
+// into the terminal. The input also ends when the parent dies, so no orphan is left.
 import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -21,10 +21,10 @@ function callC(funcName: string, paramsValue: number[]): number {
   return result;
 }
 
-/** Replaces standard input by a new terminal. @returns the terminal's other end and the real input */
+/** Replaces standard input by a new terminal. @returns the terminal's other end, and the real input */
 function lendTerminal(): { terminal: number; input: number } {
-  open({ library: 'libc', path: '' }); // '' is what the process itself has loaded
-  // NOCTTY: it must not become the controlling terminal, whose hang-up would be a signal.
+  open({ library: 'libc', path: '' }); // '' is this process itself with the libraries it has loaded
+  // NOCTTY, because a controlling terminal would send a signal when it hangs up.
   const mode = constants.O_RDWR | constants.O_NOCTTY;
   const terminal = openSync('/dev/ptmx', mode);
   if (process.platform === 'darwin') callC('grantpt', [terminal]);
@@ -42,15 +42,15 @@ function lendTerminal(): { terminal: number; input: number } {
 }
 
 /**
- * clickhouse-local lets every account read every file of this user by the function `file`, including all data and
- * passwords. No grant or setting forbids it. But before it reads, it looks up the process's current folder, and fails
- * if that is gone. The engine needs the folder at its start. So its first statement reads a pipe, and while it waits a
- * thread removes the folder.
+ * In clickhouse-local every account can read every file of this user by the function `file`, including all data and
+ * passwords. No grant or setting forbids it. But the function first looks up the current folder of the process, and
+ * fails if that folder is gone. ClickHouse needs the folder while it starts. So its first statement reads a pipe, and
+ * while it waits a thread removes the folder.
  * @returns that statement, and the thread
  */
 function createNowhere(dataFolder: string): { statement: string; thread: Worker } {
   const folder = join(dataFolder, '..', 'nowhere');
-  // An engine that was killed during its start has left its folder.
+  // A ClickHouse that was killed during its start has left its folder.
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const pipe = join(folder, 'pipe');
@@ -87,14 +87,13 @@ function runEngine(library: string, flags: string[]): void {
 }
 
 const [library = '', dataFolder = '', statement = '', ...flags] = process.argv.slice(2);
-// The engine forgets the tables of `system` when it ends but leaves their folders, and then it cannot create them
-// again.
+// At its end ClickHouse forgets the tables of `system` but leaves their folders, and then it cannot create them again.
 rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
 const workerData = lendTerminal();
 const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });
 const nowhere = createNowhere(dataFolder);
 const isUp = (thread: Worker) => new Promise((done, fail) => thread.once('online', done).once('error', fail));
-// The main thread does nothing else from here on, so the threads must be up before.
+// From here on the main thread does nothing else, so the threads must run before.
 await Promise.all([isUp(lifeline), isUp(nowhere.thread)]);
 runEngine(library, [...flags, '--query', `${nowhere.statement}; ${statement}`]);
 process.exit(0);

@@ -4,7 +4,7 @@ import { workerData } from 'node:worker_threads';
 
 const { folder, pipe } = workerData as { folder: string; pipe: string };
 
-// Opens when the engine does, which has started then and listens once the pipe ends.
+// This open returns when ClickHouse opens the pipe. It has started then, and listens once the pipe ends.
 const end = openSync(pipe, 'w');
 rmSync(folder, { recursive: true });
 closeSync(end);

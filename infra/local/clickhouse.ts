@@ -9,14 +9,14 @@ import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The database of the stack that people start; its first letters carry the grants of users.xml. */
+/** The database of the stack that people start. The grants of users.xml depend on its first letters. */
 export const DATABASE = 'playline';
 /** Half the memory of the smallest supported machine. Queries beyond it fail, instead of the machine. */
 const MEMORY_MAX_BYTES = 3_000_000_000;
 const MARK_CACHE_BYTES = 256 * 1024 * 1024;
 const ENGINE = join(import.meta.dirname, 'clickhouse-engine.ts');
 
-/** The engine's library for this machine. @throws Error when npm left it out */
+/** The ClickHouse library for this machine. @throws Error when npm left it out */
 export function engineLibrary(): string {
   const platform = `${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}`;
   const name = `@chdb/lib-${platform}`;
@@ -38,12 +38,11 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 
 /**
- * Over HTTP, anybody on this machine could use the account of the engine's own session and close the listeners. So
- * could any page in a browser here, since a plain POST needs no permission. So a request reaches the engine only if its
- * headers name another account. The first matching rule decides; a request without one is answered with 404.
+ * Over HTTP, any user of this machine could log in as ClickHouse's own session and close the listeners. So could any
+ * page in a browser here, because a plain POST needs no permission. So a request reaches ClickHouse only if its headers
+ * name another account. The first matching rule decides. A request that matches none gets 404.
  *
- * A parameter `user` in the URL overrides the header, and no rule sees it. A forged request gets only as far as the
- * quota.
+ * A parameter `user` in the URL overrides the header, and no rule sees it. The quota stops such a request.
  */
 function httpHandlers(): string {
   const rule = (what: string, handler: string) => `<rule>${what}<handler>${handler}</handler></rule>`;
@@ -80,9 +79,9 @@ function configuration(etc: string): string {
 }
 
 /**
- * The engine's own session is `default`; it can have no other account and no password. It may do only what its one
- * statement needs, and that statement uses up its quota until the process ends (the longest possible duration). Only a
- * SELECT without a table, such as the engine's first statement, is outside of quotas. It is limited to a second.
+ * ClickHouse's own session is `default`. It can have no other account and no password. It may do only what its one
+ * statement needs, and that statement uses up its quota until the process ends (the longest possible duration). Quotas
+ * do not cover a SELECT without a table, such as ClickHouse's first statement. It is limited to a second.
  */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
@@ -112,11 +111,11 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     `CLICKHOUSE_${account.toUpperCase()}_SHA256`,
     sha256(password),
   ]);
-  // In plain text, because the engine itself logs in with it to load its dictionary.
+  // In plain text, because ClickHouse itself logs in with it to load its dictionary.
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 
-/** ClickHouse on loopback: the engine of the npm package with its real HTTP listener, and production's accounts. */
+/** ClickHouse on loopback: the npm package's library with its real HTTP listener, and production's accounts. */
 export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(places.state, 'data', 'clickhouse');
   const etc = join(places.state, 'etc', 'clickhouse');

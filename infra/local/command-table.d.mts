@@ -1,2 +1,2 @@
-/** What an exit code means: `infra/local/README.md`. */
+/** The exit codes. `infra/local/README.md` explains them. */
 export declare const EXIT: { readonly ok: 0; readonly failed: 1; readonly usage: 2; readonly unreachable: 3 };

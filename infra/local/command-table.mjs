@@ -1,6 +1,6 @@
-// Every command of `npm run`: its purpose, its flags and arguments, what it destroys.
-// Plain JavaScript and built-ins only, because bootstrap.mjs reads it on any Node from 18, before anything is
-// installed: a typing error must not install 700 MB first, nor remove anything.
+// All commands of `npm run`: purpose, flags and arguments, and what they destroy. Plain JavaScript and built-ins only,
+// because bootstrap.mjs reads it on any Node from 18 before anything is installed. A typing error must not install 700
+// MB first, nor remove anything.
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
@@ -17,8 +17,8 @@ const STACK = {
 
 /**
  * `options`: flags for `parseArgs`; `words`: number of other arguments. A command without `options` (the operator's
- * commands, bench, fuzz, faults, tools) checks its arguments itself before it does anything. `looks`: it changes
- * nothing, so nothing is installed for it either.
+ * commands, bench, fuzz, faults, tools) checks its arguments itself before it does anything. `looks`: the command
+ * changes nothing, so nothing is installed for it.
  */
 const COMMANDS = {
   start: {
@@ -110,10 +110,10 @@ const GROUPS = {
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 
-/** Whether a command only looks. A command that reports the state of the machine must not change it. */
+/** Whether a command changes nothing. A command that reports the state of the machine must not change it. */
 export const onlyLooks = ([name = '']) => COMMANDS[name].looks === true;
 
-/** How a command is called through npm, which knows two of them itself. */
+/** How to call a command through npm, which has two of them built in. */
 const calledAs = (name) => (name === 'start' || name === 'test' ? `npm ${name}` : `npm run ${name}`);
 
 function helpOf(name) {
@@ -135,8 +135,8 @@ function overview() {
 
 /**
  * Checks the arguments of a call before anything is done.
- * @param {string[]} argv the command's name and its words
- * @returns {{ code: number, text: string } | null} what to say instead of running it; null when it may run
+ * @param {string[]} argv the command's name and its arguments
+ * @returns {{ code: number, text: string } | null} what to print instead of running it; null when it may run
  */
 export function refusalOf([name = '', ...args]) {
   if (name === '--help' || (name === 'help' && args.length === 0)) return { code: EXIT.ok, text: overview() };
@@ -158,8 +158,8 @@ export function refusalOf([name = '', ...args]) {
 
 /**
  * Asks before a command destroys something. Without a terminal, `--yes` is the answer.
- * @param {string[]} argv as of `refusalOf`, which has judged it
- * @returns {Promise<{ code: number, text: string } | null>} what to say instead of running it; null when it may run
+ * @param {string[]} argv as for `refusalOf`, which has checked it
+ * @returns {Promise<{ code: number, text: string } | null>} what to print instead of running it; null when it may run
  */
 export async function consentTo([name = '', ...args], { input = process.stdin, output = process.stderr } = {}) {
   const { destroys } = COMMANDS[name];

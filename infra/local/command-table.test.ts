@@ -9,7 +9,7 @@ const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
-/** The commands of `npm run`, by their name for the bootstrap, without tools for developers. */
+/** The commands of `npm run` by their name in the bootstrap, without tools for developers. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
 /** Commands that check their arguments themselves. */
 const passedOn = new Set([
@@ -36,7 +36,7 @@ const passedOn = new Set([
 const measures = new Set(['bench', 'fuzz', 'faults']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));
 
-/** A checkout without anything installed. A command that does more than check its arguments leaves a trace or fails. */
+/** A checkout without installed packages. A command that does more than check its arguments leaves a trace or fails. */
 const bare = mkdtempSync(join(tmpdir(), 'playline-words-'));
 mkdirSync(join(bare, 'infra'));
 cpSync(join(CHECKOUT, 'infra', 'local'), join(bare, 'infra', 'local'), { recursive: true });
@@ -45,13 +45,13 @@ afterAll(() => rmSync(bare, { recursive: true, force: true }));
 
 function runIn(checkout: string, args: readonly string[]) {
   const bootstrap = join(checkout, 'infra', 'local', 'bootstrap.mjs');
-  // Without addresses of a deployment, so that a command has nothing to work on.
+  // No addresses of a deployment, so that a command cannot work on anything.
   const env = { PATH: process.env.PATH, HOME: bare };
   const run = spawnSync(process.execPath, [bootstrap, ...args], { cwd: bare, env, encoding: 'utf8', input: '' });
   return { code: run.status, out: run.stdout, err: run.stderr };
 }
 
-describe('the words of a command', () => {
+describe('the arguments of a command', () => {
   it('are known for everything that npm run offers', () => {
     const overview = runIn(bare, ['--help']);
     for (const name of commands) expect(overview.out).toMatch(new RegExp(`^ {2}npm (run )?${name} `, 'm'));
@@ -78,7 +78,7 @@ describe('the words of a command', () => {
 
   it.each(judgedFirst)('of %s: wrong arguments end with 2 before anything is installed, started or removed', (name) => {
     for (const rubbish of RUBBISH) {
-      // A path to test and the name of a log may be any word.
+      // A path to test, or the name of a log, may be any word.
       if ((name === 'test' || name === 'logs') && !rubbish.startsWith('-')) continue;
       const { code, err } = runIn(bare, [name, rubbish]);
       expect([rubbish, code]).toEqual([rubbish, 2]);
@@ -88,18 +88,21 @@ describe('the words of a command', () => {
     expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
   });
 
-  it.each([...passedOn, ...measures])('of %s: --help explains, wrong arguments end with 2, nothing is done', (name) => {
-    const help = runIn(CHECKOUT, [name, '--help']);
-    expect(help.code).toBe(0);
-    expect(help.out).toMatch(/^usage: /);
-    const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
-    expect(code).toBe(2);
-    expect(err).toContain('usage: ');
-    expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
-  });
+  it.each([...passedOn, ...measures])(
+    'of %s: --help explains, wrong arguments end with 2, and nothing is done',
+    (name) => {
+      const help = runIn(CHECKOUT, [name, '--help']);
+      expect(help.code).toBe(0);
+      expect(help.out).toMatch(/^usage: /);
+      const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
+      expect(code).toBe(2);
+      expect(err).toContain('usage: ');
+      expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
+    },
+  );
 
   it.each(['doctor', 'status', 'logs'])(
-    'of %s: without packages it says what mends that, and installs nothing',
+    'of %s: without packages it says how to install them, and installs nothing',
     (name) => {
       const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
       onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));

@@ -6,7 +6,7 @@ import { openLog, tailOf } from './logs.ts';
 export interface CommandOptions {
   folder: string;
   env?: Record<string, string | undefined>;
-  /** Where its output goes. */
+  /** File that gets its output. */
   logFile: string;
 }
 
@@ -26,8 +26,8 @@ export class CommandError extends Error {
 }
 
 /**
- * Runs a program to its end, its output in a log.
- * @returns what it wrote to standard output
+ * Runs a program to its end, with its output in a log.
+ * @returns its standard output
  * @throws CommandError with the last lines of its output when it does not end with 0
  */
 export function runCommand(program: string, args: readonly string[], options: CommandOptions): Promise<string> {
@@ -54,7 +54,7 @@ export function runCommand(program: string, args: readonly string[], options: Co
   });
 }
 
-/** The path of a program in PATH or in folders that are not in an ordinary user's PATH; or null. */
+/** The path of a program in PATH, or in folders that an ordinary user's PATH lacks; null when not found. */
 export function findProgram(
   name: string,
   environment: Record<string, string | undefined> = process.env,

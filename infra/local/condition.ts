@@ -4,7 +4,7 @@ import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import { findSupervisor } from './supervisor.ts';
 
-/** State of a process of the stack, as last seen by its supervisor. */
+/** State of a process, as its supervisor last saw it. */
 export type ProcessState = 'starting' | 'serving' | 'not serving' | 'ended' | 'stopped';
 
 /** What only the supervisor knows of a process. */
@@ -15,17 +15,19 @@ export interface Condition {
   readonly pid: number | null;
   /** When the process was started, or ended (ISO 8601). */
   readonly sinceAt: string;
-  /** How often it was started again since the stack was started. */
+  /** How often it was restarted since the stack was started. */
   readonly restarts: number;
   /** Why it does not serve; null while it does. */
   readonly reason: string | null;
-  /** True when it runs but has not served for a minute: it waits for something, or it hangs. */
+  /** True when it has run for a minute without serving. It may be waiting for something, or it hangs. */
   readonly isSilent: boolean;
   /** The last fault, even if it is over. */
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
 
-/** `processes.json`: the supervisor's alone, so that its many writes never meet those of `stack.json`. */
+/**
+ * `processes.json`. Only the supervisor writes it, so that its many writes do not conflict with those of `stack.json`.
+ */
 const pathOf = (places: Places) => join(places.state, 'processes.json');
 
 /** Replaces the record of all processes, mode 0600. */
@@ -37,7 +39,10 @@ export function removeConditions(places: Places): void {
   rmSync(pathOf(places), { force: true });
 }
 
-/** What the living supervisor of this checkout knows of its processes, in the order of their start; null without one. */
+/**
+ * What the living supervisor of this checkout knows of its processes, in the order of their start; null when there is
+ * no supervisor.
+ */
 export function readConditions(places: Places): Condition[] | null {
   return findSupervisor(places) === null
     ? null

@@ -10,7 +10,7 @@ import type { KeyPair } from './stack-file.ts';
 type Env = Record<string, string | undefined>;
 
 /**
- * Runs one of the project's own commands with this Node; its log is named after it.
+ * Runs one of the project's own commands with this Node. Its log has the command's name.
  * @throws Error naming the command, with the last lines of its output
  */
 async function runMain(
@@ -36,20 +36,20 @@ export async function deployClickHouse(places: Places, env: Env): Promise<void> 
   await runMain(places, { main: 'infra/clickhouse/main.ts', env, log: 'deploy-clickhouse' });
 }
 
-/** Runs a command of the operator. @returns what it wrote to standard output @throws Error with its last words */
+/** Runs a command of the operator. @returns its standard output @throws Error with the last lines of its output */
 export function runOperator(places: Places, { args, env }: { args: string[]; env: Env }): Promise<string> {
   return runMain(places, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
 }
 
 const ENVIRONMENTS = ['production', 'development'] as const;
 const KINDS = ['publishable', 'secret'] as const;
-/** As gateway and operator have it where nobody sets ACCESS_KEY_PREFIX. */
+/** The default of ACCESS_KEY_PREFIX in gateway and operator. */
 const DEFAULT_KEY_PREFIX = 'svcapik';
 const NO_KEYS: KeyPair = { publishable: '', secret: '' };
 export type DemoKeys = Record<(typeof ENVIRONMENTS)[number], KeyPair>;
 
 async function mintKey(places: Places, { environment, kind, env }: { environment: string; kind: string; env: Env }) {
-  // A set-up that died half-way left a key that nobody has seen.
+  // A set-up that died half-way has left a key whose text is lost, so it is replaced.
   const args = ['keys', 'create', '--environment', environment, '--kind', kind, '--replace', '--json'];
   const output = await runOperator(places, { args, env });
   const { key } = JSON.parse(output.trim().split('\n').at(-1) ?? 'null') as { key?: unknown };
@@ -57,7 +57,7 @@ async function mintKey(places: Places, { environment, kind, env }: { environment
   return key;
 }
 
-/** Where the demo keys are kept; the operator's key commands write it too. */
+/** File of the demo keys. The operator's key commands write it too. */
 export const demoKeysPath = (places: Places): string => join(places.state, 'keys.json');
 
 /** The demo project's keys as they are now; null before the first start. */
@@ -65,7 +65,7 @@ export function readDemoKeys(places: Places): DemoKeys | null {
   return readJsonFile(demoKeysPath(places)) as DemoKeys | null;
 }
 
-/** Which topics the data is about: the keys of one log are nobody's in another. */
+/** File with the TOPIC_PREFIX of this data. Keys of one log are unknown on the log of another prefix. */
 const topicsPath = (places: Places) => join(places.state, 'topics.json');
 
 /** @throws Error when the data of this stack belongs to topics of another TOPIC_PREFIX */
@@ -78,15 +78,15 @@ export function assertSameTopics(places: Places, env: Env): void {
   );
 }
 
-/** Whether a kept key is of no use: it was revoked, or is of another prefix than keys have now. */
+/** Whether a stored key is useless: it was revoked, or has another prefix than keys have now. */
 function isSpent(key: string, prefix: string): boolean {
   return !['', '_test'].some((mark) => new RegExp(`^[ps]k_${prefix}${mark}-`).test(key));
 }
 
 /**
- * The demo project's four keys: made once, kept in `keys.json` (mode 0600) beside the data that knows them. One that was
- * revoked since, or that the present settings do not know, is made anew, for what tries the stack out needs all four.
- * Needs Redis, and the topics.
+ * The demo project's four keys. Created once and stored in `keys.json` (mode 0600) beside the data. A key that was
+ * revoked, or that does not fit the current settings, is created again, because the stack's own proofs need all four.
+ * Needs Redis and the topics.
  */
 export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> {
   const settings: Env = { ...process.env, ...env };
@@ -105,15 +105,15 @@ export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> 
   return keys;
 }
 
-/** Nothing is applied, and no consent is read, without it: infra/redis/README.md. */
+/** Without it, no link is decided and no consent is read: infra/redis/README.md. */
 const EPOCH = 'identity:epoch';
 
 const hasEpoch = (url: string): Promise<boolean> =>
   askRedisOnce({ url }, async (client) => (await client.exists(EPOCH)) === 1);
 
 /**
- * Sees to it that the identity graph has begun, where none ever did. Needs Redis, the topics and the tables.
- * @returns 'lost' when log or tables hold what this Redis no longer does: it must be rebuilt, not declared new
+ * Creates the epoch of the identity graph if there has never been one. Needs Redis, the topics and the tables.
+ * @returns 'lost' when log or tables have data that this Redis has lost. Redis must then be rebuilt, not started as new
  */
 export async function openIdentities(
   places: Places,

@@ -23,7 +23,7 @@ test('every finding that is not good says how to mend it', async () => {
   for (const finding of findings) if (finding.level !== 'good') expect(finding.mend).toBeTruthy();
 });
 
-test('every disk that data lies on is looked at, also one behind a link', async () => {
+test('every disk with data is checked, also one behind a symbolic link', async () => {
   const places = testPlaces();
   const elsewhere = mkdtempSync('/dev/shm/playline-disk-');
   onTestFinished(() => rmSync(elsewhere, { recursive: true }));
@@ -40,7 +40,7 @@ test('every disk that data lies on is looked at, also one behind a link', async 
   ]);
 });
 
-test('too little memory or disk is a finding with both amounts', () => {
+test('too little memory or disk is reported with the present and the required amount', () => {
   const need = { need: 2 * 1024 ** 3, mend: 'make room' };
   expect(judgeAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
   expect(judgeAmount('disk', 1024 ** 3, need)).toEqual({
@@ -50,7 +50,7 @@ test('too little memory or disk is a finding with both amounts', () => {
   });
 });
 
-test('available memory and the versions of Java and Redis are read from what the system says', () => {
+test('available memory and the versions of Java and Redis are parsed from the system’s output', () => {
   expect(parseAvailableMemory('MemTotal: 9 kB\nMemAvailable:   2048 kB\n')).toBe(2 * 1024 ** 2);
   expect(parseAvailableMemory('nothing of the kind')).toBeNull();
   expect(parseJavaMajor('openjdk version "17.0.15" 2025-04-15')).toBe(17);
@@ -60,7 +60,7 @@ test('available memory and the versions of Java and Redis are read from what the
   expect(parseRedisVersion('')).toBeNull();
 });
 
-test('the line to run by hand names every missing package', () => {
+test('the command to run by hand names every missing package', () => {
   const missing = [
     { what: 'Java', debian: 'default-jre-headless', brew: 'openjdk@21' },
     { what: 'Redis', debian: 'redis-server', brew: 'redis' },
@@ -70,7 +70,7 @@ test('the line to run by hand names every missing package', () => {
   );
 });
 
-test('what tools print is shown without the addresses they used', () => {
+test('output of tools is shown without the addresses in it', () => {
   expect(withoutAddresses('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
     'GET <address> failed (<address>)',
   );

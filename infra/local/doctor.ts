@@ -16,32 +16,32 @@ import { portNamesFor } from './stack-ports.ts';
 export interface Finding {
   level: 'good' | 'warning' | 'bad';
   what: string;
-  /** How to mend it; absent when there is nothing to mend. */
+  /** How to mend it; absent when nothing is wrong. */
   mend?: string;
 }
 
-/** The oldest Redis the stores are tested with. */
+/** The oldest version of Redis that the tests cover. */
 const REDIS_MAJOR_MIN = 7;
-/** What the stack occupies when it runs: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
+/** Memory of a running stack: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
 const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
 /** Packages 700 MB, jars 200, Node 120, caches, and room for data. */
 const DISK_MIN_BYTES = 3 * 1024 ** 3;
 
 const gigabytes = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GB`;
 
-/** Memory that can be had without swapping, in bytes; null where the system does not say. */
+/** Memory that is available without swapping, in bytes; null when the system does not say. */
 export function parseAvailableMemory(meminfo: string): number | null {
   const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo) ?? [];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;
 }
 
-/** Judges a measured amount against what is needed. */
+/** Compares a measured amount with the required one. */
 export function judgeAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
   if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
   return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, mend };
 }
 
-/** The version in the words of `redis-server --version`, or null. */
+/** The version from the output of `redis-server --version`, or null. */
 export function parseRedisVersion(text: string): [number, number] | null {
   const [, major, minor] = /\bv=(\d+)\.(\d+)/.exec(text) ?? [];
   return major === undefined ? null : [Number(major), Number(minor)];
@@ -49,7 +49,7 @@ export function parseRedisVersion(text: string): [number, number] | null {
 
 function findRedis(): Finding[] {
   const program = findProgram('redis-server');
-  if (program === null) return []; // said with the other missing parts
+  if (program === null) return []; // reported with the other missing parts
   const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
   const what = `Redis ${version?.join('.') ?? 'of an unknown version'}`;
   if (version !== null && version[0] >= REDIS_MAJOR_MIN) return [{ level: 'good', what }];
@@ -107,16 +107,19 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
   return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
 }
 
-/** Room for a store's data that lies on a disk of its own. */
+/** Space that is needed on a separate disk of a store's data. */
 const DATA_DISK_MIN_BYTES = 1024 ** 3;
 
-/** What lies in a folder; nothing where there is none. */
+/** Entries of a folder; empty when it does not exist. */
 function entriesOf(folder: string): string[] {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
-/** The disk of the stack's folder, and every other one that data lies on: a folder below may be a mount, or a link to one. */
+/**
+ * All disks with data: that of the stack's folder, and others, because a folder in it may be a mount or a symbolic
+ * link.
+ */
 function findDisks(places: Places): Finding[] {
   const data = join(places.state, 'data');
   const stores = entriesOf(data);
@@ -124,7 +127,7 @@ function findDisks(places: Places): Finding[] {
   const found: Finding[] = [];
   for (const folder of [
     ...[existsSync(places.state) ? places.state : places.checkout, data],
-    // A store may keep its data a folder below its own, as Kafka does.
+    // A store may keep its data in a subfolder of its own folder, as Kafka does.
     ...stores.flatMap((store) => [store, ...entriesOf(store)]),
   ]) {
     const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
@@ -155,8 +158,8 @@ function findRoom(places: Places): Finding[] {
 }
 
 /**
- * Looks at all the stack needs of this machine.
- * @param isRunning ports are not looked at while this checkout's own stack holds them
+ * Checks everything that the stack needs of this machine.
+ * @param isRunning true while this checkout's own stack uses its ports; they are not checked then
  */
 export async function examine(
   places: Places,

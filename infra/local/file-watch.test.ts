@@ -6,7 +6,7 @@ import { openFileWatch } from './file-watch.ts';
 import { writePrivateFile } from './private-file.ts';
 import { testPlaces } from './test/places.ts';
 
-test('a replaced file is reported, also one replaced before the first look and one that appears later', async () => {
+test('a replaced file is reported, also when it was replaced before the first check or did not exist yet', async () => {
   const path = join(testPlaces().state, 'keys.json');
   let told = 0;
   const watch = openFileWatch(path, () => {

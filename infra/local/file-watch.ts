@@ -1,6 +1,9 @@
 import { statSync } from 'node:fs';
 
-/** A command that changed a key waits for the stack file to follow: often enough to seem at once, and next to no work. */
+/**
+ * A command that changed a key waits until the stack file has followed. Short enough to seem immediate, at almost no
+ * cost.
+ */
 const POLL_MS = 250;
 
 export interface FileWatch {
@@ -8,8 +11,8 @@ export interface FileWatch {
 }
 
 /**
- * Calls back when a file was replaced, also for what was replaced before the first look. By its times and not by the
- * system's notices: those do not come on every file system.
+ * Calls back when a file was replaced, also when that happened before the first check. Compares file times, because
+ * some file systems send no notifications.
  */
 export function openFileWatch(path: string, onChange: () => void): FileWatch {
   let seen = '';

@@ -5,13 +5,12 @@ import { environmentWithoutStores } from './services.ts';
 import { sharedSettingsOf } from './stack-file.ts';
 
 /**
- * A link by which somebody becomes the first administrator of the portal, for the terminal alone: it is never written
- * into a log. Null where there is an administrator already, and where nobody can tell now: `npm run accounts -- link`
- * says which.
+ * A link for the first administrator of the portal. It is only for the terminal and is never logged. Null when there is
+ * an administrator, or when that cannot be found out now: `npm run accounts -- link` reports which.
  */
 export async function makeFirstLink(places: Places): Promise<string | null> {
   const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
-  // It finds the stack by its records, as a person's command does.
+  // The command finds the stack by its records, as it does for people.
   const folder = dirname(places.state);
   const env = { ...environmentWithoutStores(), ...sharedSettingsOf(process.env) };
   try {
@@ -23,7 +22,7 @@ export async function makeFirstLink(places: Places): Promise<string | null> {
   }
 }
 
-/** The line that a start prints about it. */
+/** The line that a start prints with the link. */
 export function firstLinkReport(link: string): string {
   return `  Nobody administers the portal yet. Whoever opens this link first does; it is good for 15 minutes, once:
     ${link}

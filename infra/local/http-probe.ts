@@ -1,7 +1,7 @@
-/** A process that accepts a connection and does not answer is asked again after this time. */
+/** A process that accepts a connection but does not answer is asked again after this time. */
 const ANSWER_MS = 2000;
 
-/** True when the address answers with a status of 200 to 299. @throws when it does not answer */
+/** True when the address answers with a status of 200 to 299. @throws Error when it does not answer */
 export async function answersOk(url: string): Promise<boolean> {
   const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) });
   await response.body?.cancel();
@@ -25,14 +25,14 @@ async function askReadiness(admin: string): Promise<{ isReady: boolean; readines
 const toSentence = (names: readonly string[] = [], { reasons = {} }: Readiness) =>
   [names.join(', '), ...Object.values(reasons)].join('; ');
 
-/** @throws Error naming what a service misses, and why */
+/** @throws Error naming what a service lacks, and why */
 export async function assertReady(admin: string): Promise<boolean> {
   const { isReady, readiness } = await askReadiness(admin);
   if (isReady) return true;
   throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
 }
 
-/** What a service that is ready cannot do, and why; null when it can do all. @throws Error as `assertReady` does */
+/** What a ready service cannot do, and why; null when it can do everything. @throws Error as `assertReady` does */
 export async function askDegraded(admin: string): Promise<string | null> {
   const { isReady, readiness } = await askReadiness(admin);
   if (!isReady) throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);

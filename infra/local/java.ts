@@ -6,17 +6,17 @@ import { findProgram } from './command.ts';
 import type { Places } from './places.ts';
 import { markOf } from './process-mark.ts';
 
-/** Kafka 4 and the registry need it. */
+/** Required by Kafka 4 and the registry. */
 export const JAVA_MAJOR_MIN = 17;
 
 export interface Java {
   program: string;
   major: number;
-  /** All that `java -version` says; changes with every update of the package. */
+  /** The whole output of `java -version`. It changes with every update of the package. */
   version: string;
 }
 
-/** The major version in the words of `java -version`, or null. */
+/** The major version from the output of `java -version`, or null. */
 export function parseJavaMajor(text: string): number | null {
   const [, major] = /version "(\d+)/.exec(text) ?? [];
   return major === undefined ? null : Number(major);
@@ -35,14 +35,14 @@ export function findJava(environment: Record<string, string | undefined> = proce
   return null;
 }
 
-/** Flags that let a Java process start from an archive of its loaded classes, or write that archive at its end. */
+/** Flags that make a Java process start from an archive of its loaded classes, or write that archive when it ends. */
 export interface ClassArchive {
   flags: string[];
-  /** To be called when the process has ended by itself; puts a new archive in its place. */
+  /** Moves a new archive into place. Call it when the process has ended by itself. */
   keep(): void;
 }
 
-/** Drafts, `<archive>.<process id>.new`, of owners that have ended without keeping them. */
+/** Removes unfinished archives, `<archive>.<process id>.new`, of owners that have ended. */
 function removeAbandonedDrafts(folder: string): void {
   for (const file of readdirSync(folder)) {
     const [, pid] = /\.(\d+)\.new$/.exec(file) ?? [];
@@ -52,9 +52,9 @@ function removeAbandonedDrafts(folder: string): void {
 }
 
 /**
- * An archive of loaded classes halves a broker's start. The first clean stop writes it; it is bound to this Java and
- * this class path, so both are in its name, and a process that was killed leaves none.
- * @param options.writes false for a process that only uses an archive where there is one
+ * An archive of loaded classes halves a broker's start. The first clean stop writes it; a killed process writes none.
+ * It fits only this Java and this class path, so both are part of its name.
+ * @param options.writes false for a process that only uses an existing archive
  */
 export function classArchiveOf(
   places: Places,

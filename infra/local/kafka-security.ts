@@ -5,20 +5,20 @@ import { toKeyStore } from './certificates.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 
-/** The listener that clients use in a stack with TLS and logins; the plain one stays for the broker itself. */
+/** The listener for clients in a stack with TLS and logins. The plain one is only for the broker itself. */
 export const SECURED_LISTENER = 'SECURED';
 const LOGIN_MODULES = 'org.apache.kafka.common.security';
-/** A login lasts for this long, so that every run sees clients log in again, as managed brokers have them. */
+/** Lifetime of a login. Short, so that in every run clients have to log in again, as with managed brokers. */
 const SESSION_MS = '20000';
-/** As brokers ask for at least. */
+/** The minimum that brokers accept. */
 const ITERATIONS = 4096;
-/** What SCRAM calls its mechanisms on the wire, and Node its digests. */
+/** Names of the SCRAM mechanisms in Kafka's protocol and of their digests in Node. */
 const SCRAM = [
   { mechanism: 1, digest: 'sha256', bytes: 32 },
   { mechanism: 2, digest: 'sha512', bytes: 64 },
 ] as const;
 
-/** The broker's settings of TLS and logins on the given listeners. */
+/** The broker's settings for TLS and logins on the given listeners. */
 export function securedListenerSettings(
   listeners: readonly string[],
   { folder, security }: { folder: string; security: StackSecurity },
@@ -43,7 +43,7 @@ export function securedListenerSettings(
 }
 
 /**
- * Sets the password of a SCRAM user, for both digests; a user who is not there yet is made.
+ * Sets the password of a SCRAM user for both digests. Creates the user if needed.
  * @param broker `host:port` of a listener whose clients may change users
  */
 export async function setScramPassword(broker: string, { username, password }: Account): Promise<void> {
@@ -57,7 +57,7 @@ export async function setScramPassword(broker: string, { username, password }: A
         found as Parameters<(typeof admin)[typeof kGetConnection]>[1],
       );
     });
-    // One request each: a broker takes one change of a user in a request.
+    // One request each, because a request may change a user only once.
     for (const { mechanism, digest, bytes } of SCRAM) {
       const salt = randomBytes(32);
       const saltedPassword = pbkdf2Sync(password, salt, ITERATIONS, bytes, digest);

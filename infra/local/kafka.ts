@@ -13,24 +13,24 @@ import { writePrivateFile } from './private-file.ts';
 import type { StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** Heap for a handful of topics on one machine; the broker's page cache is the system's. */
+/** Heap for a handful of topics on one machine. The page cache is outside of it. */
 const JVM_FLAGS = [
   '-Xms384m',
   '-Xmx384m',
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Nobody reads the JVM's counters here, and they are sampled twenty times a second.
+  // Nothing reads the JVM's counters here, and they are sampled twenty times a second.
   '-XX:-UsePerfData',
-  // The second compiler costs more at the start than it brings on a small machine.
+  // On a small machine the second compiler costs more at the start than it gains.
   '-XX:TieredStopAtLevel=1',
 ];
 
-/** One cluster id for every local stack: a formatted folder can then be copied instead of made. */
+/** The same cluster id for every local stack, so that a formatted folder can be copied instead of created. */
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
-/** A second listener of the broker, for clients that connect through a proxy. */
+/** A second listener of the broker, for clients behind a proxy. */
 export interface KafkaFront {
   /** Where the broker listens. */
   port: number;
@@ -42,15 +42,15 @@ export interface KafkaPorts {
   kafka: number;
   controller: number;
   front?: KafkaFront | null;
-  /** Of the listener with TLS and logins; the front has both too where there is one. */
+  /** Port of the listener with TLS and logins. A front then has both too. */
   secured?: number | null;
 }
 
-/** One broker of a cluster on this machine. The first is the controller of all. */
+/** One broker of a cluster on this machine. The first is the controller of the cluster. */
 export interface KafkaMember {
-  /** From 1 on. */
+  /** Counts from 1. */
   id: number;
-  /** Brokers of the cluster. */
+  /** Number of brokers in the cluster. */
   of: number;
 }
 
@@ -86,7 +86,10 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
   };
 }
 
-/** What a broker of several has otherwise: every topic of Kafka's own on three of them, and short patience for a test. */
+/**
+ * Settings that differ in a cluster of several brokers: Kafka's own topics have three replicas, and time-outs are short
+ * for tests.
+ */
 function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | number> {
   if (of === 1) return {};
   const [replicas, inSync] = [Math.min(3, of), Math.min(2, of)];
@@ -100,7 +103,7 @@ function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | num
     'transaction.state.log.min.isr': inSync,
     'share.coordinator.state.topic.replication.factor': replicas,
     'share.coordinator.state.topic.min.isr': inSync,
-    // A follower that stands still is out of sync in seconds instead of half a minute.
+    // A stopped follower is out of sync after seconds instead of half a minute.
     'replica.lag.time.max.ms': 2000,
     'replica.fetch.wait.max.ms': 200,
     'replica.socket.timeout.ms': 2000,
@@ -108,7 +111,7 @@ function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | num
   };
 }
 
-/** A broker of several has a handful of partitions and shares the machine with the others. */
+/** A broker of a cluster has a handful of partitions and shares the machine with the others. */
 const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 
 function jvmFlagsOf({ of }: KafkaMember): string[] {
@@ -126,7 +129,7 @@ function settingsOf(
     ...listenersOf(ports, member),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
-    // Voters by setting, not in the data: the ports may then change between two starts of the same folder.
+    // Voters are a setting and not part of the data, so ports may change between two starts of the same folder.
     'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
     'log.dirs': dataFolder,
     'auto.create.topics.enable': false,
@@ -139,7 +142,7 @@ function settingsOf(
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
     'share.coordinator.state.topic.num.partitions': 1,
-    // Tests wait for consumers to join; nobody else is coming.
+    // Tests wait for consumers to join, and no further ones will come.
     'group.initial.rebalance.delay.ms': 0,
     'group.min.session.timeout.ms': 1000,
     'group.consumer.min.session.timeout.ms': 1000,
@@ -150,12 +153,13 @@ function settingsOf(
     'num.recovery.threads.per.data.dir': 2,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
     'log.segment.bytes': 128 * 1024 * 1024,
-    // There is nobody to hand leadership to.
+    // There is no other broker to take over leadership.
     'controlled.shutdown.enable': false,
-    // After a kill -9 the old registration must expire before the broker may come back.
+    // After a kill -9 the old registration must expire before the broker may register again.
     'broker.session.timeout.ms': 3000,
     'broker.heartbeat.interval.ms': 500,
-    // A record of the controller's that says nothing: twice a second, for members that a broker alone does not have.
+    // The controller's idle records would come twice a second. They serve other members, which a single broker does not
+    // have.
     'metadata.max.idle.interval.ms': 10_000,
     'controller.quorum.election.timeout.ms': 500,
     'controller.quorum.fetch.timeout.ms': 1000,
@@ -164,15 +168,15 @@ function settingsOf(
 }
 
 function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
-  // In a properties file a backslash escapes; paths on the systems we run on have none to begin with.
+  // A backslash escapes in a properties file. Paths on supported systems contain none.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
-  // It may hold the passwords of users.
+  // It may contain passwords of users.
   writePrivateFile(path, `${lines.join('\n')}\n`);
 }
 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
 
-/** A formatted, empty data folder among the provisions; new stacks begin with a copy, which saves them a Java start. */
+/** A formatted, empty data folder in the provisions. New stacks start with a copy of it, which saves a Java start. */
 async function formattedFolder(places: Places, java: Java, classPath: string): Promise<string> {
   const formatted = join(places.provisions, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
@@ -190,14 +194,14 @@ async function formattedFolder(places: Places, java: Java, classPath: string): P
   try {
     renameSync(draft, formatted);
   } catch (error) {
-    // Another stack of this checkout was quicker.
+    // Another stack of this checkout was faster.
     if (!existsSync(join(formatted, 'meta.properties'))) throw error;
     rmSync(draft, { recursive: true, force: true });
   }
   return formatted;
 }
 
-/** Makes a copy of the formatted folder the folder of another broker: a number and an id of its own. */
+/** Makes a copy of the formatted folder usable for another broker, with a separate id. */
 function claimFolder(dataFolder: string, { id }: KafkaMember): void {
   const path = join(dataFolder, 'meta.properties');
   const text = readFileSync(path, 'utf8').replace(/^node\.id=.*$/m, `node.id=${id}`);
@@ -205,8 +209,8 @@ function claimFolder(dataFolder: string, { id }: KafkaMember): void {
 }
 
 /**
- * True once the broker stores what it is given. An open port says less: a broker that comes back after a kill answers
- * metadata while it is still fenced, and refuses records.
+ * True once the broker stores records. An open port proves less: after a kill, a broker that is still fenced answers
+ * metadata requests but refuses records.
  */
 export async function acceptsRecords(broker: string): Promise<boolean> {
   mendKafkaTimer();
@@ -235,7 +239,7 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
   }
 }
 
-/** A broker on loopback, from the published jars: its own controller, or one of several whose controller is the first. */
+/** A broker on loopback, from the published jars. It is its own controller, or the first of several is. */
 export async function kafkaSpec(
   places: Places,
   options: { java: Java; ports: KafkaPorts; member?: KafkaMember; security?: StackSecurity | null },
@@ -254,7 +258,7 @@ export async function kafkaSpec(
   const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
-  // Brokers that end together would write the archive over each other.
+  // Brokers that end at the same time would overwrite each other's archive.
   const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.of === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
@@ -269,10 +273,10 @@ export async function kafkaSpec(
       if (accepts && security !== null) await setScramPassword(broker, security.kafka);
       return accepts;
     },
-    // 14 s at the first start of a small idle machine; a busy one takes several times that.
+    // The first start on a small idle machine takes 14 s, and several times that on a busy one.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
-    // A stop takes a second; the first one also writes the archive of classes, which a busy machine draws out.
+    // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
     stopDeadlineMs: 30_000,
     onCleanEnd: archive.keep,
   };

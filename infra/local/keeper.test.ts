@@ -16,7 +16,7 @@ import { logFileOf } from './places.ts';
 import { markOf } from './process-mark.ts';
 import { testPlaces } from './test/places.ts';
 
-/** A kept Node process that runs `script`, and what happened to it. */
+/** A kept Node process that runs `script`, and the events of its keeper. */
 function keep(script: string, changes: Partial<ProcessSpec> = {}) {
   const places = testPlaces();
   const pids: (number | null)[] = [];
@@ -63,17 +63,17 @@ test('a process that is killed is started again, first after less than half a se
   expect(deaths[0]?.restartInMs).toBeLessThan(500);
 });
 
-test('the wait before a restart doubles with each death in a row and stays at five seconds', () => {
+test('the wait before a restart doubles with each death in a row, up to five seconds', () => {
   const delays = Array.from({ length: 12 }, (_, index) => restartDelayMs(index + 1));
   expect(delays[0]).toBeLessThan(500);
   expect(delays).toEqual(delays.toSorted((a, b) => a - b));
   expect(delays.at(-1)).toBe(5_000);
 });
 
-test('a death is reported with the last lines of the process that died, not of one before it', async () => {
+test('a death is reported with the last lines of the process that died, not of an earlier one', async () => {
   const places = testPlaces();
   const startsFile = join(places.state, 'starts');
-  // Each process says which one it is, becomes ready, and ends when it is told to.
+  // Each process prints a number, becomes ready, and ends on request.
   const script = `
     const fs = require('node:fs');
     process.on('SIGUSR2', () => process.exit(7));
@@ -94,7 +94,7 @@ test('a death is reported with the last lines of the process that died, not of o
   expect(deaths[1]?.lastLines).not.toContain('process number 1');
 });
 
-test('a process that is only stopped is left alone, and can still be told to end', async () => {
+test('a process that is only paused is left alone, and can still be stopped', async () => {
   let cleanEnds = 0;
   const onCleanEnd = () => {
     cleanEnds += 1;
@@ -118,7 +118,7 @@ test('a process that ends before it was ever ready fails the start with its last
   expect(pids).toEqual([expect.any(Number), null]);
 });
 
-test('the last words of a process are reported without stack frames', async () => {
+test('the last lines of a process are reported without stack frames', async () => {
   const { keeper, conditions } = keep('throw new Error("the folder is not mine")', { isReady: async () => false });
   await expect(keeper.whenReady()).rejects.toThrow();
   expect(conditions.at(-1)?.lastError?.what).toBe('exit code 1: Error: the folder is not mine');
@@ -166,7 +166,7 @@ test('stop lets a process drain, and kills it only after its deadline', async ()
   expect(cleanEnds).toBe(1);
 });
 
-test('a stop during the wait before a restart starts nothing more', async () => {
+test('a stop during the wait before a restart prevents the restart', async () => {
   const { keeper, pids, deaths } = keep(FOREVER);
   await keeper.whenReady();
   process.kill(pids[0] ?? 0, 'SIGKILL');
@@ -177,7 +177,7 @@ test('a stop during the wait before a restart starts nothing more', async () => 
   expect(pids).toHaveLength(2);
 });
 
-test('a log that grew too large is set aside when its process starts', async () => {
+test('a log that has grown too large is moved aside when its process starts', async () => {
   const places = testPlaces();
   const logFile = join(places.state, 'large.log');
   writeFileSync(logFile, Buffer.alloc(11 * 1024 * 1024, 'x'));
@@ -186,7 +186,7 @@ test('a log that grew too large is set aside when its process starts', async () 
   expect(existsSync(`${logFile}.1`)).toBe(true);
 });
 
-test('a process that runs and does not serve is reported once with the reason, left alone, and reported again once it serves', async () => {
+test('a process that runs without serving is reported once with the reason, left alone, and reported again once it serves', async () => {
   let reason: string | null = null;
   const isReady = async () => {
     if (reason !== null) throw new Error(reason);
@@ -228,7 +228,7 @@ test('a process that was not ready in time is still watched: it is reported when
   });
 });
 
-test('a folder that was emptied under a process does not keep it from being started again', async () => {
+test('a process can be restarted although its folder was emptied meanwhile', async () => {
   const folder = join(testPlaces().state, 'data');
   const { keeper, pids, recoveries } = keep(FOREVER, { folder });
   await keeper.whenReady();

@@ -4,7 +4,7 @@ import type { Condition } from './condition.ts';
 import { lastWordsOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
 
-/** How one process of the stack is started, known to serve, and stopped. */
+/** How to start one process of the stack, how to tell that it serves, and how to stop it. */
 export interface ProcessSpec {
   readonly name: string;
   readonly program: string;
@@ -12,18 +12,18 @@ export interface ProcessSpec {
   readonly env: Record<string, string | undefined>;
   /** Created when absent, so that a process can start after its data was removed. */
   readonly folder: string;
-  /** Standard output and errors, appended. */
+  /** Gets standard output and errors, appended. */
   readonly logFile: string;
-  /** True while it does its work, not merely lives. A throw counts as false, and its message says why. */
+  /** True while it serves, not merely runs. An exception counts as false, and its message is the reason. */
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
-  /** For tests; a minute, and looked at every five seconds, unless they say otherwise. */
+  /** For tests. The defaults are a minute, and a check every five seconds. */
   readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
   /** 'end-of-input' for the one process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
-  /** SIGKILL after this. */
+  /** SIGKILL follows after this time. */
   readonly stopDeadlineMs: number;
-  /** Called when it ended by itself after `stop`. */
+  /** Called when it has ended by itself after `stop`. */
   onCleanEnd?(): void;
 }
 
@@ -31,7 +31,7 @@ export interface Death {
   name: string;
   /** `exit code 1` or `signal SIGKILL` */
   how: string;
-  /** Last lines it wrote to its log since it was started. */
+  /** The last lines in its log since it was started. */
   lastLines: string;
   restartInMs: number;
 }
@@ -42,7 +42,7 @@ export interface KeeperEvents {
   onDeath(death: Death): void;
   /** Ready again after a death or a reported silence, or for the first time after its deadline. */
   onRecovery(name: string): void;
-  /** It runs and has not served for a minute. Called once until it serves again. */
+  /** It has run for a minute without serving. Called once until it serves again. */
   onSilence?(silence: Silence): void;
   /** The condition of the process has changed. */
   onCondition?(condition: Condition): void;
@@ -57,7 +57,7 @@ export interface Silence {
 /** The process runs, but was not ready within its deadline. */
 export class NotReadyError extends Error {
   override readonly name = 'NotReadyError';
-  /** Why, as its probe said last. */
+  /** The reason that its last probe gave. */
   readonly reason: string;
   constructor(message: string, reason: string) {
     super(message);
@@ -69,19 +69,19 @@ export class NotReadyError extends Error {
 export interface Keeper {
   readonly name: string;
   /**
-   * @throws Error with the last lines of its log when it exits before it is ready the first time; NotReadyError when
-   *   its deadline passes before that. It is watched, and started again, all the same then
+   * @throws Error with the last lines of its log when it ends before it was ever ready
+   * @throws NotReadyError when its deadline is over first. It is still watched and restarted then
    */
   whenReady(): Promise<void>;
   /** Ends the process for good; resolves when it has ended. */
   stop(): Promise<void>;
 }
 
-/** Less than the promised half second, and enough time to release the dead process's sockets and locks. */
+/** Less than the promised half second, but enough for the system to release the dead process's sockets and locks. */
 const FIRST_RESTART_MS = 150;
-/** A process that cannot run is started at most once in this time. */
+/** A process that cannot run is restarted at most once in this time. */
 const RESTART_MAX_MS = 5_000;
-/** Ready for this long, a process has recovered: its next death is a first one again. */
+/** After being ready for this long, a process counts as recovered: its next death is the first in a row again. */
 const HEALTHY_MS = 5_000;
 /** Time to wait before the restart after the `deaths`-th death in a row (from 1). */
 export function restartDelayMs(deaths: number): number {
@@ -98,7 +98,7 @@ class KeptProcess implements Keeper {
   private timer: NodeJS.Timeout | undefined;
   private deaths = 0;
   private restarts = 0;
-  /** It was ready, or it was given up waiting for that: from then on it is started again whenever it ends. */
+  /** It was ready once, or its deadline is over. From then on it is restarted whenever it ends. */
   private isStarted = false;
   private isStopping = false;
   private condition: Condition;
@@ -110,7 +110,7 @@ class KeptProcess implements Keeper {
     const [pid, sinceAt] = [null, new Date().toISOString()];
     const isWell = { reason: null, isSilent: false, lastError: null };
     this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...isWell };
-    // Whoever starts a stack may learn of an earlier failure first and never ask this one.
+    // The caller may see an earlier failure first and never await this promise.
     this.firstReady.promise.catch(() => {});
     this.start();
   }
@@ -141,7 +141,8 @@ class KeptProcess implements Keeper {
       cwd: spec.folder,
       env: spec.env,
       stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
-      // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which stops things in order.
+      // A separate session, so that Ctrl-C in the terminal reaches only the supervisor, which stops everything in
+      // order.
       detached: true,
     });
     closeSync(log);
@@ -173,7 +174,7 @@ class KeptProcess implements Keeper {
     this.note({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
     this.noteFault('ended', `${how}: ${lastWordsOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
-      // A process that never served will not serve by being started again; the start as a whole has failed.
+      // A restart does not help a process that never served. The whole start has failed.
       this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));
       return;
     }
@@ -206,7 +207,7 @@ class KeptProcess implements Keeper {
         },
         onFault: (reason) => {
           if (!this.isStarted && performance.now() > deadline) {
-            // Told as not ready now, so it is told too when it is.
+            // It was reported as not ready, so its readiness is reported too.
             [isRecovery, isBeginning, this.isStarted] = [true, false, true];
             this.firstReady.reject(this.notReady(reason));
           }
@@ -238,7 +239,7 @@ class KeptProcess implements Keeper {
     if (child === null) return;
     if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A stopped process receives SIGTERM only when it continues.
+    // A paused process gets SIGTERM only when it continues.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {
@@ -255,7 +256,7 @@ function quoted(lines: string): string {
   return lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
 }
 
-/** Starts a process and starts it again whenever it exits, until `stop`. */
+/** Starts a process, and restarts it whenever it ends, until `stop`. */
 export function keepRunning(spec: ProcessSpec, events: KeeperEvents): Keeper {
   return new KeptProcess(spec, events);
 }

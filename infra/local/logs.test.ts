@@ -4,17 +4,17 @@ import { expect, test } from 'vitest';
 import { lastWordsOf } from './logs.ts';
 import { testPlaces } from './test/places.ts';
 
-/** The last words of a log with these lines. */
+/** The last words in a log with these lines. */
 function lastWords(lines: readonly string[], from = 0): string {
   const path = join(testPlaces().state, 'some.log');
   writeFileSync(path, `${lines.join('\n')}\n`);
   return lastWordsOf(path, from);
 }
 
-/** Deeper than any screen: what a broker prints below its exception. */
+/** As many stack frames as a broker prints below an exception: more than a screen shows. */
 const FRAMES = Array.from({ length: 60 }, (_, at) => `\tat kafka.log.LogManager.load$${at}(LogManager.scala:${at})`);
 
-test('the last words of a log are those above the frames of a stack, also of one that Node printed', () => {
+test('the last words of a log are those above the stack frames, also when Node printed the stack', () => {
   const fault = 'java.lang.IllegalStateException: the folder belongs to another cluster';
   expect(lastWords(['[main] INFO starting', fault, ...FRAMES, '\tat kafka.Kafka.main(Kafka.scala)'])).toBe(fault);
   expect(lastWords([fault, '\tat kafka.Kafka.main(Kafka.scala)', '\t... 12 more'])).toBe(fault);
@@ -28,12 +28,12 @@ test('the last words of a log are those above the frames of a stack, also of one
   expect(lastWords([])).toBe('it wrote nothing');
 });
 
-test('the last words of a service are its message and fault, not its line of JSON', () => {
+test('the last words of a service are its message and its error, not its line of JSON', () => {
   const line = { level: 'fatal', time: '2026-01-01T00:00:00Z', msg: 'stopped', error: { message: 'no such topic' } };
   expect(lastWords(['before', JSON.stringify(line)])).toBe('stopped: no such topic');
 });
 
-test('a disk without room is said in a sentence with what to do, wherever the log speaks of it', () => {
+test('a full disk is reported in one sentence with what to do, wherever the log mentions it', () => {
   const words = [
     'java.io.IOException: No space left on device',
     ...FRAMES,
@@ -43,6 +43,6 @@ test('a disk without room is said in a sentence with what to do, wherever the lo
   expect(lastWords(['Error: ENOSPC: no space left on device, write', '    at write (node:fs:1:1)'])).toMatch(
     /^its disk is full/,
   );
-  // Said by a process before this one.
+  // Written by an earlier process.
   expect(lastWords([words[0]!, 'the last'], words[0]!.length + 1)).toBe('the last');
 });

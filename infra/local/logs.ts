@@ -1,25 +1,28 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A log larger than this is set aside at the next start of its process; one predecessor is kept. */
+/** A log larger than this is moved aside at the next start of its process. One old log is kept. */
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
-/** Enough for a stack trace, little enough to read at a glance. */
+/** Enough for a stack trace, few enough to read at a glance. */
 const TAIL_LINES = 15;
 const TAIL_BYTES = 8 * 1024;
 
-/** Opens a log for appending and gives its file descriptor; a log that grew too large becomes `<name>.1` first. */
+/**
+ * Opens a log for appending and returns its file descriptor. A log that has grown too large is renamed to `<name>.1`
+ * first.
+ */
 export function openLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true });
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) renameSync(path, `${path}.1`);
   return openSync(path, 'a', 0o600);
 }
 
-/** One line of a screen, more or less. */
+/** About one line of a screen. */
 const WORDS_MAX = 200;
-/** Some hundred lines; older ones are not reported. */
+/** Some hundred lines. Older ones are not reported. */
 const ERROR_BYTES = 64 * 1024;
 
-/** Of a line that is JSON with a level and an ISO time, as the services write it: an error. Null for any other. */
+/** The error in a line of a service's log (JSON with a level and an ISO time); null for any other line. */
 function parseErrorLine(line: string): { at: string; what: string } | null {
   try {
     const { level, time, msg, error } = JSON.parse(line);
@@ -37,13 +40,13 @@ export function lastErrorOf(path: string, sinceAt: string): { at: string; what: 
   return found !== null && found.at >= sinceAt ? found : null;
 }
 
-/** Below a fault, in Java and in Node: where it arose, how many frames are left out, and which Node it was. */
+/** Lines below an error in Java and Node: stack frames, the number of omitted frames, and the version of Node. */
 const BELOW_FAULT = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
 const NO_SPACE = /No space left on device|ENOSPC/i;
 
 /**
- * What a process said last, written at or after byte `from`: the last line that is no part of a stack. A full disk is
- * told when any of the last lines speaks of it, for those that follow speak of its consequences.
+ * The last message of a process, written at or after byte `from`: the last line that is not part of a stack trace. If
+ * any of the last lines mentions a full disk, that is returned, because the lines after it are only consequences.
  */
 export function lastWordsOf(path: string, from = 0): string {
   const lines = endOf(path, { from, bytesMax: ERROR_BYTES }).split('\n');

@@ -5,14 +5,14 @@ import { areJarsThere } from './jars.ts';
 import { findJava, JAVA_MAJOR_MIN } from './java.ts';
 import { logFileOf, type Places } from './places.ts';
 
-/** Something of the machine that the stack needs and does not find. */
+/** Something that the stack needs and this machine lacks. */
 export interface MissingPart {
   what: string;
   debian: string;
   brew: string;
 }
 
-/** What is missing on this machine. Maven is needed only until the jars are there. */
+/** Finds what is missing on this machine. Maven is needed only until the jars are installed. */
 export function findMissingParts(places: Places): MissingPart[] {
   const missing: MissingPart[] = [];
   if (findJava() === null)
@@ -23,10 +23,13 @@ export function findMissingParts(places: Places): MissingPart[] {
   return missing;
 }
 
-/** Names under which Linux distributions install Chromium, and what builds on it. */
+/** Names of Chromium in Linux distributions, and of browsers based on it. */
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** What only the tests need: a browser for the client library, and what makes the certificates of stores with TLS. */
+/**
+ * Finds what only the tests need: a browser for the client library, and OpenSSL for the certificates of stores with
+ * TLS.
+ */
 export function findMissingTestParts(): MissingPart[] {
   const missing: MissingPart[] = [];
   if (!BROWSERS.some((name) => findProgram(name) !== null))
@@ -35,14 +38,14 @@ export function findMissingTestParts(): MissingPart[] {
   return missing;
 }
 
-/** The one line a person may run to get the missing parts. */
+/** The command with which a person installs the missing parts. */
 export function installLine(missing: readonly MissingPart[]): string {
   if (process.platform === 'darwin') return `brew install ${missing.map((part) => part.brew).join(' ')}`;
   const packages = missing.map((part) => part.debian).join(' ');
   return `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages}`;
 }
 
-/** How to become root without being asked anything: [] as root, null when that cannot be. */
+/** How to become root without a question: [] as root, null when it is impossible. */
 function rootPrefix(): string[] | null {
   if (process.getuid?.() === 0) return [];
   const sudo = findProgram('sudo');
@@ -51,9 +54,9 @@ function rootPrefix(): string[] | null {
 }
 
 /**
- * Installs the missing parts with apt-get, as root or by sudo where it asks no password.
- * A redis-server package may start a service of its own; it is left alone, the stack has its own port.
- * @throws Error with the exact line to run where it cannot install by itself
+ * Installs the missing parts with apt-get, as root, or by sudo if it asks for no password. A redis-server package may
+ * start a service of its own. It is left alone, because the stack has its own port.
+ * @throws Error with the exact command when it cannot install by itself
  */
 export async function installMissingParts(
   places: Places,

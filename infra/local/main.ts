@@ -1,10 +1,13 @@
-// Runs one command of the local stack with Node 24; bootstrap.mjs sees to that, to its words and to the packages.
+// Runs one command of the local stack. bootstrap.mjs has checked its arguments and provided Node 24 and the packages.
 import { join } from 'node:path';
 import { type Places, placesOf } from './places.ts';
 
 type Command = (places: Places, args: readonly string[]) => Promise<number>;
 
-/** Each command is loaded when it is asked for: most of them only hand words on, and need no client of any store. */
+/**
+ * Each command is loaded only when it is called. Most commands only pass their arguments on and need no client of any
+ * store.
+ */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   start: async () => (await import('./commands/start.ts')).start,
   up: async () => (await import('./commands/up.ts')).up,
@@ -21,7 +24,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   supervise: async () => (await import('./commands/up.ts')).superviseDetached,
 };
 
-/** Commands of the operator, under their own names. */
+/** Commands of the operator under their own names. */
 const OPERATED = [
   ...['simulate', 'keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
   ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
@@ -30,7 +33,7 @@ for (const name of OPERATED) COMMANDS[name] = async () => (await import('./comma
 for (const name of ['bench', 'fuzz', 'faults'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
-// Node keeps there what it compiles of our files, for what this process starts with its environment: a third of a start.
+// Node stores compiled code there, also for processes that inherit this environment. It saves a third of a start.
 process.env.NODE_COMPILE_CACHE ??= join(placesOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);

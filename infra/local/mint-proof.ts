@@ -2,16 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type StackFile, secretKeyHeaderOf } from './stack-file.ts';
 
-/** Some blocks of a second each until the mint is final, the minter's and the indexer's looks at them, and a busy machine. */
+/**
+ * Some blocks of a second each until the mint is final, the poll intervals of minter and indexer, and a busy machine.
+ */
 const FINAL_MAX_MS = 120_000;
 const POLL_MS = 250;
 
-/** Outcome of the mint request of a stack that has just started. */
+/** Result of the mint request of a stack that has just started. */
 export interface ProvenMint {
   readonly referenceId: string;
   readonly transactionHash: string;
   readonly activityId: string;
-  /** From the answer 202 to `succeeded`. */
+  /** From the answer 202 until the mint is `succeeded`. */
   readonly succeededMs: number;
   /** From the answer 202 until the history has the mint. */
   readonly shownMs: number;
@@ -25,10 +27,9 @@ interface MintRequest {
 }
 
 /**
- * Asks for one token of the demo project's ERC-721 and waits until it is minted for good, and in the history: the whole
- * way of a mint.
- * @returns null where the stack has no chain
- * @throws Error when it is refused, fails, or does not come in time
+ * Requests one token of the demo project's ERC-721. Waits until it is minted and final, and visible in the history.
+ * @returns null when the stack has no chain
+ * @throws Error when it is refused, fails, or takes too long
  */
 export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now): Promise<ProvenMint | null> {
   const { chain, chainApi, chains = [], keys } = file;
@@ -40,7 +41,7 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   const headers = { [secretKeyHeaderOf(file)]: keys.development.secret };
   const referenceId = `start-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: chain.signer }];
-  // A minute earlier: the node has a clock of its own.
+  // A minute earlier, because the node has its own clock.
   const fromIndexedAt = new Date(wallClockMs() - 60_000).toISOString();
   await askJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
   const acceptedAtMs = performance.now();

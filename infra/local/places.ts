@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path';
 
 /** Folders of a stack. Two stacks of one checkout share only the provisions. */
 export interface Places {
-  /** The checkout's own folder. */
+  /** The checkout's folder. */
   readonly checkout: string;
-  /** Downloads and what is made from them once: jars, class archives, a formatted Kafka folder. */
+  /** Downloads and what is built from them once: jars, class archives, a formatted Kafka folder. */
   readonly provisions: string;
   /** One stack's data, secrets, logs and records of its processes. */
   readonly state: string;
@@ -13,8 +13,8 @@ export interface Places {
 export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
 
 /**
- * `.playline` of the checkout for the stack that people start, or of the folder that PLAYLINE_ROOT names: for data that
- * shall lie on another disk.
+ * The folder of the stack that people start: `.playline` in the checkout, or in the folder of PLAYLINE_ROOT, for data
+ * on another disk.
  */
 const stateOfPeople = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.playline');
 

@@ -29,7 +29,7 @@ test('ports stay the same over restarts while they are free', async () => {
   expect([first.moves, moves]).toEqual([[], []]);
 });
 
-test('a port that was taken meanwhile is replaced, and the others stay', async () => {
+test('a port that another process has taken meanwhile is replaced, and the others stay', async () => {
   const places = testPlaces();
   const first = await claim(places);
   first.guard.close();
@@ -43,7 +43,7 @@ test('a port that was taken meanwhile is replaced, and the others stay', async (
   expect(Object.values(first.ports)).not.toContain(second.ports.redis);
 });
 
-test('a stack whose block of ports another one holds takes another block', async () => {
+test('a stack takes another block when another stack has its block of ports', async () => {
   const places = testPlaces();
   const [one, two] = [await claim(places), await claim(places)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
@@ -57,7 +57,7 @@ test('a record of ports that cannot be read is set aside, and this is reported',
   expect(moves).toEqual(['ports.json could not be read and was set aside as ports.json.unreadable']);
 });
 
-test('a stack whose whole block was taken meanwhile says so in one line', async () => {
+test('a stack whose whole block is taken reports it in one line', async () => {
   const places = testPlaces();
   const first = await claim(places);
   first.guard.close();
@@ -67,7 +67,7 @@ test('a stack whose whole block was taken meanwhile says so in one line', async 
   expect(moves).toEqual([expect.stringContaining(`another stack has the ports from ${block} on`)]);
 });
 
-test('a port of the environment is used, and refused by its name when it is taken or no port', async () => {
+test("a port from the environment is used, and rejected with its variable's name when it is taken or invalid", async () => {
   const [port = 0] = await freePorts(1);
   const given = { [portVariableOf('event-writer-admin')]: String(port) };
   expect((await claim(testPlaces(), given)).ports['event-writer-admin']).toBe(port);
@@ -82,11 +82,11 @@ test('free ports are different and free', async () => {
   for (const port of ports) expect(await isPortFree(port)).toBe(true);
 });
 
-test('free ports are none that a stack or an outgoing connection takes before they are listened on', async () => {
+test('free ports are outside of the blocks of stacks and of the ports for outgoing connections', async () => {
   for (const port of await freePorts(20)) expect(port).toBeLessThan(20_000);
 });
 
-test('no free port is one that fetch refuses, listened on or not', async () => {
+test('no free port is one that fetch refuses to connect to', async () => {
   const refusal = (port: number) => fetch(`http://127.0.0.1:${port}`).catch(({ cause }) => cause.message);
   expect(await refusal(10_080)).toBe('bad port');
   expect(FIRST_DRAWN_PORT).toBeGreaterThan(10_080);

@@ -5,13 +5,16 @@ import type { Places } from './places.ts';
 import { readDispensableFile, writePrivateFile } from './private-file.ts';
 
 const HOST = '127.0.0.1';
-/** Blocks lie below 32768, where Linux begins to hand ports to outgoing connections. */
+/** Blocks are below 32768, where Linux begins to assign ports to outgoing connections. */
 const FIRST_PORT = 20_000;
 const BLOCK_PORTS = 40;
 const BLOCKS = 300;
-/** Single ports are drawn from here to the blocks: above 10080, the last port that `fetch` refuses to connect to. */
+/**
+ * Single ports are chosen between this and the blocks. They are above 10080, the last port that `fetch` refuses to
+ * connect to.
+ */
 export const FIRST_DRAWN_PORT = 10_081;
-/** Number of draws. It is enough to find a free port on any machine that has some. */
+/** Number of attempts. Enough to find a free port on any machine that has some. */
 const DRAWS_MAX = 1_000;
 
 /** Keeps one port open, so that no other process takes it. */
@@ -22,9 +25,9 @@ export interface PortGuard {
 export interface ClaimedPorts {
   /** Port of each name asked for. */
   ports: Record<string, number>;
-  /** Changes of remembered ports, one sentence each, for people who have noted an address. */
+  /** One sentence for each remembered port that has changed, for people who have noted an address. */
   moves: readonly string[];
-  /** Keeps other stacks off this stack's block while it runs. */
+  /** Keeps other stacks out of this stack's block while it runs. */
   guard: PortGuard;
 }
 
@@ -36,7 +39,7 @@ function listen(port: number): Promise<Server | null> {
   });
 }
 
-/** True when a listener on loopback could take the port right now. */
+/** True when this process could listen on the port of loopback now. */
 export async function isPortFree(port: number): Promise<boolean> {
   const server = await listen(port);
   if (server === null) return false;
@@ -45,9 +48,8 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * That many different ports on loopback, free a moment ago. Drawn, so that two who ask at one moment get different
- * ones, and below all that others take: the blocks of stacks, and the ports that the system hands to outgoing
- * connections.
+ * Finds different ports on loopback that are free now. They are chosen at random, so that two concurrent callers get
+ * different ones. They are below the blocks of stacks and the ports for outgoing connections.
  * @throws Error when nearly all are taken
  */
 export async function freePorts(count: number): Promise<number[]> {
@@ -65,7 +67,7 @@ export function portVariableOf(name: string): string {
   return `PLAYLINE_${name.toUpperCase().replaceAll('-', '_')}_PORT`;
 }
 
-/** The port that the environment asks for, or null. @throws Error when the variable is no port number */
+/** The port that the environment sets, or null. @throws Error when the variable is not a port number */
 export function givenPort(name: string, environment: Record<string, string | undefined>): number | null {
   const text = environment[portVariableOf(name)];
   if (text === undefined || text === '') return null;
@@ -93,9 +95,9 @@ async function claimBlock(places: Places, kept: Kept | null): Promise<{ first: n
 }
 
 /**
- * Gives every name a port on loopback: the one its environment variable names, else the one it had before when that is
- * free, else a free one of the stack's own block. Remembered in `ports.json`, so addresses survive a restart.
- * @throws Error when a port that was asked for is taken
+ * Gives every name a port on loopback: the one of its environment variable, else its previous one if that is free, else
+ * a free one of the stack's block. `ports.json` remembers them, so addresses survive a restart.
+ * @throws Error when a port from the environment is taken
  */
 export async function claimPorts(
   names: readonly string[],
@@ -105,7 +107,7 @@ export async function claimPorts(
   const moves: string[] = [];
   const last = readDispensableFile(path, (line) => moves.push(line)) as Kept | null;
   const { first, guard } = await claimBlock(places, last);
-  // Another block means that another stack has the old one, with all its ports.
+  // A different block means that another stack has the old one with all its ports.
   const kept = last?.block === first ? last.ports : {};
   const ports: Record<string, number> = {};
   const chosen: Record<string, number> = {};
@@ -122,7 +124,7 @@ export async function claimPorts(
       else if (before !== undefined && (await isUsable(before))) ports[name] = chosen[name] = before;
       else {
         let port = first + 1;
-        // A port remembered for another name stays that name's.
+        // A port that is remembered for another name is kept for that name.
         while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
         if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
         ports[name] = chosen[name] = port;

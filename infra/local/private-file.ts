@@ -2,9 +2,9 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 /**
- * Replaces a file as a whole: a reader sees the old text or the new one, never a part. Mode 0600, since these hold
- * secrets.
- * @param path its folder is made when absent, with mode 0700
+ * Replaces a file as a whole: a reader sees the old or the new text, never a part. Mode 0600, because these files
+ * contain secrets.
+ * @param path its folder is created when absent, with mode 0700
  */
 export function writePrivateFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -15,7 +15,7 @@ export function writePrivateFile(path: string, text: string): void {
 
 /**
  * The JSON value of a file, or null when there is no such file.
- * @param mend what the fault says to do; of files that are written anew by themselves, something milder than the usual
+ * @param mend what the error advises. Files that are created again automatically need milder advice than the default
  * @throws Error naming the file and what to do, when it cannot be read
  */
 export function readJsonFile(path: string, mend = 'put a copy back, or begin anew with `npm run reset`'): unknown {
@@ -28,8 +28,9 @@ export function readJsonFile(path: string, mend = 'put a copy back, or begin ane
 }
 
 /**
- * As `readJsonFile`, of a file that can be done without: one that cannot be read is set aside and counts as absent.
- * @param say called with one sentence about it
+ * Like `readJsonFile`, for a file that is not essential: when it cannot be read, it is moved aside and counts as
+ * absent.
+ * @param say called with one sentence about that
  */
 export function readDispensableFile(path: string, say: (line: string) => void): unknown {
   try {

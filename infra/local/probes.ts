@@ -9,14 +9,14 @@ import { askRedis } from './redis.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import type { StackFile } from './stack-file.ts';
 
-/** Time-out of a question while an operator waits: longer than a slow answer, but still tolerable. */
+/** Time-out of a request while an operator waits. Longer than a slow answer, but still tolerable. */
 const ANSWER_MS = 5_000;
 
-/** Present state of a process. */
+/** Current state of a process. */
 export interface Found {
   /** Null when it serves. */
   readonly fault: string | null;
-  /** What it cannot do although it serves; null when it can do all. */
+  /** What it cannot do although it serves; null when it can do everything. */
   readonly degraded: string | null;
 }
 
@@ -30,12 +30,12 @@ async function askRegistry(url: string): Promise<void> {
 
 async function askEngine({ clickhouse }: StackFile, ca: string | null): Promise<void> {
   const ask = createStoreFetch(ca === null ? {} : { tls: { ca } });
-  // Whether it answers at all: its tables may be missing.
+  // Database `default`, because a ClickHouse without our tables should still count as answering.
   const account = { ...clickhouse, database: 'default', fetch: ask };
   await (await askClickHouse(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
 }
 
-/** Sends a store a request as its clients do, with their login, because an open port proves little. */
+/** Sends a store a request with its clients' login, because an open port proves little. */
 async function askStore(name: string, file: StackFile): Promise<Found> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
@@ -47,18 +47,15 @@ async function askStore(name: string, file: StackFile): Promise<Found> {
   return SERVES;
 }
 
-/**
- * Asks one process of the stack that people start whether it serves.
- * @throws Error that says why it does not
- */
+/** Checks whether one process of the stack that people start serves. @throws Error with the reason when it does not */
 export async function probe(name: string, file: StackFile): Promise<Found> {
   const admin = file.admin?.[name];
   return admin === undefined ? askStore(name, file) : { fault: null, degraded: await askDegraded(admin) };
 }
 
 /**
- * Records that the consumer group of each reading service has not committed yet, by the service's name. Of Kafka
- * itself, for a service that does not answer is the one whose lag matters. A partition without a commit counts as a
+ * Number of records that the consumer group of each reading service has not committed, by the service's name. Read from
+ * Kafka itself, because the lag matters most when a service does not answer. A partition without a commit counts as a
  * whole.
  */
 export async function askLag(file: StackFile): Promise<Map<string, number>> {
@@ -69,7 +66,7 @@ export async function askLag(file: StackFile): Promise<Map<string, number>> {
     logLevel: logLevel.NOTHING,
     connectionTimeout: 1000,
     requestTimeout: ANSWER_MS,
-    // The first question for a coordinator may find no connection yet.
+    // The first request to a coordinator may find no connection yet.
     retry: { retries: 3, initialRetryTime: 50 },
   });
   const admin = client.admin();

@@ -2,28 +2,28 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process as it was seen alive: the id alone may belong to another one later, or after a restart of the machine. */
+/** A process that was seen alive. Its id alone may belong to another process later, or after a reboot. */
 export interface ProcessRecord {
   name: string;
   pid: number;
-  /** Tells this process from any other that ever has the same id. */
+  /** Distinguishes this process from any other that ever has the same id. */
   mark: string;
 }
 
 const LINUX_BOOT_ID = '/proc/sys/kernel/random/boot_id';
-/** Fields of /proc/<pid>/stat counted after the name in brackets, which may itself hold spaces and brackets. */
+/** Fields of /proc/<pid>/stat, counted after the name in parentheses, which may contain spaces and parentheses. */
 const STATE_FIELD = 0;
 const START_TICKS_FIELD = 19;
 
 function linuxMark(pid: number): string | null {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // State Z: the process has ended, and its parent has not collected it yet.
+  // State Z: the process has ended, and its parent has not reaped it yet.
   if (fields[STATE_FIELD] === 'Z' || fields[STATE_FIELD] === 'X') return null;
   return `${readFileSync(LINUX_BOOT_ID, 'utf8').trim()}/${fields[START_TICKS_FIELD]}`;
 }
 
-/** The mark of a living process (machine start and process start), or null when no such process lives. */
+/** The mark of a living process (boot id and start time), or null when no such process lives. */
 export function markOf(pid: number): string | null {
   try {
     if (process.platform === 'linux') return linuxMark(pid);
@@ -33,10 +33,10 @@ export function markOf(pid: number): string | null {
   }
 }
 
-/** Of Linux on every processor that Node runs on. */
+/** The value of Linux on every processor that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** For how long a process has lived, in seconds by the system's own clock; null where it does not say. */
+/** Age of a process in seconds by the system's clock; null when the system does not say. */
 export function ageOf(pid: number): number | null {
   try {
     if (process.platform !== 'linux') return null;
@@ -49,12 +49,15 @@ export function ageOf(pid: number): number | null {
   }
 }
 
-/** True while exactly the recorded process lives. */
+/** True while the recorded process itself lives. */
 export function isAlive(record: ProcessRecord): boolean {
   return markOf(record.pid) === record.mark;
 }
 
-/** How often an ending process is looked at: short against any grace, long against the cost of a look. */
+/**
+ * Interval of checks whether a process has ended. Short compared with any grace time, long compared with the cost of a
+ * check.
+ */
 const POLL_MS = 25;
 
 async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
@@ -67,8 +70,8 @@ async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boo
 }
 
 /**
- * Ends a recorded process that is not our child: SIGTERM (and SIGCONT, in case it is stopped), SIGKILL after the grace.
- * A process that merely has the same id is never signalled.
+ * Ends a recorded process that is not our child: SIGTERM (and SIGCONT, in case it is paused), then SIGKILL after the
+ * grace time. Never signals another process with the same id.
  */
 export async function endProcess(record: ProcessRecord, graceMs: number): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
@@ -77,7 +80,7 @@ export async function endProcess(record: ProcessRecord, graceMs: number): Promis
       process.kill(record.pid, signal);
       process.kill(record.pid, 'SIGCONT');
     } catch {
-      // It ended between the look and the signal.
+      // It ended between the check and the signal.
     }
     if (await isGoneWithin(record, graceMs)) return;
   }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { askClickHouse } from '@playline/runtime';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
-/** Time for one message to cross Kafka into ClickHouse, the joining of all consumer groups included. */
+/** Time for one message from Kafka to ClickHouse, including the joining of all consumer groups. */
 const CROSSING_MAX_MS = 60_000;
 const POLL_MS = 50;
 
@@ -30,7 +30,7 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
     throw new Error(`the gateway answered the first batch with ${response.status}: ${body.slice(0, 500)}`);
 }
 
-/** The message's row, counted through the view that analysts use; an error of ClickHouse is thrown with its words. */
+/** Counts the message's rows in the view that analysts use. @throws Error with ClickHouse's message */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
   const answer = await askClickHouse(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
@@ -41,7 +41,7 @@ async function countRows(file: StackFile, messageId: string): Promise<number> {
 }
 
 /**
- * Posts one message and waits for it in ClickHouse: the whole way that every message takes.
+ * Posts one message and waits until it is in ClickHouse, so that the whole pipeline is proven.
  * @returns milliseconds from the answer to the row
  * @throws Error when the gateway refuses it or the row does not come in time
  */

@@ -18,7 +18,7 @@ test('a broker that accepts connections and never answers is reported with the t
   expect(sentenceOf(fault)).toBe('it does not answer within 1 s');
 });
 
-test('words that a fault and its cause share are reported once', () => {
+test('words that an error and its cause share are reported once', () => {
   const cause = new Error('no leader');
   expect(sentenceOf(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
   expect(sentenceOf(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe(

@@ -1,31 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { waitAtMost } from '@playline/errors';
 
-/** How a watched process was found. */
+/** Callbacks about a watched process. */
 export interface WatchedReadiness {
   /** @throws Error whose message says why it is not ready */
   isReady(): Promise<boolean>;
-  /** False as soon as this process is over, or is to end. */
+  /** False as soon as this process has ended or is to end. */
   isCurrent(): boolean;
   onReady(): void;
-  /** With every look at which it was not ready. */
+  /** Called after every check that found it not ready. */
   onFault(reason: string): void;
-  /** Called once for each time that it has not been ready for a minute. */
+  /** Called once each time it has not been ready for a minute. */
   onSilence(reason: string): void;
 }
 
 const READY_POLL_MS = 50;
-/** A process that has not been ready for this long is looked at less often. */
+/** A process that has not been ready for this long is checked less often. */
 const EAGER_MAX_MS = 30_000;
 const PATIENT_POLL_MS = 1_000;
 /**
- * How often one that is ready is looked at: a question to Kafka costs it a connection and a record, and a service asks all
- * of its stores.
+ * Interval of checks of a ready process. A check costs Kafka a connection and a record, and makes a service ask all of
+ * its stores.
  */
 const CALM_POLL_MS = 20_000;
-/** Longer than any probe gives itself: one that never answers must not keep a silence from being told. */
+/** Longer than the time-out of any probe, because a probe that never ends must not prevent the report of a silence. */
 const ANSWER_MAX_MS = 15_000;
-/** Longer than any pause of a healthy process: elections, rebalances, a store that is started again. */
+/** Longer than any pause of a healthy process: elections, rebalances, restarts of a store. */
 const SILENCE_MAX_MS = 60_000;
 
 async function faultOf(isReady: () => Promise<boolean>): Promise<string | null> {
@@ -44,17 +44,17 @@ interface Below {
   readonly message?: string;
 }
 
-/** How long kafkajs waited for an answer; its own words name requests and versions. */
+/** How long kafkajs waited for an answer. Its own message names requests and versions. */
 function unansweredMs(fault: Below | undefined): number | undefined {
   return fault?.name === 'KafkaJSRequestTimeoutError'
     ? (fault as { pendingDuration?: number }).pendingDuration
     : undefined;
 }
 
-/** The words of a fault, its cause's included: `fetch` says only there which connection failed. */
+/** The message of an error and of its cause. For `fetch`, only the cause says which connection failed. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // Of AbortSignal.timeout, whose words name no one.
+  // The message of AbortSignal.timeout does not say what timed out.
   if (error.name === 'TimeoutError') return 'it does not answer';
   const { cause } = error as { cause?: Below };
   const silentMs = unansweredMs(error) ?? unansweredMs(cause);
@@ -69,9 +69,9 @@ function pauseMs(silentMs: number): number {
 }
 
 /**
- * Looks at a process for as long as it is the current one, whether it is ready and whether it stays so.
- * It is never ended here: it may be slow, or be stopped by somebody on purpose, and what waits for a store is mended by
- * the store. One that cannot go on says so itself, by ending.
+ * Checks whether a process is and stays ready, for as long as it is the current one. It never ends the process: it may
+ * be slow or paused on purpose, and a process that waits for a store recovers with the store. A process that cannot go
+ * on ends by itself.
  */
 export async function watchReadiness(
   watched: WatchedReadiness,

@@ -8,10 +8,10 @@ import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** Ten times what a development stack holds, and a bound against a runaway test. */
+/** Ten times what a development stack needs, and a limit for a runaway test. */
 const MEMORY_MAX = '512mb';
 
-/** @param account without a name the password is that of `default` */
+/** @param account without a name, the password is that of `default` */
 export function redisAddress(
   port: number,
   { username = '', password }: Partial<Account> & Pick<Account, 'password'>,
@@ -20,26 +20,32 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-/** Time-out, because a stopped Redis accepts connections and does not answer. */
+/** A time-out is needed, because a paused Redis accepts connections and does not answer. */
 const ANSWER_MS = 2_000;
 
-/** A question of somebody who asks again at once. */
+/** A request with a short time-out, for callers that repeat it. */
 const impatient = (url: string, ca: string | null): RedisQuestion => ({
   ...{ url, ca },
   connectMaxMs: 1000,
   answerMaxMs: ANSWER_MS,
 });
 
-/** @throws Error in Redis' own words when it does not let the login in, or is loading */
+/** @throws Error with Redis' message when it refuses the login or is loading */
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
-  // While it loads its file it answers, but with an error.
+  // While Redis loads its file it answers with an error.
   return askRedisOnce(impatient(url, ca), async (client) => (await client.ping()) === 'PONG');
 }
 
-/** A script that may write, and writes nothing: refused just when writes are, whatever they are refused for. */
+/**
+ * A script that Redis treats as a write but that changes nothing. Redis refuses it whenever it refuses writes, for any
+ * reason.
+ */
 const MAY_WRITE = '#!lua\nreturn 1';
 
-/** What a Redis that answers cannot do, in its own words; null when it takes writes. @throws Error when it does not answer */
+/**
+ * Why a Redis that answers refuses writes, in its own words; null when it accepts them.
+ * @throws Error when it does not answer
+ */
 export async function askRedis(url: string, ca: string | null): Promise<string | null> {
   return askRedisOnce(impatient(url, ca), async (client) => {
     await client.ping();
@@ -52,16 +58,19 @@ export async function askRedis(url: string, ca: string | null): Promise<string |
   });
 }
 
-/** Where a Redis is, and how long a question to it may take; absent bounds are those of the client. */
+/** Address of a Redis and time-outs of a request; absent ones are the client's defaults. */
 export interface RedisQuestion {
   readonly url: string;
-  /** The authority that is trusted, for `rediss://`. */
+  /** The certificate authority to trust, for `rediss://`. */
   readonly ca?: string | null;
   readonly connectMaxMs?: number;
   readonly answerMaxMs?: number;
 }
 
-/** Connects, asks, and leaves again: it does not wait for a Redis that is away. @throws Error with why it did not answer */
+/**
+ * Connects, sends a request and disconnects. Does not wait for a Redis that is down.
+ * @throws Error with the reason why it did not answer
+ */
 export async function askRedisOnce<T>(
   { url, ca = null, connectMaxMs, answerMaxMs }: RedisQuestion,
   question: (client: Redis) => Promise<T>,
@@ -74,7 +83,7 @@ export async function askRedisOnce<T>(
     ...(answerMaxMs === undefined ? {} : { commandTimeout: answerMaxMs }),
     maxRetriesPerRequest: 0,
   });
-  // A client whose connection broke says of a command only that it is closed.
+  // After a broken connection the client's error only says that the connection is closed.
   let broken: Error | null = null;
   client.on('error', (error) => {
     broken = error;
@@ -92,7 +101,7 @@ export async function askRedisOnce<T>(
 
 const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
-/** A port with TLS besides, and a user of the stack's own instead of `default`. */
+/** Adds a port with TLS, and a separate user instead of `default`. */
 function securedLines(port: number, { caFile, server, redis }: StackSecurity): string[] {
   return [
     `tls-port ${port}`,
@@ -105,7 +114,7 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
   ];
 }
 
-/** The distribution's redis-server, on loopback with a password, its own folder and the settings of infra/redis. */
+/** The distribution's redis-server, on loopback with a password, a separate folder and the settings of infra/redis. */
 export function redisSpec(
   places: Places,
   options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
@@ -115,7 +124,7 @@ export function redisSpec(
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(places.state, 'data', 'redis');
   const settings = join(places.state, 'etc', 'redis.conf');
-  // In a file and not on the command line, where every user of the machine could read the password.
+  // In a file, because every user of the machine can read a command line.
   const lines = [
     `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
     'bind 127.0.0.1',
@@ -126,7 +135,7 @@ export function redisSpec(
     'daemonize no',
   ];
   writePrivateFile(settings, `${lines.join('\n')}\n`);
-  // Where it lay in stacks that were made before it had a place of its own.
+  // Older stacks have the file at this path.
   rmSync(join(folder, 'redis.conf'), { force: true });
   return {
     name: 'redis',

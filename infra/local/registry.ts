@@ -7,17 +7,20 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The path under which it speaks the Confluent interface. */
+/** Path of its Confluent-compatible interface. */
 const CONFLUENT_PATH = '/apis/ccompat/v7';
 
 export function registryAddress(port: number, scheme: 'http' | 'https' = 'http'): string {
   return `${scheme}://127.0.0.1:${port}${CONFLUENT_PATH}`;
 }
 
-/** A path that it answers once it works. */
+/** A path that answers once the registry works. */
 export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
 
-/** The schema registry, on loopback, its subjects and ids in a file: ids stand in stored records and must never change. */
+/**
+ * The schema registry on loopback. It keeps subjects and ids in a file, because stored records contain the ids, which
+ * must never change.
+ */
 export function registrySpec(places: Places, { java, port }: { java: Java; port: number }): ProcessSpec {
   const program = jarFolderOf(places).registry;
   const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));
@@ -27,12 +30,12 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
   mkdirSync(folder, { recursive: true });
   const database = `jdbc:h2:file:${join(folder, 'registry')}`;
   const archive = classArchiveOf(places, { name: 'registry', java, classPath: runner });
-  // Without counters for others: they are sampled twenty times a second.
+  // Without JVM counters, which are sampled twenty times a second.
   const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-XX:TieredStopAtLevel=1', ...archive.flags];
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',
     `-Dquarkus.http.port=${port}`,
-    // Both names: the one the image's documentation gives is not the one the data source reads.
+    // Both names, because the data source does not read the one that the image's documentation gives.
     `-Dregistry.datasource.url=${database}`,
     `-Dquarkus.datasource.jdbc.url=${database}`,
   ];
@@ -46,7 +49,7 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
     isReady: () => answersOk(`${registryAddress(port)}/subjects`),
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
-    // A stop takes a second; the first one also writes the archive of classes, which a busy machine draws out.
+    // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
     stopDeadlineMs: 30_000,
     onCleanEnd: archive.keep,
   };

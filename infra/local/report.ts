@@ -20,12 +20,15 @@ export function silenceRemedy(name: string, pid: number): string {
   return `${name} has not served for a minute: what it waits for may come back; ${anewBy(pid)}`;
 }
 
-/** A process that is left alone although it serves nobody: it may be waiting, or stopped on purpose. */
+/**
+ * Reports a process that runs without serving. The stack leaves it alone, because it may be waiting or be paused on
+ * purpose.
+ */
 export function silenceReport({ name, pid, reason }: Silence): string {
   return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; ${anewBy(pid)}.`;
 }
 
-/** What a start says of a Redis whose data is gone. */
+/** What a start prints about a Redis that has lost its data. */
 export const REDIS_IS_EMPTY =
   'Redis has lost what it held: events are taken and stored, identities, consents and erasures wait until you run `npm run rebuild`.';
 
@@ -39,7 +42,7 @@ const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][
   ['demo contracts', `ERC-721 ${contracts.erc721}  ERC-1155 ${contracts.erc1155}  ERC-20 ${contracts.erc20}`],
 ];
 
-/** The one table that a start ends with: addresses, keys, three things to try. */
+/** The table at the end of a start: addresses, keys, three things to try. */
 export function stackReport(places: Places, file: StackFile): string {
   const { clickhouse, keys } = file;
   const key = keys?.development.publishable ?? '';

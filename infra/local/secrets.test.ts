@@ -11,7 +11,7 @@ function createPlaces() {
   return placesOf(folder);
 }
 
-test('secrets are made once, and kept for their owner alone', () => {
+test('secrets are created once, and only their owner can read them', () => {
   const places = createPlaces();
   const secrets = loadSecrets(places);
   expect(loadSecrets(places)).toEqual(secrets);
@@ -20,7 +20,7 @@ test('secrets are made once, and kept for their owner alone', () => {
   expect(new Set(passwords).size).toBe(ANALYST_POOL.length + 2);
 });
 
-test('a stack of a release before gets the passwords that it lacks', () => {
+test('a stack of an earlier release gets the passwords that it lacks', () => {
   const places = createPlaces();
   const { analystPasswords: _, ...before } = loadSecrets(places);
   writeFileSync(join(places.state, 'secrets.json'), JSON.stringify(before));
@@ -29,7 +29,7 @@ test('a stack of a release before gets the passwords that it lacks', () => {
   expect(Object.keys(secrets.analystPasswords)).toEqual(ANALYST_POOL);
 });
 
-test('an account that was dropped gets another password once, and nothing else changes', () => {
+test('a dropped account gets a new password once, and nothing else changes', () => {
   const places = createPlaces();
   const before = loadSecrets(places);
   mkdirSync(join(places.state, 'dropped-accounts'));

@@ -14,35 +14,38 @@ export interface Secrets {
   writerPassword: string;
   readerPassword: string;
   portalPassword: string;
-  /** Of the account for analysts that is there from the beginning. */
+  /** Password of the analyst account that exists from the beginning. */
   analystPassword: string;
-  /** Of those that are given out (`npm run analysts`), by name. One that was dropped gets another at the next start. */
+  /**
+   * Passwords of the accounts that `npm run analysts` assigns, by name. A dropped account gets a new one at the next
+   * start.
+   */
   analystPasswords: Readonly<Record<string, string>>;
-  /** Of the account that the views of ClickHouse run as; only ClickHouse itself logs in with it. */
+  /** Password of the account that ClickHouse's views run as. Only ClickHouse itself logs in with it. */
   viewsPassword: string;
-  /** Of the logins that a stack with TLS has besides. */
+  /** Passwords of the further logins of a stack with TLS. */
   kafkaPassword: string;
   registryPassword: string;
-  /** Hexadecimal, 32 bytes: the pepper of identity keys. A lost pepper makes every stored key meaningless. */
+  /** Pepper of identity keys, 32 bytes, hexadecimal. Without it every stored key is meaningless. */
   identityPepper: string;
-  /** As long: what cursors of the feed are signed with. Without it readers begin again. */
+  /** Secret that signs cursors of the feed, also 32 bytes. Without it readers must start from the beginning. */
   cursorSecret: string;
-  /** Private halves of the key pairs that private keys of addresses are sealed to, the newest first; no service is told. */
+  /** Private halves of the key pairs for sealed private keys, the newest first. Only services that sign get them. */
   signerKeys: string;
-  /** As long: what the portal signs forms with, and tells its instances apart by. */
+  /** Secret that signs the portal's forms and distinguishes its instances, also 32 bytes. */
   portalSecret: string;
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
 
-/** Accounts for analysts that users.xml has for giving out: without raw ids, and with them. */
+/** Names of the analyst accounts in users.xml: without raw ids, and with them. */
 export const ANALYST_POOL: readonly string[] = [...numbered('analyst_', 8), ...numbered('analyst_raw_', 4)];
 
-/** Passwords go into addresses and configuration files, so they are letters and digits alone. */
+/** Secrets have only letters and digits, because they go into addresses and configuration files. */
 const SECRET_BYTES = 32;
 const secret = () => randomBytes(SECRET_BYTES).toString('hex');
 
-/** The stack's secrets: made once, then read back; kept in `secrets.json` (mode 0600) beside the data they unlock. */
+/** The stack's secrets. Created once, then read from `secrets.json` (mode 0600), which is stored beside the data. */
 export function loadSecrets(places: Places): Secrets {
   const path = join(places.state, 'secrets.json');
   const kept = readJsonFile(path) as Partial<Secrets> | null;

@@ -10,9 +10,9 @@ export interface Account {
   readonly password: string;
 }
 
-/** What stands between a stack's stores and everybody else: TLS by an authority of its own, and a login to each. */
+/** Protection of a stack's stores: TLS with a separate certificate authority, and a login for each store. */
 export interface StackSecurity {
-  /** The authority's certificate: what clients are told to trust. */
+  /** The authority's certificate, which clients must trust. */
   readonly caFile: string;
   readonly server: CertificateFiles;
   readonly kafka: Account;
@@ -20,12 +20,15 @@ export interface StackSecurity {
   readonly registry: Account;
 }
 
-/** Names and addresses by which a stack on loopback is reached. */
+/** Names and addresses of a stack on loopback. */
 const HOSTS = ['localhost', '127.0.0.1'];
-/** Not `default`: an ACL of its own is what managed Redis has. */
+/** A separate user instead of `default`, as managed Redis has it. */
 const USERNAME = 'playline';
 
-/** Makes what a stack with TLS and logins needs, once; kept in the stack's folder. @throws Error without openssl */
+/**
+ * Creates the certificates of a stack with TLS and logins, once, in the stack's folder.
+ * @throws Error without openssl
+ */
 export function createSecurity(places: Places, secrets: Secrets): StackSecurity {
   const authority = createAuthority(join(places.state, 'tls'), 'authority of a Playline stack');
   return {
@@ -37,7 +40,7 @@ export function createSecurity(places: Places, secrets: Secrets): StackSecurity 
   };
 }
 
-/** The settings of a service or a command besides the addresses, by their names in the environment. */
+/** Settings of a service or command for TLS and logins, by their environment variables. */
 export function securitySettings({
   caFile,
   kafka,
@@ -57,7 +60,7 @@ export function securitySettings({
   };
 }
 
-/** A `fetch` that trusts the stack's authority, and logs in where there is a login. */
+/** A `fetch` that trusts the stack's authority and sends the login, if any. */
 export function createStackFetch(caFile: string, login?: Account): StoreFetch {
   const user = login === undefined ? undefined : { user: login.username, password: login.password };
   return createStoreFetch({ tls: { ca: readFileSync(caFile, 'utf8') }, login: user });

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { chainSettings } from './chain-settings.ts';
 import { addressesOf, serviceOf } from './services.ts';
 
-describe('what the stack file says of services', () => {
+describe('what the stack file says about services', () => {
   const env = chainSettings({ cursorSecret: '00'.repeat(32) });
   const ports = { 'chain-api': 1, 'chain-api-admin': 2, 'event-writer-admin': 3, gateway: 4, 'gateway-admin': 5 };
 
-  it('names the chains that the chain API is told to serve, and none where it does not run', () => {
+  it('lists the chains that the chain API serves, and none when it does not run', () => {
     const services = [serviceOf('chain-api'), serviceOf('event-writer')];
     expect(addressesOf(services, { ports, env })).toEqual({
       chainApi: 'http://127.0.0.1:1',

@@ -9,80 +9,79 @@ import type { StackFile } from './stack-file.ts';
 
 /** One service of the stack. */
 export interface ServiceEntry {
-  /** Folder under `services/`, name in `stack.json`, in logs and in `npm run logs <name>`. */
+  /** Its folder under `services/`, and its name in `stack.json`, in logs and in `npm run logs <name>`. */
   readonly name: string;
-  /** `stack.json` field of its public address; absent for a service that only reads topics. */
+  /** Its public address in `stack.json`; absent for a service that only reads topics. */
   readonly address?: 'gateway' | 'chainApi' | 'portal';
-  /** Its account of ClickHouse, unless it is `writer`; docker-compose.yml names the same. */
+  /** Its ClickHouse account, if not `writer`. docker-compose.yml has the same. */
   readonly account?: 'reader' | 'portal';
-  /** It does nothing while Redis holds no identity graph. */
+  /** True when it does nothing while Redis has no identity graph. */
   readonly needsIdentities?: boolean;
-  /** It is started where the stack has a chain. */
+  /** True when it needs the stack's chain. */
   readonly needsChain?: boolean;
-  /** Only this service gets the keys that open sealed keys. */
+  /** True for the one service that gets the keys that open sealed keys. */
   readonly signs?: boolean;
-  /** Topics that its consumer group, which bears its name, reads. */
+  /** Topics that its consumer group reads. The group has the service's name. */
   readonly reads?: readonly Topic[];
-  /** Topics that a second group of the same process reads, whose name is the service's and `-audit`. */
+  /** Topics that a second group of the same process reads. Its name is the service's with `-audit`. */
   readonly audits?: readonly Topic[];
-  /** Options of Node besides the file; docker-compose.yml and infra/docker/Dockerfile name the same ones. */
+  /** Options of Node. docker-compose.yml and infra/docker/Dockerfile have the same. */
   readonly nodeOptions?: readonly string[];
-  /** What its process finds in the environment besides its settings; docker-compose.yml names the same. */
+  /** Environment variables other than its settings. docker-compose.yml has the same. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 /**
- * Node sizes the young generation by the machine's memory, 16 MiB and more a semi-space, although what a request leaves
- * behind dies at once. Measured on the gateway under full load: 50 MiB less resident, as many events per CPU-second; on
- * the writer with a full topic before it: 70 to 100 MiB less, as many rows per CPU-second.
+ * Node sizes the young generation by the machine's memory, with 16 MiB or more per semi-space, although garbage of a
+ * request dies at once. Measured on the gateway under full load: 50 MiB less resident memory at the same rate. On the
+ * writer with a full topic: 70 to 100 MiB less at the same rate.
  */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
 /**
- * Of the portal, which nobody waits for in microseconds: a small young generation, full collections at 1.2 times what
- * was alive, and a heap that V8 keeps small rather than fast. Measured with ten million events, a visit of every page,
- * and fifty lookers told of 1.3 million messages: peak 242 -> 190 MiB, before anybody looked 206 -> 157, 48 -> 89
- * CPU-seconds a million messages, which fifty people who look cost and nobody else; p99 of the slowest page 124 and 272
- * ms.
+ * For the portal, where microseconds do not matter: a small young generation, full collections at 1.2 times the live
+ * heap, and a heap that V8 keeps small rather than fast. Measured with ten million events, a visit of every page, and
+ * fifty users who watch 1.3 million live messages: peak 242 -> 190 MiB, before the first visit 206 -> 157. The watching
+ * users cost 89 instead of 48 CPU-seconds per million messages. p99 of the slowest page: 124 -> 272 ms.
  */
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
 /**
- * When 85 % of the objects that one expression of the code made were alive at a collection, V8 allocates them in the
- * old generation from then on. A request that waits for the brokers looks like that. Each such object, although dead,
- * keeps its whole request alive until the next full collection: a fifth of all that was allocated was copied twice, and
- * a full collection came every 0.4 s. Without it, measured beside the same gateway with it, medians of three or four
- * windows: 1.38, 1.15 and 1.32 times the events per CPU-second at batches of 1, 20 and 100; peak 333 → 268 MiB. On
- * writer and linker it changes nothing.
+ * When 85 % of the objects of one allocation site survive a collection, V8 allocates them in the old generation from
+ * then on. Requests that wait for the brokers cause that. Each such object, even when dead, keeps its whole request
+ * alive until the next full collection. A fifth of all allocations was copied twice, and a full collection came every
+ * 0.4 s. With this option, beside the same gateway without it, medians of three or four windows: 1.38, 1.15 and 1.32
+ * times the events per CPU-second at batches of 1, 20 and 100; peak 333 → 268 MiB. It changes nothing for writer and
+ * linker.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
 /**
- * Full collections are rare then, so they may come sooner: at 1.6 times what was alive, not at the two to four times
- * that V8 chooses. Measured in the same way: peak 263 → 201 MiB, and 0.99, 0.99 and 1.34 times the rate; at 1.3 times
- * 198 MiB and 0.88, 0.99 and 0.71 times.
+ * Full collections are rare then, so they may come sooner: at 1.6 times the live heap, not at V8's two to four times.
+ * Measured in the same way: peak 263 → 201 MiB, and 0.99, 0.99 and 1.34 times the rate. At 1.3 times the live heap: 198
+ * MiB and 0.88, 0.99 and 0.71 times the rate.
  */
 const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
 /**
- * A page of the chain API stands in buffers outside of the heap, which count for when to collect it, and the heap is so
- * small that every 28 pages were a full collection: more than half of what a page cost the process. Measured on one
- * feed, 8 readers: 2.0 -> 0.9 CPU-ms a page, 172 MiB resident.
+ * Pages of the chain API are in buffers outside of the heap, which count for the time of a collection. The heap is so
+ * small that every 28 pages caused a full collection, which was more than half of the CPU per page. Measured with 8
+ * readers: 2.0 -> 0.9 CPU-ms per page, 172 MiB resident.
  */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
 /**
- * Also of the chain API: what eight pages leave behind fits in a young generation of twice the size, and one thread
- * collects it without waking up others. Measured in turn with the same process without both, on an idle machine: 1.02,
+ * Also for the chain API: the garbage of eight pages fits into a young generation of twice the size, and a single
+ * thread collects it without waking others. Measured beside the same process without both, on an idle machine: 1.02,
  * 1.03 and 1.08 times the pages per CPU-second, and 30 MiB more resident.
  */
 const COLLECTED_BY_ONE_THREAD = ['--max-semi-space-size=16', '--single-threaded-gc'];
 
 /**
- * Of glibc's allocator: few arenas, and blocks from 128 KiB on given back to the system at once. By itself it raises
- * that bound up to 32 MiB as such blocks are freed, and keeps what request bodies and records stood in. Measured on the
- * gateway at full load, one run each: peak 359 → 333 MiB, and 7, 1 and 2 % more events per CPU-second at batches of 1,
- * 20 and 100.
+ * For glibc's allocator: few arenas, and freed blocks from 128 KiB on are returned to the system at once. By default it
+ * raises that threshold up to 32 MiB when such blocks are freed, and keeps the memory of request bodies and records.
+ * Measured on the gateway at full load, one run each: peak 359 → 333 MiB, and 7, 1 and 2 % more events per CPU-second
+ * at batches of 1, 20 and 100.
  */
 const FRUGAL_ALLOCATOR = {
   MALLOC_ARENA_MAX: '2',
@@ -90,7 +89,7 @@ const FRUGAL_ALLOCATOR = {
   MALLOC_TRIM_THRESHOLD_: '131072',
 } as const;
 
-/** Every service of the stack; a new one is one line here. */
+/** All services of the stack. A new one is one line here. */
 export const SERVICES = [
   {
     name: 'gateway',
@@ -139,7 +138,7 @@ export const SERVICES = [
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
 
-/** The services of a stack: those that are asked for, or all that have what they need. */
+/** The requested services of a stack, or all for which it has the parts. */
 export function servicesFor({
   services,
   chain = false,
@@ -151,7 +150,7 @@ export function servicesFor({
   return (SERVICES as readonly ServiceEntry[]).filter(({ needsChain = false }) => chain || !needsChain);
 }
 
-/** Options of Node that a service runs with wherever it runs: what is measured or tried of it must be the same process. */
+/** Options of Node for a service. Benches and trials use them too, so that they run the same process. */
 export function nodeOptionsOf(name: ServiceName): readonly string[] {
   return serviceOf(name).nodeOptions ?? [];
 }
@@ -160,7 +159,7 @@ export function serviceOf(name: ServiceName): ServiceEntry {
   return SERVICES.find((each) => each.name === name) as ServiceEntry;
 }
 
-/** Port names of the given services: one for operation each, one more for those the world talks to. */
+/** Port names of the given services: an admin port for each, and a public port for those that have an address. */
 export function portNamesOf(services: readonly ServiceEntry[]): string[] {
   return services.flatMap((service) => [
     ...(service.address === undefined ? [] : [service.name]),
@@ -170,44 +169,43 @@ export function portNamesOf(services: readonly ServiceEntry[]): string[] {
 
 export interface ServiceSetting {
   ports: Record<string, number>;
-  /** What all services share: addresses, accounts, the pepper. */
+  /** Settings of all services: addresses, accounts, the pepper. */
   env: Record<string, string>;
   /** Further settings of services that sign: the keys that open sealed keys. */
   signing: Readonly<Record<string, string>>;
-  /** Of the accounts that only some have. */
+  /** Passwords of the accounts that only some services use. */
   passwords: { readonly reader: string; readonly portal: string };
 }
 
 const mainOf = (places: Places, service: ServiceEntry) =>
   join(places.checkout, 'services', service.name, 'src', 'main.ts');
 
-/** @throws Error naming the services that are not in the tree, before anything is started in vain */
+/** Checks before anything is started. @throws Error naming services without a folder in this checkout */
 export function assertServicesExist(places: Places, services: readonly ServiceEntry[]): void {
   const absent = services.filter((service) => !existsSync(mainOf(places, service)));
   if (absent.length > 0)
     throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
 }
 
-/** Where stores are and who logs in, of every service and command. */
+/** Settings with addresses and logins of stores, for every service and command. */
 const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
 
 /** Whether a setting is about a store. */
 export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
 
 /**
- * This process's environment without addresses and logins of stores: a stack has its own, and a mixture of two would
- * not work.
+ * This process's environment without addresses and logins of stores. A stack has its own, and a mixture would not work.
  */
 export function environmentWithoutStores(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 }
 
-/** Where a service's own listener is. */
+/** Address of a service's admin listener. */
 function adminAddressOf(name: string, ports: Record<string, number>): string {
   return `http://127.0.0.1:${ports[`${name}-admin`]}`;
 }
 
-/** What the stack file says of services: where they answer, and what they serve there. */
+/** What the stack file says about services: their addresses, and the chains that they serve. */
 export function addressesOf(
   services: readonly ServiceEntry[],
   { ports, env }: Pick<ServiceSetting, 'ports' | 'env'>,
@@ -222,10 +220,10 @@ export function addressesOf(
   return parts;
 }
 
-/** Passkeys know names only: the portal answers under that of this machine. */
+/** Passkeys work only with host names, so the portal uses `localhost`. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** Where people reach the portal, and what it shows commands for; absent without that service. */
+/** Addresses that the portal shows in commands, and its own. That of a service that does not run is absent. */
 function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   const urls = [
     ['GATEWAY_URL', hostOf('gateway'), ports.gateway],
@@ -236,7 +234,7 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   return Object.fromEntries(known.map(([name, host, port]) => [name, `http://${host}:${port}`]));
 }
 
-/** A service as its own process, ready when its `/readyz` says so. */
+/** A service as a separate process. It is ready when its `/readyz` says so. */
 export function serviceSpec(places: Places, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
   const { ports, env, passwords, signing } = setting;
   const admin = adminAddressOf(service.name, ports);
@@ -251,7 +249,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, setting: Serv
     env: {
       ...environmentWithoutStores(),
       ...service.environment,
-      // One name in the environment would put services that read different topics into one group.
+      // A value from the environment would put services that read different topics into one group.
       CONSUMER_GROUP: service.name,
       // The eraser waits for the commits of these consumer groups. A group is named like its service.
       LINKER_GROUP: 'identity-linker',
@@ -269,7 +267,7 @@ export function serviceSpec(places: Places, service: ServiceEntry, setting: Serv
     isReady: () => assertReady(admin),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
-    // A service gives itself 25 s to drain and then ends by itself.
+    // A service allows itself 25 s to drain, and then ends by itself.
     stopDeadlineMs: 26_000,
   };
 }

@@ -7,7 +7,7 @@ import { configMistakes, leftOutSentence } from './settings.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testPlaces } from './test/places.ts';
 
-test('variables that the stack decides itself are named in one line, without their values', async () => {
+test('variables that the stack sets itself are named in one line, without their values', async () => {
   const places = testPlaces();
   const environment = {
     CLICKHOUSE_PASSWORD: 'wrong',
@@ -26,7 +26,7 @@ test('variables that the stack decides itself are named in one line, without the
   expect(await leftOutSentence(places, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
 });
 
-test('what is wrong in a setting of any service is one line each, before anything is started, without the value', async () => {
+test('mistakes in settings of any service are one line each, without the value, before anything is started', async () => {
   const wrong = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
   const mistakes = await configMistakes(testPlaces(), wrong);
   expect(mistakes).toEqual([
@@ -37,7 +37,7 @@ test('what is wrong in a setting of any service is one line each, before anythin
   expect(mistakes.join()).not.toMatch(/lots|shout|eleven/);
 });
 
-test('settings that are right, and those of another deployment, which the stack leaves out, are no mistakes', async () => {
+test('valid settings, and settings of another deployment, which the stack ignores, are no mistakes', async () => {
   const right = {
     BLOCK_ROWS_MAX: '5000',
     LOG_LEVEL: 'warn',
@@ -48,13 +48,13 @@ test('settings that are right, and those of another deployment, which the stack 
   expect(await configMistakes(testPlaces(), right)).toEqual([]);
 });
 
-test('stores get of the environment what programs need of any machine, and no setting of a service', () => {
+test('stores get only variables that any program needs, and no setting of a service', () => {
   const given = { PATH: '/bin', LC_ALL: 'C', TZ: 'UTC', LOG_LEVEL: 'shout', REGISTRY_AUTH: 'on', KAFKA_OPTS: '-x' };
   expect(storeEnvironment(given)).toEqual({ PATH: '/bin', LC_ALL: 'C', TZ: 'UTC' });
 });
 
 test.each(['up', 'start'])(
-  '%s with a wrong setting ends with 2, says only what is wrong, and starts nothing',
+  '%s with a wrong setting ends with 2, prints only the mistake, and starts nothing',
   (command) => {
     const { state } = testPlaces();
     const env = { PATH: process.env.PATH, PLAYLINE_ROOT: state, BLOCK_ROWS_MAX: 'lots', CLICKHOUSE_PASSWORD: 'wrong' };

@@ -12,8 +12,8 @@ import { portNamesFor } from './stack-ports.ts';
 type Environment = Record<string, string | undefined>;
 
 /**
- * What the stack tells services itself, whatever the environment says. The values stand for its own, so that the rest
- * can be judged before there is a stack.
+ * Settings that the stack gives to services whatever the environment says. These values replace its own, so that all
+ * others can be checked before a stack exists.
  */
 const STAND_INS: Record<string, string> = {
   KAFKA_BROKERS: '127.0.0.1:1',
@@ -43,14 +43,15 @@ const STAND_INS: Record<string, string> = {
 const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(STAND_INS, name);
 
 /**
- * The settings of every service. They are read by path, as the processes are started by path: infra imports no service.
+ * The settings of every service. They are imported by path, as processes are started by path, because infra may not
+ * import services.
  */
 async function schemasOf(places: Places): Promise<z.ZodObject[]> {
   const modules = SERVICES.map(({ name }) => import(join(places.checkout, 'services', name, 'src', 'config.ts')));
   return (await Promise.all(modules)).map(({ configSchema }) => configSchema);
 }
 
-/** Names the settings of services that are set and not used, since the stack has its own; null when there is none. */
+/** Names the settings that are set but ignored, because the stack has its own; null when there are none. */
 export async function leftOutSentence(places: Places, environment: Environment): Promise<string | null> {
   const known = new Set((await schemasOf(places)).flatMap(({ shape }) => Object.keys(shape)));
   const isLeftOut = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
@@ -61,8 +62,8 @@ export async function leftOutSentence(places: Places, environment: Environment):
 }
 
 /**
- * Judges all that the environment says before anything is started: ports, names of topics, settings of every service.
- * @returns one line a mistake, never with a value, since a value may be a secret; empty when all is right
+ * Checks the whole environment before anything is started: ports, names of topics, settings of every service.
+ * @returns one line for each mistake, without the value, because it may be a secret; empty when all is right
  */
 export async function configMistakes(places: Places, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
@@ -82,7 +83,7 @@ function mistakesOf(judge: () => unknown): string[] {
   } catch (error) {
     const { message } = error as Error;
     if (!(error instanceof ConfigError)) return [message];
-    // Its first line only says that the others follow.
+    // Its first line only announces the others.
     return message
       .split('\n')
       .slice(1)

@@ -5,13 +5,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startStack } from './stack.ts';
 
-/** Stores that begin and are stopped at once, on a busy machine. */
+/** Time to start stores that are stopped at once, on a busy machine. */
 const START_MS = 120_000;
-/** Words of a start, by which it is known how far it has come. */
+/** Messages that show how far a start has come. */
 const MOMENTS = ['starting kafka, registry, redis, clickhouse', 'clickhouse is ready'];
 
 test.each(MOMENTS)(
-  'a start that is ended at "%s" fails as one, and nothing of it fails unheard',
+  'a start that is aborted at "%s" fails once, and leaves no unhandled rejection',
   {
     timeout: START_MS,
   },
@@ -28,7 +28,7 @@ test.each(MOMENTS)(
     };
     const start = startStack({ directory, services: ['gateway'], signal: over.signal, say });
     await expect(start).rejects.toThrow(/was stopped|is being stopped|failed/);
-    // Node tells of a rejection that nobody has heard by the end of a turn.
+    // Node reports a rejection that is unhandled at the end of a turn.
     await turn();
     expect(unheard).toEqual([]);
   },

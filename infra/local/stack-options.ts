@@ -7,32 +7,32 @@ import type { StackFile } from './stack-file.ts';
 export interface StackOptions {
   /** The stack's own folder: its data, logs and records. Two stacks never share one. */
   directory?: string;
-  /** All of them unless named; with none of them the stack is the four stores, without topics, tables or keys. */
+  /** Default: all. With an empty list the stack has only the four stores, without topics, tables or keys. */
   services?: readonly ServiceName[];
-  /** Further settings for the services, by the names they have in the environment. */
+  /** Further settings for the services, by environment variable. */
   settings?: Record<string, string>;
-  /** Called with progress, in words for people. */
+  /** Called with progress messages. */
   say?: (line: string) => void;
-  /** Called for each process that exited by itself and is about to be started again. */
+  /** Called for each process that has ended by itself and will be restarted. */
   onDeath?: (death: Death) => void;
-  /** Called once for each process that runs and has not served for a minute; `say` reports when it serves again. */
+  /** Called once for each process that has run for a minute without serving. `say` reports when it serves again. */
   onSilence?: (silence: Silence) => void;
-  /** A service that lives and does not serve fails the start, unless this is true: what can stand then stays up. */
+  /** When true, a service that runs without serving does not fail the start, and everything else stays up. */
   staysUp?: boolean;
   /**
-   * Opens a second listener of Kafka whose clients are told to go to this port of loopback: whoever listens there
-   * stands between them and the broker, as tests that cut the two off from each other do.
+   * Opens a second listener of Kafka that advertises this port of loopback. A proxy that listens there is between
+   * clients and broker, so tests can cut the connection.
    */
   kafkaFrontPort?: number;
-  /** Stores that want TLS, by an authority of the stack's own, and a login, as managed ones do; in the clear otherwise. */
+  /** True for stores with TLS, by a separate authority, and logins, like managed ones. Default: neither. */
   security?: boolean;
-  /** Starts a chain of the stack's own as well, with the demo contracts where there are services; none unless it is true. */
+  /** True to start a chain as well, with the demo contracts if there are services. Default: none. */
   chain?: boolean;
-  /** Program of the chain's node; the one that npm has installed unless it is named. */
+  /** Program of the chain's node. Default: the one that npm has installed. */
   chainProgram?: string;
-  /** Brokers of Kafka, for tests of what happens among several; one unless it says otherwise. */
+  /** Number of Kafka brokers, for tests of a cluster. Default: one. */
   kafkaBrokers?: number;
-  /** Ends a start that is under way. */
+  /** Aborts a start in progress. */
   signal?: AbortSignal;
 }
 
@@ -40,12 +40,12 @@ export interface Stack {
   readonly places: Places;
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
-  /** Addresses of the stores without TLS, also in a stack that has it: for what is measured or changed beside it. */
+  /** Addresses of the stores without TLS, also in a stack with TLS, for tests that measure or change the stores. */
   readonly inside: StackAddresses;
   /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
-  /** What does not serve although the start is over, a sentence each with what to do; empty when all serve. */
+  /** One sentence with advice for each part that does not serve after the start; empty when all serve. */
   readonly missing: readonly string[];
-  /** Drains and stops the services, then the stores; a second call waits for the first. */
+  /** Drains and stops the services, then the stores. A second call waits for the first. */
   stop(): Promise<void>;
 }

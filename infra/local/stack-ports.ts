@@ -3,14 +3,14 @@ import { portNamesOf, type ServiceEntry } from './services.ts';
 import type { StackOptions } from './stack-options.ts';
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
-/** Where clients go instead in a stack with TLS. */
+/** Ports for clients in a stack with TLS. */
 const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
-/** Names of the brokers of a stack. */
+/** Names of a stack's brokers. */
 export const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
   Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
 
-/** Names of all ports that a stack listens on. @throws RangeError for options that do not go together */
+/** Names of all ports that a stack listens on. @throws RangeError for options that exclude each other */
 export function portNamesFor(options: StackOptions, services: readonly ServiceEntry[]): string[] {
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
   if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)

@@ -25,30 +25,30 @@ function startSleeper(): number {
   return child.pid ?? 0;
 }
 
-/** What a supervisor that was killed leaves behind. */
+/** Writes the record that a killed supervisor leaves behind. */
 function writeChildren(places: Places, children: { name: string; pid: number; mark: string }[]): void {
   const owner = { name: 'owner', pid: process.pid, mark: 'another start of the machine' };
   writeFileSync(join(places.state, 'children.json'), JSON.stringify({ owner, children }));
 }
 
-test('the stack file is readable by its owner alone and replaced by rename', () => {
+test('the stack file can be read only by its owner and is replaced by rename', () => {
   const places = testPlaces();
   writeStackFile(places, STACK);
   const before = statSync(stackFilePath(places));
   expect(before.mode & 0o777).toBe(0o600);
   writeStackFile(places, { ...STACK, processes: {} });
-  // Another inode: whoever reads meanwhile has the whole old file open, never a half-written one.
+  // Another inode: a reader that has the old file open reads all of it, never a half-written one.
   expect(statSync(stackFilePath(places)).ino).not.toBe(before.ino);
   expect(readStackFile(places)?.processes).toEqual({});
   expect(readdirSync(places.state)).toEqual(['stack.json']);
 });
 
-test('secrets are made once, differ from each other and are readable by their owner alone', () => {
+test('secrets are created once, differ from each other and can be read only by their owner', () => {
   const places = testPlaces();
   const secrets = loadSecrets(places);
   expect(loadSecrets(places)).toEqual(secrets);
   const { analystPasswords, signerKeys, ...others } = secrets;
-  // A key pair: what stands in it is checked where it is made.
+  // A key pair, whose content is checked where it is created.
   expect(signerKeys).toMatch(/^[A-Za-z0-9_-]{100,}$/);
   const texts = [...Object.values(others), ...Object.values(analystPasswords)];
   expect(new Set(texts).size).toBe(texts.length);
@@ -73,7 +73,7 @@ test('a process is known by its id and its start, so another one with the same i
   expect(markOf(pid)).toBeNull();
 });
 
-test('what a dead supervisor left is ended by its records, and nothing else', async () => {
+test('what a dead supervisor left running is ended by its records, and nothing else', async () => {
   const places = testPlaces();
   const [orphan, stranger] = [startSleeper(), startSleeper()];
   writeChildren(places, [
@@ -85,7 +85,7 @@ test('what a dead supervisor left is ended by its records, and nothing else', as
   expect(markOf(stranger)).not.toBeNull();
 });
 
-test('a record of processes that cannot be read is set aside with one sentence, which names what may still run', async () => {
+test('a broken record of processes is moved aside, with one sentence that names what may still run', async () => {
   const places = testPlaces();
   const left = startSleeper();
   writeFileSync(join(places.state, 'children.json'), '{ half');
@@ -101,7 +101,7 @@ test('a record of processes that cannot be read is set aside with one sentence, 
   expect(said).toHaveLength(1);
 });
 
-test('a stopped orphan is ended too', async () => {
+test('a paused orphan is ended too', async () => {
   const places = testPlaces();
   const orphan = startSleeper();
   process.kill(orphan, 'SIGSTOP');
@@ -128,7 +128,7 @@ test('one checkout has one supervisor; a second start finds it', () => {
   expect(findSupervisor(places)).toBeNull();
 });
 
-test('a supervisor recorded before the machine was started again does not count, whoever has its id now', () => {
+test('a supervisor from before a reboot does not count, whichever process has its id now', () => {
   const places = testPlaces();
   writeFileSync(join(places.state, 'supervisor.pid'), `${startSleeper()}\nanother start of the machine\n`);
   expect(findSupervisor(places)).toBeNull();

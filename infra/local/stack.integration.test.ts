@@ -13,7 +13,9 @@ import { startStack } from './stack.ts';
 import { readStackFile, stackFilePath } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 
-/** Four stores on a busy machine. Java starts slower the first time, before it has archived its classes. */
+/**
+ * Time to start four stores on a busy machine. Java starts more slowly the first time, before it has a class archive.
+ */
 const START_MS = 180_000;
 const directory = mkdtempSync(join(tmpdir(), 'playline-stack-'));
 const DATABASE = 'playline_test_stack';
@@ -30,7 +32,7 @@ afterAll(async () => {
 }, START_MS);
 
 function openClickHouse(user = 'operator', password = stack.file.clickhouse.password) {
-  // Refusals are what some tests want; the client need not print them.
+  // Some tests expect refusals, so the client does not print them.
   const log = { level: ClickHouseLogLevel.OFF };
   return createClient({ url: stack.file.clickhouse.url, username: user, password, log });
 }
@@ -59,7 +61,7 @@ async function writeEverywhere(): Promise<void> {
   await producer.disconnect();
 }
 
-/** How many records the probe topic holds; the waits for readiness add theirs. */
+/** Number of records in the probe topic. Readiness checks add theirs. */
 async function countRecords(): Promise<number> {
   const admin = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -94,7 +96,7 @@ test('the stack file is private and names the processes themselves', () => {
   for (const pid of Object.values(stack.file.processes)) expect(markOf(pid)).not.toBeNull();
 });
 
-test('stores that are killed come back with their data, on the same addresses, under new ids', {
+test('stores that are killed come back with their data, at the same addresses, with new process ids', {
   timeout: START_MS,
 }, async () => {
   const before = stack.file;
@@ -110,7 +112,7 @@ test('stores that are killed come back with their data, on the same addresses, u
   expect(readStackFile(stack.places)).toEqual(stack.file);
 });
 
-test('a process that dies comes back also while no record of it can be written, as on a full disk', async () => {
+test('a process that dies is restarted even while no record of it can be written, as on a full disk', async () => {
   const { redis: killed } = stack.file.processes;
   const drafts = ['children', 'processes', 'stack'].map((name) => join(directory, `${name}.json.${process.pid}.new`));
   for (const draft of drafts) mkdirSync(draft);
@@ -136,7 +138,7 @@ test('a stop ends every process, and a start in the same folder finds addresses,
   await expectEverythingKept(records);
 });
 
-test('the analyst asks and cannot read a table, write, lift the bounds, or see beyond the project', async () => {
+test('the analyst can query, but cannot read a table, write, lift limits, or read system tables', async () => {
   const { analystPassword } = loadSecrets(stack.places);
   const analyst = openClickHouse('analyst', analystPassword);
   const run = (query: string) => analyst.command({ query });
@@ -155,11 +157,11 @@ test('the analyst asks and cannot read a table, write, lift the bounds, or see b
   }
 });
 
-test('the account of chain-api reads what is public on chains, and nothing of people', async () => {
+test('the account of chain-api can read public data of chains, and nothing about people', async () => {
   const operator = openClickHouse('operator', loadSecrets(stack.places).operatorPassword);
   const reader = openClickHouse('reader', loadSecrets(stack.places).readerPassword);
   const run = (query: string) => reader.command({ query });
-  // Rights on single tables are of one database.
+  // Rights on single tables are granted in one database only.
   const own = 'playline';
   try {
     await operator.command({ query: `CREATE DATABASE IF NOT EXISTS ${own}` });
@@ -176,7 +178,7 @@ test('the account of chain-api reads what is public on chains, and nothing of pe
   }
 });
 
-test('the engine’s own account without a password can read nothing', async () => {
+test('the account of ClickHouse’s own session, which has no password, can read nothing', async () => {
   const nobody = openClickHouse('default', '');
   await expect(nobody.command({ query: `SELECT word FROM ${DATABASE}.kept` })).rejects.toThrow(
     /account is for the engine itself/,

@@ -17,14 +17,14 @@ function startSleeper(): number {
   return child.pid ?? 0;
 }
 
-/** What a supervisor that was killed leaves behind: of these processes the ones whose id is not 0 still live. */
+/** Writes what a killed supervisor leaves behind. Processes whose id is not 0 still live. */
 function leaveBehind(places: Places, pids: Record<string, number>): void {
   const owner = { name: 'owner', pid: process.pid, mark: 'another start of the machine' };
   const children = Object.entries(pids).map(([name, pid]) => ({ name, pid, mark: markOf(pid) ?? 'gone' }));
   writeFileSync(join(places.state, 'children.json'), JSON.stringify({ owner, children }));
 }
 
-/** What a command prints, and the exit code it ends with. */
+/** Output and exit code of a command. */
 async function run(command: () => Promise<number>): Promise<{ code: number; out: string }> {
   const lines: string[] = [];
   const spy = vi.spyOn(console, 'log').mockImplementation((line) => void lines.push(String(line)));
@@ -36,7 +36,7 @@ async function run(command: () => Promise<number>): Promise<{ code: number; out:
   }
 }
 
-test('what a dead supervisor left running is named by status and by doctor, with what mends it, and both end with 1', async () => {
+test('status and doctor name what a dead supervisor left running and how to end it, and both end with 1', async () => {
   const places = testPlaces();
   leaveBehind(places, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
   const sentence =
@@ -49,7 +49,7 @@ test('what a dead supervisor left running is named by status and by doctor, with
   expect(found.code).toBe(1);
 });
 
-test('a dead supervisor that left nothing running is a stack that does not run', async () => {
+test('a dead supervisor that left nothing running counts as a stack that does not run', async () => {
   const places = testPlaces();
   leaveBehind(places, { clickhouse: 0 });
   const told = await run(() => status(places, []));
@@ -57,7 +57,7 @@ test('a dead supervisor that left nothing running is a stack that does not run',
   expect(told.out).toContain('no supervisor of a stack runs here');
 });
 
-test('a process that has not served for a minute is told of with the words that start it anew, below its reason', async () => {
+test('a process that has not served for a minute is shown with the command that restarts it, below its reason', async () => {
   const places = testPlaces();
   claimSupervision(places);
   const frozen: Condition = {

@@ -9,10 +9,10 @@ import { silenceRemedy } from './report.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
 import { supervisedSinceAt } from './supervisor.ts';
 
-/** Longer than every single question of a probe, which takes several. */
+/** Longer than each single request of a probe, which may send several. */
 const PROBE_MAX_MS = 10_000;
 
-/** One process: what its supervisor knows, and its present answer. */
+/** One process: what its supervisor knows, and its current answer. */
 export interface ProcessStatus {
   readonly name: string;
   readonly state: 'serves' | 'degraded' | 'starting' | 'does not serve' | 'down';
@@ -21,9 +21,9 @@ export interface ProcessStatus {
   readonly restarts: number;
   /** Why it does not serve, or what it cannot do; null when all is well. */
   readonly reason: string | null;
-  /** What to do about one that has not served for a minute; null for all others. */
+  /** Advice for one that has not served for a minute; null for all others. */
   readonly mend: string | null;
-  /** Records behind the end of the log; null for what reads no log, and while Kafka does not tell. */
+  /** Number of records that it has not read yet; null when it reads no log, or when Kafka does not answer. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
@@ -49,10 +49,7 @@ function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Fou
   return fault ?? degraded;
 }
 
-/**
- * Asks every process of this checkout's stack whether it serves, at once and freshly.
- * @returns null when no supervisor runs
- */
+/** Asks every process of this checkout's stack now whether it serves. @returns null when no supervisor runs */
 export async function readStatus(places: Places): Promise<ProcessStatus[] | null> {
   const conditions = readConditions(places);
   if (conditions === null) return null;
@@ -61,7 +58,7 @@ export async function readStatus(places: Places): Promise<ProcessStatus[] | null
   const lags = file === null ? new Map<string, number>() : await askLagWithin(file);
   const asked = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
-    // Before everything is up there are no addresses; what the supervisor itself found counts.
+    // Before everything is up there are no addresses, so the supervisor's own findings count.
     const isAsked = file !== null && pid !== null;
     const found = isAsked ? await askWithin(name, file) : { fault: condition.reason, degraded: null };
     return {
@@ -95,11 +92,14 @@ function latest(one: Told, other: Told): Told {
 export interface Verdict {
   readonly isWell: boolean;
   readonly sentence: string;
-  /** Behind the sentence, where the table of `status` does not stand above it; '' when there is nothing to ask. */
+  /** Added to the sentence when the table of `status` is not above it; '' when nothing can be asked. */
   readonly hint: string;
 }
 
-/** @param orphans names of what lives on although its supervisor is dead; looked at where there are no statuses */
+/**
+ * @param orphans names of processes that run although their supervisor is dead. They count only when there are no
+ * statuses
+ */
 export function judge(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
   const [isWell, hint] = [false, ''];
   if (statuses === null && orphans.length > 0) {
@@ -134,7 +134,7 @@ function toAge(seconds: number | null): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`;
 }
 
-/** A table for people: a line for each process, and below it why it does not serve and what went wrong last. */
+/** A table for people: a line for each process, and below it why it does not serve and its last error. */
 export function toLines(statuses: readonly ProcessStatus[]): string[] {
   const head = ['process', 'state', 'age', 'restarts', 'lag', 'pid'];
   const rows = statuses.map(({ name, state, ageSeconds, restarts, lag, pid }) => [

@@ -5,12 +5,12 @@ import type { Places } from './places.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { removeStackFile } from './stack-file.ts';
 
-/** Services drain up to 26 s, stores stop within 30 s; then a little. */
+/** Services drain up to 26 s and stores stop within 30 s. The rest is reserve. */
 const SUPERVISOR_GRACE_MS = 60_000;
 
 const pathOf = (places: Places) => join(places.state, 'supervisor.pid');
 
-/** `supervisor.pid`: the id on the first line, for people and scripts; its mark on the second. */
+/** `supervisor.pid`: the process id on the first line, for people and scripts; the mark on the second. */
 function readRecord(places: Places): ProcessRecord | null {
   try {
     const [pid, mark = ''] = readFileSync(pathOf(places), 'utf8').split('\n');
@@ -26,19 +26,19 @@ export function findSupervisor(places: Places): ProcessRecord | null {
   return record !== null && isAlive(record) ? record : null;
 }
 
-/** When the supervisor of this checkout began (ISO 8601); '' when there is none. */
+/** When the supervisor of this checkout started (ISO 8601); '' when there is none. */
 export function supervisedSinceAt(places: Places): string {
   return statSync(pathOf(places), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 }
 
-/** Takes a dead supervisor's file away, and puts it back when it turns out to be a living one's, written meanwhile. */
+/** Removes the file of a dead supervisor. Puts it back if it turns out to be the new file of a living one. */
 function removeStaleRecord(places: Places, aside: string): void {
   try {
     renameSync(pathOf(places), aside);
     const [pid, mark = ''] = readFileSync(aside, 'utf8').split('\n');
     if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(aside, pathOf(places));
   } catch (error) {
-    // ENOENT: there was none. EEXIST: a third one has it by now.
+    // ENOENT: there was no file. EEXIST: another supervisor has written one meanwhile.
     if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
     rmSync(aside, { force: true });
@@ -46,8 +46,8 @@ function removeStaleRecord(places: Places, aside: string): void {
 }
 
 /**
- * Makes this process the supervisor, or returns the one that already is. Of two that try at once, one succeeds: the
- * file appears under its name complete, or not at all.
+ * Makes this process the supervisor, or returns the existing one. Of two attempts at the same time one succeeds,
+ * because the file appears complete under its name or not at all.
  */
 export function claimSupervision(places: Places): ProcessRecord | null {
   mkdirSync(places.state, { recursive: true, mode: 0o700 });
@@ -75,8 +75,8 @@ export function releaseSupervision(places: Places): void {
 }
 
 /**
- * Ends the stack whoever runs it: its supervisor drains and stops everything; what a killed supervisor left is ended
- * by its records.
+ * Ends the stack in any state. A living supervisor drains and stops everything. Otherwise the processes of a killed one
+ * are ended by their records.
  * @returns what was ended, in words; null when nothing ran
  */
 export async function endStack(places: Places): Promise<string | null> {

@@ -1,7 +1,7 @@
-// A process of its own: TLS, and a login where one is set, before an HTTP store of the stack that speaks neither here.
-// The ClickHouse engine of the npm package is clickhouse-local, which opens TCP and HTTP listeners only ("SYSTEM
-// START/STOP LISTEN in clickhouse-local supports only TCP and HTTP listeners"), and the registry has no basic
-// authentication without an identity provider. Its settings are a file, whose path is the one argument.
+// A separate process that adds TLS, and optionally a login, to an HTTP store of the stack that supports neither here.
+// The npm package's ClickHouse is clickhouse-local, whose SYSTEM START LISTEN supports only plain TCP and HTTP
+// listeners. The registry has basic authentication only with an identity provider. The one argument is the path of a
+// file with the settings.
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
@@ -11,7 +11,7 @@ import type { RelaySettings } from './tls-relays.ts';
 const settings = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as RelaySettings;
 const { listenPort, targetPort, server: files, login } = settings;
 const HOST = '127.0.0.1';
-/** As many as clients hold open; more would only queue in the store. */
+/** As many as clients keep open. More would only wait in the store. */
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 const expected = login === null ? null : Buffer.from(`${login.username}:${login.password}`).toString('base64');
 
@@ -21,7 +21,7 @@ function isAllowed({ headers }: IncomingMessage): boolean {
   return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
 }
 
-/** Passes a request on and its answer back, as they come; a connection that breaks on one side breaks on the other. */
+/** Forwards a request and streams the answer back. A connection that breaks on one side is broken on the other. */
 function relay(asked: IncomingMessage, answer: ServerResponse): void {
   const { method, url: path, headers } = asked;
   const { authorization: _, ...others } = headers;

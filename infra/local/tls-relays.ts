@@ -7,7 +7,7 @@ import { REGISTRY_PROBE } from './registry.ts';
 import { type Account, createStackFetch, type StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** What the process of tls-relay.ts is told. */
+/** The settings of the process of tls-relay.ts. */
 export interface RelaySettings {
   readonly listenPort: number;
   readonly targetPort: number;
@@ -23,7 +23,7 @@ interface RelayedStack {
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** The stores that speak no TLS here, behind processes that do. @param started each resolves when its store is ready */
+/** Starts relays for the stores that have no TLS here. @param started resolves for each store when it is ready */
 export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<void>>>(
   places: Places,
   started: T,
@@ -41,7 +41,7 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
   };
 }
 
-/** TLS before an HTTP store; ready once the store answers through it. */
+/** A relay with TLS before an HTTP store. It is ready once the store answers through it. */
 function tlsRelaySpec(
   places: Places,
   relay: {
@@ -49,7 +49,7 @@ function tlsRelaySpec(
     ports: { listen: number; target: number };
     security: StackSecurity;
     login: Account | null;
-    /** A path that the store answers with 200. */
+    /** A path to which the store answers with 200. */
     probe: string;
   },
 ): ProcessSpec {
@@ -76,7 +76,7 @@ function tlsRelaySpec(
       await answer.body?.cancel();
       return answer.ok;
     },
-    // As long as the slowest store behind it may take.
+    // As long as the slowest store may take.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 5_000,

@@ -3,9 +3,10 @@ import { SERVICES, type ServiceEntry } from './services.ts';
 import type { StackOptions } from './stack-options.ts';
 
 /**
- * Leaves the chain out of a start where its program cannot run, if what can stand may stay up: everything else needs none.
- * @returns the options that hold, and what is to be said of the start, a sentence
- * @throws Error where the chain may not be missing
+ * Leaves the chain out of a start when its program cannot run and the start may continue without it. Nothing else needs
+ * the chain.
+ * @returns the options to use, and a sentence about it to print
+ * @throws Error when the chain is required
  */
 export function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
   const mistake = options.chain === true ? findAnvilMistake(options.chainProgram) : null;

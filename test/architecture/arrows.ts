@@ -5,7 +5,7 @@ import { declaredIn, manifestOf, type Place, placeOf, type Zone } from './zones.
 
 const OURS = /^@playline\/([^/]+)(\/.*)?$/;
 
-/** The packages of ours that each zone may import; `nouns` and `adapters` mean the noun packages. */
+/** For each zone, the packages of ours that it may import. `nouns` and `adapters` refer to the noun packages. */
 const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boolean }> = {
   'composition root': { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: true },
   service: { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: false },
@@ -18,7 +18,10 @@ const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boole
   test: { packages: [], nouns: true, adapters: true },
 };
 
-/** Imports follow the arrows of the architecture: services to nouns to contracts, adapters named in one file only. */
+/**
+ * Imports must follow the architecture: services import nouns, nouns import contracts. Only one file of a service names
+ * adapters.
+ */
 export function checkArrows({ files, tree }: Sources): Breach[] {
   return files.flatMap((file) => {
     const place = placeOf(file.path, tree);
@@ -31,10 +34,10 @@ export function checkArrows({ files, tree }: Sources): Breach[] {
   });
 }
 
-/** '' when the import is allowed. */
+/** How to mend the import; '' when it is allowed. */
 function mendOfArrow(place: Place, imported: Import, tree: Tree): string {
   const [, name = '', subpath = ''] = OURS.exec(imported.target ?? '') ?? [];
-  // What lies below `test` sees the whole system from outside and may name anything.
+  // Files below `test` test the whole system from outside and may import anything.
   if (name === '' || place.zone === 'test') return '';
   if (tree.has(`services/${name}/package.json`))
     return 'no package or service imports a service: move the noun they share to packages/';
@@ -69,7 +72,7 @@ function allowed(zone: Zone): string {
   return [...packages, ...(nouns ? ['noun packages'] : [])].join(', ') || 'nothing';
 }
 
-/** Relative imports stay in their package, and a noun's rules do not know its adapters. */
+/** Relative imports stay in their package, and files with a noun's rules do not import its adapters. */
 export function checkRelativeImports({ files, tree }: Sources): Breach[] {
   return files.flatMap((file) => {
     const from = placeOf(file.path, tree);
@@ -94,7 +97,9 @@ function mendOfRelative(from: Place, target: string, tree: Tree): string {
   return 'adapters are named by src/main.ts of a service only: move what both need to the noun, take the port as a parameter';
 }
 
-/** A package is asked, not read: nobody names a file of another one by its path. Whole processes are started by theirs. */
+/**
+ * No file refers to a file of another package by its path; it imports the package. Only processes are started by path.
+ */
 export function checkPaths({ files, tree }: Sources): Breach[] {
   return files.flatMap((file) => {
     const from = placeOf(file.path, tree);
@@ -114,7 +119,7 @@ export function checkPaths({ files, tree }: Sources): Breach[] {
   });
 }
 
-/** A vendor package is declared by the package that imports it; vendor clients of stores stay in adapters. */
+/** The package that imports a vendor package must declare it. Only adapters use vendor clients of stores. */
 export function checkVendors({ files, tree }: Sources): Breach[] {
   const root = declaredIn(manifestOf('', tree));
   const everywhere = [...tree.keys()]
@@ -123,7 +128,7 @@ export function checkVendors({ files, tree }: Sources): Breach[] {
   return files.flatMap((file) => {
     const place = placeOf(file.path, tree);
     const own = declaredIn(manifestOf(place.folder, tree));
-    // Tests, and the kit that only they import, run from the top of the repository.
+    // Tests, and the kit that only they import, use the dependencies at the top of the repository.
     const declared = new Set([
       ...own,
       ...(place.test || place.zone === 'testkit' ? root : []),
@@ -161,7 +166,7 @@ function packageOf(target: string): string {
   return target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');
 }
 
-/** Only main.ts of a service, infra and tests read the environment: everything else takes settings as parameters. */
+/** Only infra, tests and main.ts of a service read the environment. Everything else gets settings as parameters. */
 export function checkEnvironment({ files, tree }: Sources): Breach[] {
   return files.flatMap((file) => {
     const { zone, test } = placeOf(file.path, tree);

@@ -29,7 +29,7 @@ const RULES: readonly Rule[] = [
   checkTests,
 ];
 
-/** Paths that may break a rule. It is empty and stays so: mend the rule or the code, in the open. */
+/** Paths that may break a rule. It is empty and must stay so: change the rule or the code instead. */
 export const EXCEPTIONS: readonly { rule: string; path: string }[] = [];
 
 /**
@@ -42,7 +42,7 @@ export function findBreaches(tree: Tree): Breach[] {
   return breaches.filter(({ rule, path }) => !EXCEPTIONS.some((other) => other.rule === rule && other.path === path));
 }
 
-/** One line a breach: where, what, and how to mend it. */
+/** A breach in one line: where, what, and how to mend it. */
 export function toLine({ rule, path, found, mend }: Breach): string {
   return `${path}: ${found}. To mend: ${mend}. [${rule}]`;
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Breach, Rule, SourceFile } from './tree.ts';
 
-/** No file needs itself to be read first: imports within a package run one way. Types alone may point back. */
+/** Imports within a package form no cycle. Imports of types are allowed in both directions. */
 export const checkCircles: Rule = ({ files }) => {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const done = new Set<string>();
@@ -15,12 +15,12 @@ export const checkCircles: Rule = ({ files }) => {
 
 interface Search {
   readonly byPath: ReadonlyMap<string, SourceFile>;
-  /** Files that lead to no circle, or to one that has been found. */
+  /** Files that lead to no cycle, or only to a known one. */
   readonly done: Set<string>;
   readonly way: readonly string[];
 }
 
-/** The files of a circle that a file leads to; null when it leads to none that is new. */
+/** The files of a cycle that is reachable from a file; null when there is no new one. */
 function findCircle(path: string, { byPath, done, way }: Search): readonly string[] | null {
   const at = way.indexOf(path);
   if (at !== -1) return way.slice(at);

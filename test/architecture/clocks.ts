@@ -2,11 +2,11 @@ import { isNode, nameOf, nodesIn } from './syntax.ts';
 import type { Breach, Node, Rule, SourceFile } from './tree.ts';
 import { placeOf } from './zones.ts';
 
-/** Names of instants: what leaves the process, or stays when it ends. */
+/** Names of points in time that leave the process or outlive it. */
 const INSTANT = /(^at|At)(Ms)?$|^timestampMs$/;
-/** The one name under which the wall clock itself is handed on. */
+/** The only name under which the wall clock may be passed as a function. */
 const CLOCK = /^wallClockMs$/;
-/** Through these a value passes as it is. */
+/** Types of nodes that return a value unchanged. */
 const TRANSPARENT = new Set([
   'ParenthesizedExpression',
   'LogicalExpression',
@@ -16,10 +16,11 @@ const TRANSPARENT = new Set([
 const TEXTS = new Set(['toISOString', 'toUTCString', 'toJSON']);
 
 /**
- * Ages, deadlines and waits are measured by `performance.now()`: the wall clock is set back and forth, and then an ended
- * key lives on or nobody's time-out comes. It stays right for instants, which are told by their names: `Date.now()` may
- * become something called `…At`, `…AtMs` or `timestampMs`, be given to a function, or be handed on as `wallClockMs`; `new Date()` may be
- * turned into text. Arithmetic and comparisons with either are durations.
+ * Code must measure ages, deadlines and waits by `performance.now()`. The wall clock may be set back or ahead: then an
+ * expired key stays valid, or a time-out never comes. The wall clock is right for points in time, which are recognised
+ * by their names. `Date.now()` may be assigned to something called `…At`, `…AtMs` or `timestampMs`, be an argument of a
+ * function, or be passed as `wallClockMs`. `new Date()` may be turned into text. Arithmetic and comparisons with either
+ * are durations.
  */
 export const checkClocks: Rule = ({ files, tree }) =>
   files.flatMap((file) => {
@@ -40,7 +41,7 @@ function breachesOf(file: SourceFile): Breach[] {
     }));
 }
 
-/** Reads of the wall clock that a node takes for instants. */
+/** Reads of the wall clock in a node that are points in time. */
 function instantsIn(node: Node): Node[] {
   if (node.type === 'CallExpression' || node.type === 'NewExpression')
     return nodesIn(node.arguments).flatMap(readsIn).filter(isCall);
@@ -49,7 +50,7 @@ function instantsIn(node: Node): Node[] {
   return readsIn(value).filter((read) => (isCall(read) ? INSTANT : CLOCK).test(name));
 }
 
-/** What a node gives a name to: variables, properties, assignments, defaults of parameters. */
+/** The name that a node gives to a value, and the value: variables, properties, assignments, defaults of parameters. */
 function namedValue(node: Node): [name: string, value: unknown] {
   if (node.type === 'VariableDeclarator') return [nameOf(node.id), node.init];
   if (node.type === 'Property' || node.type === 'PropertyDefinition') return [nameOf(node.key), node.value];

@@ -3,13 +3,13 @@ import type { Breach, Node, Rule, SourceFile } from './tree.ts';
 
 const MAIN = /^services\/[^/]+\/src\/main\.ts$/;
 const ADAPTER = /^@playline\/[^/]+\/./;
-/** What makes an adapter; a parser or a constant may be given on. */
+/** Names of constructors of adapters. Parsers and constants do not matter. */
 const MAKER = /^(open|create|[A-Z])/;
 
 /**
- * A main calls the constructors of adapters itself and gives on what they made. One that is given on uncalled is an adapter
- * named outside of main in all but the import. Where a command opens only what its words need, it is given functions that
- * call them here, and that know addresses and options by themselves.
+ * A main calls the constructors of adapters itself and passes the results on. Passing on a constructor would let other
+ * code open adapters. If a command opens only what its arguments need, it gets functions that call the constructors
+ * here and that know addresses and options.
  */
 export const checkComposition: Rule = ({ files }) =>
   files
@@ -25,7 +25,7 @@ export const checkComposition: Rule = ({ files }) =>
       ),
     );
 
-/** Names of a main that are imported from an adapter (`@playline/x/y`) and stand anywhere but where they are called. */
+/** Names in a main that are imported from an adapter (`@playline/x/y`) and used in any other way than by a call. */
 export function handedOn(file: SourceFile): string[] {
   const imports = file.nodes.filter(
     ({ type, source, importKind }) =>
@@ -46,13 +46,15 @@ export function handedOn(file: SourceFile): string[] {
 
 const startsOf = ({ local, imported }: Node) => [local, imported].filter(isNode).map(({ start }) => start);
 
-/** Where the name stands that is called: `open` of `open(…)`, `new Open(…)` and `open.all(…)`. */
+/** Where the called name begins: `open` in `open(…)`, `new Open(…)` and `open.all(…)`. */
 function calleeStart({ type, callee }: Node): number[] {
   if (!['CallExpression', 'NewExpression'].includes(type) || !isNode(callee)) return [];
   return [callee.start];
 }
 
-/** In a type, the name of a member (`a.b`, but not `...b`), or that of a property which has a value of its own. */
+/**
+ * True for a name that is not the import itself: a member (`a.b`, but not `...b`), or a property with its own value.
+ */
 function isNameAlone({ text }: SourceFile, { start, end }: Node): boolean {
   return (
     /(typeof\s+|(?<!\.)\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) ||

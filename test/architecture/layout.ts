@@ -15,7 +15,7 @@ const TOP_LEVEL = new Set([
   'LICENSE',
 ]);
 
-/** The top of the repository shows what it is made of and nothing else. */
+/** The top level of the repository has only the expected files and folders. */
 export const checkTopLevel: Rule = ({ tree }) => {
   const tops = new Set([...tree.keys()].map((path) => path.split('/')[0] ?? ''));
   const strangers = [...tops].filter((top) => !TOP_LEVEL.has(top) && !top.startsWith('.'));
@@ -27,7 +27,7 @@ export const checkTopLevel: Rule = ({ tree }) => {
   }));
 };
 
-/** The five things of a service, each with the names that satisfy it. */
+/** The five things that every service has, each with the names that satisfy it. */
 const FIVE_THINGS: { any: string[]; why: string }[] = [
   { any: ['README.md'], why: 'says what it reads, what it writes and how it fails' },
   { any: ['src/main.ts'], why: 'is the only file that names adapters and reads the environment' },
@@ -39,7 +39,7 @@ const FIVE_THINGS: { any: string[]; why: string }[] = [
   },
 ];
 
-/** Every service looks alike from outside. */
+/** All services have the same layout. */
 export const checkServices: Rule = ({ tree }) => {
   const paths = [...tree.keys()];
   const services = new Set(paths.flatMap((path) => /^services\/[^/]+(?=\/)/.exec(path) ?? []));
@@ -59,7 +59,9 @@ function isAt(path: string, place: string): boolean {
   return place.endsWith('/') ? path.startsWith(place) : path === place;
 }
 
-/** Every package says its name as its folder does, and every workspace is private: nothing here is published by accident. */
+/**
+ * A package's name equals its folder's name, and every workspace is private, so that nothing is published by accident.
+ */
 export const checkManifests: Rule = ({ tree }) =>
   [...tree].flatMap(([path, text]) => {
     const folder = /^(?:services|packages)\/([^/]+)\/package\.json$/.exec(path)?.[1];

@@ -3,10 +3,10 @@ import type { Breach, FunctionPart, Node, Rule, Sources } from './tree.ts';
 
 const CATCH_ALLS = ['util', 'utils', 'helper', 'helpers', 'common', 'shared', 'misc'];
 const KEBAB = /^[a-z0-9]+(-[a-z0-9]+)*$/;
-/** Names that their tools prescribe. */
+/** Names that tools prescribe. */
 const PRESCRIBED = new Set(['README.md', 'LICENSE', 'Dockerfile', 'Dockerfile.dockerignore']);
 
-/** Folders and files have names in kebab case, and none is a drawer for anything. */
+/** Names of folders and files are in kebab case, and none is a catch-all like `utils`. */
 export const checkFileNames: Rule = ({ tree }) =>
   [...tree.keys()].flatMap((path) => {
     const breach = (found: string, mend: string): Breach => ({ rule: 'file names', path, found, mend });
@@ -24,10 +24,13 @@ export const checkFileNames: Rule = ({ tree }) =>
     });
   });
 
-/** What a return type tells: the members of a type that is written out, or of an interface of the tree. */
+/** Finds the members of a return type: one that is written out, or an interface of the tree. */
 type MembersOf = (type: Node) => Set<string> | null;
 
-/** Verbs mean what the list of habits says: open has a close, create has none, is guards, parse gives a type. */
+/**
+ * Verbs in names must keep their meaning: what `open` returns has a close, what `create` returns has none, `is` is a
+ * type guard or boolean, `parse` returns a type.
+ */
 export const checkVerbs: Rule = (sources) => {
   const membersOf = createMembersOf(sources);
   return sources.files.flatMap(({ path, functions }) =>
@@ -74,7 +77,7 @@ function returnTypeOf(node: Node): Node | null {
   return inner ?? null;
 }
 
-/** Interfaces are found by name; one that extends another, or whose name stands for two, is not decided. */
+/** Finds interfaces by name. An interface that extends another one, or whose name is not unique, is not judged. */
 function createMembersOf({ files }: Sources): MembersOf {
   const interfaces = new Map<string, Set<string> | null>();
   for (const node of files.flatMap((file) => file.nodes)) {

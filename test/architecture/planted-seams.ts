@@ -1,4 +1,4 @@
-/** One breach each of how files hang together. */
+/** One breach of each rule about how files depend on each other. */
 export const SEAM_LINES: { because: string; path: string; lines: string; rule: string }[] = [
   {
     because: 'a main gives an adapter on without calling it',

@@ -1,4 +1,6 @@
-/** One breach each of what text must not say. The words are put together here, so that this file does not say them. */
+/**
+ * One breach of each rule about forbidden text. The words are assembled here, so that this file does not contain them.
+ */
 export const WORD_LINES: { because: string; path: string; lines: string; rule: string }[] = [
   { because: 'text leaves work behind', path: 'README.md', lines: `TO${'DO'}: later`, rule: 'words' },
   { because: 'text names a page that is not here', path: 'README.md', lines: `deci${'ded'} points A`, rule: 'words' },

@@ -2,7 +2,7 @@ import { CLOCK_LINES } from './planted-clocks.ts';
 import { SEAM_LINES } from './planted-seams.ts';
 import { WORD_LINES } from './planted-words.ts';
 
-/** One line at the top of one file of the sound tree, and the rule that it breaks. */
+/** One line at the top of one file of the tree without breaches, and the rule that it breaks. */
 export const PLANTED_LINES: { because: string; path: string; lines: string; rule: string }[] = [
   // Arrows.
   {
@@ -232,7 +232,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   },
 ];
 
-/** Files put into the sound tree, or taken out of it. */
+/** Files to add to the tree without breaches, or to remove from it. */
 export const PLANTED_FILES: { because: string; files: Record<string, string | null>; breach: string }[] = [
   {
     because: 'a drawer for anything',

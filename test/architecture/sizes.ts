@@ -1,18 +1,18 @@
 import type { Breach, Rule } from './tree.ts';
 
-/** Longer than this is read in pieces. */
+/** A longer file cannot be read at once. */
 const FILE_LINES_MAX = 300;
-/** One screen. */
+/** About one screen. */
 const FUNCTION_LINES_MAX = 50;
-/** A fourth parameter makes callers count. */
+/** With a fourth parameter, callers must count positions. */
 const PARAMETERS_MAX = 3;
 /**
- * Configuration, adapters, run: nothing else belongs there. Two screens, since each store brings its address, its
- * security and who hears of its faults to every client that is opened.
+ * For a main, which contains only configuration, adapters and the start. Two screens, because every opened client needs
+ * the address and security of its store and a handler of its errors.
  */
 const MAIN_LINES_MAX = 120;
 
-/** Files, functions and parameter lists stay short enough to be read at once. */
+/** Files, functions and parameter lists must be short enough to be read at once. */
 export const checkSizes: Rule = ({ files }) =>
   files.flatMap(({ path, text, functions }) => {
     const breach = (found: string, mend: string): Breach => ({ rule: 'sizes', path, found, mend });

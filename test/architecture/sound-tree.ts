@@ -2,7 +2,7 @@ import type { Tree } from './tree.ts';
 
 const manifest = (name: string, parts: object = {}) => JSON.stringify({ name, private: true, ...parts });
 
-/** A small repository without a breach: each test plants one in it. */
+/** A small repository without breaches. Each test adds one to it. */
 const SOUND: Record<string, string> = {
   'README.md': '# Sound',
   'package.json': manifest('sound', { devDependencies: { vitest: '1.0.0' } }),
@@ -54,13 +54,13 @@ const SOUND: Record<string, string> = {
     "import { it } from 'vitest';\nimport 'ioredis';\nimport '@playline/people/redis';\nit('finds no row after the erasure', () => {});\n",
 };
 
-/** The sound tree with some files put in, replaced, or (null) taken out. */
+/** The tree without breaches, with some files added, replaced or (null) removed. */
 export function createTree(planted: Record<string, string | null> = {}): Tree {
   const files = Object.entries({ ...SOUND, ...planted });
   return new Map(files.filter((file): file is [string, string] => file[1] !== null));
 }
 
-/** The sound tree with lines put before one of its files. */
+/** The tree without breaches, with lines added at the top of one of its files. */
 export function createTreeWith(path: string, lines: string): Tree {
   return createTree({ [path]: `${lines}\n${SOUND[path] ?? ''}` });
 }

@@ -35,11 +35,11 @@ function parseFile(path: string, text: string): SourceFile {
 
 interface Visited {
   node: Node;
-  /** From the node's parent up to the program. */
+  /** Ancestors of the node, from its parent up to the program. */
   above: readonly Node[];
 }
 
-/** Guards a value of a node's field. */
+/** Whether a field's value is a node. */
 export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
@@ -115,7 +115,10 @@ function toFunction({ node, above }: Visited, lineAt: (offset: number) => number
   ];
 }
 
-/** A suite calls `it` or `test` itself: `describe`'s body, or a suite that tests of several adapters run. */
+/**
+ * Whether a function calls `it` or `test` itself: the body of `describe`, or a suite that tests of several adapters
+ * share.
+ */
 function holdsTests(node: Node): boolean {
   const own = isNode(node.body) ? nodesIn(node.body.body) : [];
   return own.some((statement) => isNode(statement.expression) && SUITE_CALLS.has(calleeName(statement.expression)));
@@ -125,7 +128,7 @@ function isNested(above: readonly Node[]): boolean {
   return above.some((node) => FUNCTION_TYPES.has(node.type) || node.type === 'ClassBody');
 }
 
-/** The first name of what is called: `it` for `it(…)`, `it.each(…)(…)` and `it.for(…)(…)`. */
+/** The first name of the callee: `it` for `it(…)`, `it.each(…)(…)` and `it.for(…)(…)`. */
 export function calleeName(call: Node): string {
   let callee: unknown = call.callee;
   while (isNode(callee)) {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The repository as text: path from the top, with `/` between its parts, to the file's text. */
+/** The repository as text. Keys are paths from the top with `/`, values are file contents. */
 export type Tree = ReadonlyMap<string, string>;
 
 /** One breach of a rule, and what to do about it. */
@@ -16,7 +16,7 @@ export interface Breach {
   mend: string;
 }
 
-/** A rule is a function over the whole tree, so that a test can plant a breach in memory. */
+/** A rule is a function of the whole tree, so that a test can add a breach in memory. */
 export type Rule = (sources: Sources) => Breach[];
 
 /** What the rules look at: every file as text, and every code file as a syntax tree. */
@@ -25,7 +25,7 @@ export interface Sources {
   readonly files: readonly SourceFile[];
 }
 
-/** A code file with the parts that rules ask for. */
+/** A code file with the parts that rules need. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
@@ -34,7 +34,7 @@ export interface SourceFile {
   readonly nodes: readonly Node[];
 }
 
-/** `import`, `export … from` and `import()`; `target` is null when it is not written as a literal. */
+/** `import`, `export … from` and `import()`. `target` is null when it is not a literal. */
 export interface Import {
   readonly target: string | null;
   readonly typeOnly: boolean;
@@ -49,13 +49,13 @@ export interface FunctionPart {
   readonly line: number;
   readonly lines: number;
   readonly parameters: number;
-  /** Given straight to a call: how many parameters it has is for that call to say. */
+  /** True when the function is an argument of a call. The call then determines the number of its parameters. */
   readonly callback: boolean;
-  /** Holds tests, so it is a table of contents and not a function to read at once. */
+  /** True when the function contains tests. It is then a list and may be longer than a function to read at once. */
   readonly suite: boolean;
 }
 
-/** A node of the ESTree form with TypeScript's nodes among them. */
+/** A node of the ESTree format, including TypeScript's nodes. */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -63,12 +63,12 @@ export interface Node {
   readonly [field: string]: unknown;
 }
 
-/** Files that Git tracks or would track; binary files are left out. */
+/** Reads the files that Git tracks or would track, except for binary files. */
 export function readTree(root: string): Tree {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
     encoding: 'utf8',
-    // A listing of a hundred thousand paths fits.
+    // Enough for a listing of a hundred thousand paths.
     maxBuffer: 16 * 1024 * 1024,
   });
   const paths = listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));

@@ -5,7 +5,7 @@ import type { Node, Rule, SourceFile } from './tree.ts';
 export const ABSENT_PAGES =
   /\b(decided[ ]points?|design[ ]page|specification[ ]\d|specification[,:]?[ ](parts?|tables?|rows?|query|")|part[ ][A-H],?[ ](row\b|"))/i;
 
-/** What committed text must not say. Written so that this file does not say it either. */
+/** Forbidden text. Written so that this file does not contain it. */
 const FORBIDDEN: { pattern: RegExp; mend: string }[] = [
   {
     pattern:
@@ -23,10 +23,10 @@ const FORBIDDEN: { pattern: RegExp; mend: string }[] = [
   },
   { pattern: /@ts-(ignore|nocheck|expect-error)\b/, mend: 'say the type; parse what is unknown' },
 ];
-/** Written by tools or taken over word for word. */
+/** Files that tools write or that are copied word for word. */
 const FOREIGN = new Set(['package-lock.json', 'LICENSE']);
 
-/** Committed text is only about the project and has no notes of unfinished work. */
+/** Committed text is only about the project, without notes about unfinished work. */
 export const checkWords: Rule = ({ tree }) =>
   [...tree].flatMap(([path, text]) => {
     if (FOREIGN.has(path)) return [];
@@ -38,7 +38,7 @@ export const checkWords: Rule = ({ tree }) =>
     );
   });
 
-/** The lock file names no registry: it must install from whichever one the machine uses. */
+/** The lock file names no registry, because it must install from the one that the machine uses. */
 export const checkLock: Rule = ({ tree }) => {
   const lines = (tree.get('package-lock.json') ?? '').split('\n').filter((line) => /"resolved": "https?:/.test(line));
   if (lines.length === 0) return [];
@@ -46,12 +46,12 @@ export const checkLock: Rule = ({ tree }) => {
   return [{ rule: 'lock file', path: 'package-lock.json', found: `names a registry on ${lines.length} lines`, mend }];
 };
 
-/** Fewer words than this name a thing, they promise nothing. */
+/** A title with fewer words is only a name and states no guarantee. */
 const TITLE_WORDS_MIN = 3;
-/** The table fills in the rest of the sentence. */
+/** Fewer words are enough where a table completes the sentence. */
 const TABLE_TITLE_WORDS_MIN = 2;
 
-/** Every test file has tests, each is a sentence of guarantee, and none is left out or run alone. */
+/** Every test file has tests. Each title states a guarantee, and no test is skipped or run alone. */
 export const checkTests: Rule = ({ files }) =>
   files
     .filter(({ path }) => /\.test\.ts$/.test(path))
@@ -82,7 +82,7 @@ export const checkTests: Rule = ({ files }) =>
       ];
     });
 
-/** `it.each(table)`: the call that carries the title comes around it. */
+/** True for the inner call of `it.each(table)(title)`, which does not have the title. */
 function isTable(call: Node): boolean {
   const { callee } = call;
   return (

@@ -1,6 +1,6 @@
 import type { Tree } from './tree.ts';
 
-/** Which part of the architecture a file belongs to: the left-hand sides of the table of arrows. */
+/** The part of the architecture to which a file belongs: the left column of the table of arrows. */
 export type Zone =
   | 'composition root'
   | 'service'
@@ -12,20 +12,20 @@ export type Zone =
   | 'infra'
   | 'test';
 
-/** Where a file lives. `folder` is its package's folder, '' for files at the top. */
+/** Where a file is. `folder` is the folder of its package; '' for files at the top. */
 export interface Place {
   readonly zone: Zone;
   readonly folder: string;
-  /** A test file, or what lies in a folder `test` for tests alone: neither is part of a running service. */
+  /** True for tests and for files in a folder `test`, which are not part of a running service. */
   readonly test: boolean;
-  /** The folder of the adapter below `src`, '' outside of one. */
+  /** The folder of the adapter below `src`; '' outside of an adapter. */
   readonly adapter: string;
 }
 
 const FOUNDATIONS = new Set(['packages/errors', 'packages/runtime', 'packages/contracts']);
 const TEST_FILE = /\.test\.ts$|(^|\/)test\//;
 
-/** Finds the place of a path; the subpath exports of its package.json say which folders are adapters. */
+/** Finds the place of a path. The subpath exports of its package.json determine which folders are adapters. */
 export function placeOf(path: string, tree: Tree): Place {
   const [top = '', name = ''] = path.split('/');
   const folder = top === 'services' || top === 'packages' ? `${top}/${name}` : path.includes('/') ? top : '';
@@ -48,7 +48,7 @@ function adapterOf(path: string, folder: string, tree: Tree): string {
   return adapters.find((adapter) => adapter !== '' && path.startsWith(`${folder}/src/${adapter}/`)) ?? '';
 }
 
-/** The parts of a package.json that the rules read. */
+/** The parts of a package.json that the rules need. */
 export interface Manifest {
   name?: string;
   exports?: Record<string, unknown>;

@@ -20,11 +20,11 @@ import {
 
 /** As many as a topic has, because each partition needs its own batch head. */
 const PARTITIONS = 6;
-/** The longest environment id for which the bound is kept by any request. */
+/** The longest environment id for which every request keeps the bound. */
 const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
 const now = new Date();
 
-/** Bytes of the record batches that a producer would send, with a batch for each partition. */
+/** Bytes of the record batches that a producer would send, one batch for each partition. */
 function batchBytesOf(records: readonly OutgoingRecord[]): number {
   const batches = Map.groupBy(records, ({ topic, key }) => {
     return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
@@ -35,7 +35,7 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
   }, 0);
 }
 
-/** @returns every byte that went out, head and body */
+/** @returns all bytes of the request, head and body */
 async function post(
   { port, key }: TestGateway,
   { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
@@ -54,9 +54,9 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-describe('what a batch becomes on the log', () => {
+describe('the bytes that a batch adds to the log', () => {
   it.each(cases.map((each) => [each.name, each] as const))(
-    'is at most three times what was received: %s',
+    'are at most three times the bytes of its request: %s',
     async (_name, each) => {
       for (const environmentId of ['demo-test', LONG_ENVIRONMENT]) {
         const gateway = await openGateway({ environmentId });
@@ -65,7 +65,7 @@ describe('what a batch becomes on the log', () => {
     },
   );
 
-  it('is at most three times what was received, however small messages are mixed', async () => {
+  it('are at most three times the bytes of its request, however small messages are mixed', async () => {
     const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
     const names = fc.array(fc.constantFrom(...Object.keys(SMALL_MESSAGES)), { minLength: 1, maxLength: 100 });
     await fc.assert(
@@ -78,12 +78,12 @@ describe('what a batch becomes on the log', () => {
     );
   });
 
-  it('is less than what was received for what clients send', async () => {
+  it('are fewer than the bytes of its request for batches that real clients send', async () => {
     const gateway = await openGateway();
     for (const each of createHonestBatches(now)) expect(await amplificationOf(gateway, each)).toBeLessThan(1);
   });
 
-  it('counts as bytes in flight with its headers, but for the framing of records', async () => {
+  it('count as bytes in flight, headers included, except for the framing of records', async () => {
     for (const each of cases.filter(({ name }) => !name.includes('rejected'))) {
       const gateway = await openGateway();
       gateway.producer.mode = 'hold';

@@ -24,26 +24,26 @@ it('calls a cost worse when its ratio rose by more than a quarter', () => {
   expect(compareOne(COST, 1, 0.2)).toBe(false);
 });
 
-it.each(['p99 ms', 'peak MiB', 'parts a second', 'seconds', COST])('wants less of %s', (unit) => {
+it.each(['p99 ms', 'peak MiB', 'parts a second', 'seconds', COST])('treats less as better for %s', (unit) => {
   expect(compareOne(unit, 1, 2)).toBe(true);
 });
 
-it.each(['events per CPU-second', 'links per second'])('wants more of %s', (unit) => {
+it.each(['events per CPU-second', 'links per second'])('treats more as better for %s', (unit) => {
   expect(compareOne(unit, 1, 2)).toBe(false);
 });
 
-it('compares a row with the same figure, case, unit and peer only', () => {
+it('compares a row only with one of the same figure, case, unit and peer', () => {
   const now = rowOf(RATE, 0.1);
   const others = [{ figure: 'linker' }, { case: 'some' }, { unit: COST }, { beside: 'reference' }];
   const kept = others.map((other) => rowOf(RATE, 1, other));
   expect(compareRows([now], kept)).toEqual([{ ...now, baselineRatio: null, isWorse: false }]);
 });
 
-it('does not call a row worse that has no ratio', () => {
+it('does not call a row worse when it has no ratio', () => {
   expect(compareOne(RATE, 1, Number.NaN)).toBe(false);
 });
 
-it('warns of each row that became worse, with both ratios', () => {
+it('warns about each row that became worse, with both ratios', () => {
   const compared = compareRows([rowOf(RATE, 0.5), rowOf(COST, 1)], [rowOf(RATE, 1), rowOf(COST, 1)]);
   expect(toWarnings(compared)).toEqual([
     'worse than the baseline by more than a quarter: writer, all, rows per CPU-second, beside floor: 1 → 0.5',
@@ -54,7 +54,7 @@ it('refuses a baseline without rows', () => {
   expect(() => parseBaseline('{"machine":{}}')).toThrow('no rows');
 });
 
-it('says of each bar whether it is met, and of no number that it is not', () => {
+it('reports for each bar whether it is met, and counts a value that is not a number as not met', () => {
   const bars = [
     { of: 'ours', bound: 'at most', must: 50, aim: 40 },
     { of: 'ratio', bound: 'at least', must: 2 },

@@ -1,19 +1,21 @@
 import { isMoreBetter, type Row } from './figure.ts';
 
-/** A ratio of CPU or rates moves by about a tenth from run to run; a quarter is a change of the code or the machine. */
+/**
+ * Ratios of CPU or rates vary by about a tenth between runs. A quarter means that the code or the machine has changed.
+ */
 const WORSE_MAX = 0.25;
 
-/** A row beside the same row of the run that was kept. */
+/** A row with the same row of the baseline. */
 export interface ComparedRow extends Row {
-  /** The kept run's ratio; null when it has no such row. */
+  /** The ratio in the baseline; null when the baseline has no such row. */
   baselineRatio: number | null;
-  /** Its ratio is worse than the kept one by more than a quarter. */
+  /** True when the ratio is worse than that of the baseline by more than a quarter. */
   isWorse: boolean;
 }
 
 const nameOf = ({ figure, case: what, unit, beside }: Row) => `${figure}, ${what}, ${unit}, beside ${beside}`;
 
-/** Sets rows beside those of a kept run. What only one of the two runs has is no change. */
+/** Compares rows with those of a baseline. A row that only one of the two has does not count as a change. */
 export function compareRows(rows: readonly Row[], kept: readonly Row[]): ComparedRow[] {
   const ratios = new Map(kept.map((row) => [nameOf(row), row.ratio]));
   return rows.map((row) => {

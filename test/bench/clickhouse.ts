@@ -1,36 +1,36 @@
 import type { Bench } from './figure.ts';
 import { type Measured, waitFor } from './processes.ts';
 
-/** What a figure asks of ClickHouse, over its HTTP interface and without a client's own cost. */
+/** Sends SQL to ClickHouse over HTTP, without the cost of a client library. */
 export interface Engine {
   readonly port: number;
-  /** @returns the answer as text, without its last line break */
+  /** @returns the result as text, without its last line break */
   ask(sql: string): Promise<string>;
   read(sql: string): Promise<Buffer>;
   insert(sql: string, body: Buffer): Promise<void>;
-  /** Asks, and says what it took by the engine's own count. */
+  /** Runs a query, and reads its cost from ClickHouse's query log. */
   measure(sql: string): Promise<Asked>;
 }
 
-/** An answer, and what it took. */
+/** A result and its cost. */
 export interface Asked {
   /** Without its last line break. */
   readonly text: string;
-  /** Lines of the answer. */
+  /** Number of lines of the result. */
   readonly rows: number;
   readonly readRows: number;
   readonly readBytes: number;
-  /** The most memory that the question held at once. */
+  /** Peak memory of the query. */
   readonly memoryBytes: number;
   readonly ms: number;
-  /** Its name in the engine's log of questions. */
+  /** Its id in the query log. */
   readonly queryId: string;
 }
 
-/** Default value of the engine. */
+/** ClickHouse's default of max_query_size. */
 const QUERY_BYTES_MIN = 262_144;
 
-/** Speaks to the engine about the database of a bench. */
+/** Sends SQL about the database of a bench. */
 export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'database'>): Engine {
   const { url, user, password } = stores.clickhouse;
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
@@ -49,7 +49,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     ask: async (sql) => (await (await send({}, sql)).text()).trimEnd(),
     read: async (sql) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
     measure: async (sql) => {
-      // A question may name every row of a block, as the writer's does.
+      // A query may name every row of a block, as the writer's queries do.
       const max_query_size = String(QUERY_BYTES_MIN + Buffer.byteLength(sql));
       const answer = await send({ wait_end_of_query: '1', max_query_size }, sql);
       const text = (await answer.text()).trimEnd();
@@ -65,12 +65,12 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
   };
 }
 
-/** Merges of some hundred thousand rows take seconds. */
+/** Merging some hundred thousand rows takes seconds. */
 const MERGES_MAX_MS = 120_000;
-/** Looks in a row that find none: between two merges of a row of merges there is a moment without. */
+/** Number of checks in a row that must find no merge, because there are short pauses between merges. */
 const LOOKS_WITHOUT_MERGE = 5;
 
-/** Waits until the engine has done its work on the rows of a database, merges included. */
+/** Waits until ClickHouse has finished all merges of a database. */
 export async function waitForMerges(engine: Engine, database: string, maxMs = MERGES_MAX_MS): Promise<void> {
   let idle = 0;
   const look = async () => {
@@ -81,10 +81,10 @@ export async function waitForMerges(engine: Engine, database: string, maxMs = ME
   await waitFor('merges have ended', look, { maxMs });
 }
 
-/** Thirty times what the rows of a figure take on a small machine. */
+/** Thirty times the usual duration on a small machine. */
 const VISIBLE_MAX_MS = 120_000;
 
-/** Waits until a table has as many rows as were stored in the log. */
+/** Waits until a table has this many rows from the log. */
 export async function waitForRows(
   engine: Engine,
   { table, rows, measured }: { table: string; rows: number; measured?: Measured },

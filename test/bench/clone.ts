@@ -6,21 +6,23 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** What a start downloads, and makes of it once: with these a figure is warm, without them it is the network's. */
+/**
+ * Downloads of a start and what it builds from them once. With these the measurement does not depend on the network.
+ */
 const DOWNLOADS = ['node', 'npm-cache', 'kafka', 'registry', 'java'];
 
-/** A fresh clone of what is committed, with this checkout's downloads. */
+/** A fresh clone of the last commit, with the downloads of this checkout. */
 export interface Clone {
   readonly folder: string;
-  /** How long git took, in seconds. */
+  /** Duration of `git clone` in seconds. */
   readonly seconds: number;
-  /** Runs a command of the local stack in it, as `npm run` does. @throws Error when it fails */
+  /** Runs a command of the local stack in the clone, as `npm run` does. @throws Error when it fails */
   command(name: string): Promise<void>;
-  /** Ends its stack and removes it. */
+  /** Stops the clone's stack and deletes the clone. */
   close(): Promise<void>;
 }
 
-/** Makes a clone in a folder of its own. */
+/** Makes a clone in a separate folder. */
 export async function openClone(): Promise<Clone> {
   const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
   const folder = join(parent, 'clone');
@@ -46,7 +48,7 @@ export async function openClone(): Promise<Clone> {
   };
 }
 
-/** No setting of this run reaches the clone: ports and addresses are its own. */
+/** Settings of this process must not reach the clone, which has its own ports and addresses. */
 async function run(program: string, args: string[], folder: string): Promise<void> {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('PLAYLINE_'));
   const env = Object.fromEntries(kept);

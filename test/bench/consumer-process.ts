@@ -6,7 +6,7 @@ import { type Measured, openService, waitUntilReady } from './processes.ts';
 /** Consumer group of a service in this bench. */
 export const groupOf = ({ topicPrefix }: Bench, service: ServiceName): string => topicPrefix + service;
 
-/** A service that reads topics, as it is deployed. */
+/** Starts a service that reads topics, as it is deployed. */
 export async function openConsumerService(
   bench: Bench,
   name: ServiceName,

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-/** A POST with the least head that Node makes. */
+/** A POST with the smallest head that Node sends. */
 export interface CountedPost {
   port: number;
   path: string;

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine } from './clickhouse.ts';
 import { LOOK_EVERY_MS, pidListeningOn, watchCpu } from './processes.ts';
 
-/** Long enough for a rate of some hundredths of a core. */
+/** Long enough to measure a rate of some hundredths of a core. */
 const IDLE_MS = 3_000;
 
 /**
- * CPU seconds of the engine's whole process from now on, without what it spends anyway: its own house-keeping, and our
- * looking at how many rows there are. Otherwise whoever takes longer would pay for that too.
+ * Measures CPU seconds of the ClickHouse process from now on, minus its idle rate: background work, and our polling of
+ * the number of rows. Otherwise a slower peer would also be charged for those.
  */
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);

@@ -5,7 +5,7 @@ import { type LoadFigure, measureUnderLoad } from './load.ts';
 import { cpuSecondsOf, type Measured, openProcess, openService, waitFor, waitUntilReady } from './processes.ts';
 import type { Traffic } from './traffic.ts';
 
-/** A server of the endpoint that takes messages. */
+/** A server of the endpoint for messages. */
 export interface Server extends Measured {
   port: number;
 }
@@ -13,20 +13,20 @@ export interface Server extends Measured {
 const WARM_UP_MS = 2_000;
 const WINDOW_MS = 8_000;
 
-/** What loads on one server differ in. */
+/** What may differ between loads on one server. */
 export interface LoadShape {
   batchSize: number;
   connections: number;
   traffic?: Traffic;
   requestsPerSecond?: number;
   warmUpMs?: number;
-  /** At most, where there is work. */
+  /** With `work`, only an upper bound. */
   windowMs?: number;
-  /** Begins with the window and ends it. */
+  /** Begins with the window. The window ends with it. */
   work?: () => Promise<void>;
 }
 
-/** Puts a load on a server and reads what it spent. */
+/** Puts a load on a server and measures its cost. */
 export function loadOn(server: Server, bench: Bench, shape: LoadShape): Promise<LoadFigure> {
   const { work, ...load } = shape;
   return measureUnderLoad(
@@ -43,15 +43,15 @@ export function loadOn(server: Server, bench: Bench, shape: LoadShape): Promise<
   );
 }
 
-/** By then code of both servers is compiled: rates do not grow any more. */
+/** CPU-seconds after which the code of both servers is compiled and rates stop growing. */
 const WARM_CPU_S = 4;
-/** On a machine so busy that a server gets no such time the figure is worth little anyway. */
+/** On a machine so busy that the server gets no such time, the measurement is of little use anyway. */
 const WARM_LOADS_MAX = 8;
 const WARM_WINDOW_MS = 2_000;
 
 /**
- * Loads a server until it has worked for so long, counted in its own CPU time: a second of a busy machine may be a
- * tenth of that, and half of what is measured after it would be compilation.
+ * Loads a server until it has used this much CPU time. Wall-clock time would not do: on a busy machine a server may get
+ * a tenth of it, and compilation would then distort the measurement.
  */
 export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
   const before = cpuSecondsOf(server.pid);
@@ -60,10 +60,10 @@ export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Pr
   }
 }
 
-/** The most that the settings allow: what is measured is the gateway, limits and all, not where they end. */
+/** The highest limits that the settings allow, so that requests pass the limiter but are never refused. */
 const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
-/** The gateway as it is deployed, without limits unless settings say otherwise. */
+/** The gateway as it is deployed, except for its limits unless settings say otherwise. */
 export async function openGateway(bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const ports = { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) };
@@ -72,7 +72,7 @@ export async function openGateway(bench: Bench, settings: Record<string, string>
   return { ...server, port };
 }
 
-/** Peers publish to a topic of as many partitions that no service reads. */
+/** Peers publish to a topic with as many partitions, which no service reads. */
 export function peerEnvironment(bench: Bench): Record<string, string> {
   return {
     ...bench.environment,
@@ -82,7 +82,7 @@ export function peerEnvironment(bench: Bench): Record<string, string> {
   };
 }
 
-/** A peer below `reference`. */
+/** Starts a peer from a file below `reference`. */
 export async function openPeer(file: string, bench: Bench): Promise<Server> {
   const port = await findFreePort();
   const server = openProcess(`test/bench/${file}.ts`, {

@@ -3,16 +3,18 @@ import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 import type { Bench } from './figure.ts';
 
-/** Erasures that are queued, and identities of each: a person with a handful of devices and ids has far fewer. */
+/** Number of queued erasures, and of identities of each. Real people have far fewer identities. */
 export const HOLDS = 1_000;
 export const KEYS_OF_A_HOLD = 300;
 
 const IDENTITY_KEY_BYTES = 16;
-/** Microseconds: shorter scripts are no news, and every entry costs the server a little. */
+/** In microseconds. Shorter scripts do not matter here, and every entry of the slow log costs Redis a little. */
 const SLOWLOG_FROM_US = 300;
 const SLOWLOG_ENTRIES_MAX = 20_000;
 
-/** Places holds of people whom no link touches; `release` lets go of them. Bytes a held identity takes go with it. */
+/**
+ * Places holds of people whom no link touches. `release` removes them. Also returns the memory of one held identity.
+ */
 export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: number; release(): Promise<void> }> {
   const url = bench.environment.REDIS_URL ?? '';
   const [people, redis] = [await openRedisPeople({ url }), new Redis(url)];
@@ -35,7 +37,10 @@ export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: numbe
   return { bytesAnIdentity, release };
 }
 
-/** Watches how long scripts keep the server to themselves. @returns a call that ends it: the longest, in milliseconds */
+/**
+ * Watches how long scripts block Redis.
+ * @returns a function that ends the watch and returns the longest time in milliseconds
+ */
 export async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const names = ['slowlog-log-slower-than', 'slowlog-max-len'] as const;

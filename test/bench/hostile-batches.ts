@@ -2,28 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createBody } from './messages.ts';
 
-/** What a batch may become on the log, over what was received: head and body of its request, decompressed. */
+/** Limit of bytes on the log over bytes of the request, head and body, decompressed. */
 export const AMPLIFICATION_MAX = 3;
 
-/** A request to the endpoint of messages: its body, and which fields its head has besides the necessary ones. */
+/** A request to the endpoint for messages: its body, and header fields beyond the necessary ones. */
 export interface BatchCase {
   readonly name: string;
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Node takes 16 KiB for the whole head of a request. */
+/** Node accepts at most 16 KiB for the head of a request. */
 const LONG_HEADER_CHARACTERS = 15_000;
 const TRACE = `${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
-/** The shortest that is acceptable: no field that is not needed, ids of one character, a time of whole seconds. */
+/** The shortest valid message: no optional field, ids of one character, a time in whole seconds. */
 const shortest = (now: Date, fields: object) => ({
   messageId: randomUUID(),
   eventTimestamp: `${now.toISOString().slice(0, 19)}Z`,
   ...fields,
 });
 
-/** The smallest messages that become the most, accepted ones first. */
+/** Small messages that grow the most on the log. The accepted ones come first. */
 export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
   'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
   'shortest track of somebody': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
@@ -42,7 +42,7 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
   }),
 };
 
-/** What clients send, with a trace id of their own. */
+/** Batches as real clients send them, each with its own trace id. */
 export function createHonestBatches(now: Date): BatchCase[] {
   return [1, 20, 100].map((size) => ({
     name: `${size} as clients send them`,
@@ -51,7 +51,7 @@ export function createHonestBatches(now: Date): BatchCase[] {
   }));
 }
 
-/** Batches that are made to become as much as possible on the log. */
+/** Batches that are made to grow as much as possible on the log. */
 export function createHostileBatches(now: Date): BatchCase[] {
   const toBody = (messages: readonly unknown[]) => Buffer.from(JSON.stringify({ messages }));
   const full = (create: (now: Date) => unknown, size = BATCH_MESSAGES_MAX) =>

@@ -1,7 +1,7 @@
 /**
- * Links per second through the graph in Redis, beside a floor (two plain HSETs an identity, pipelined) in one run.
- *   REDIS_URL=redis://… node test/bench/identity-links.ts [links]
- * Its keys stand under `bench:` and are removed at the end.
+ * Links per second through the graph in Redis, beside a floor of two plain, pipelined HSETs for each identity.
+ * REDIS_URL=redis://… node test/bench/identity-links.ts [links]
+ * Its keys have the prefix `bench:` and are removed at the end.
  */
 import { randomBytes } from 'node:crypto';
 import type { IdentityKind } from '@playline/contracts';
@@ -11,12 +11,15 @@ import { Redis } from 'ioredis';
 
 const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
 const links = Number(process.argv[2] ?? 100_000);
-/** What a consumer hands over at once. */
+/** Number of facts that a consumer passes on at once. */
 const BLOCK_FACTS = 1_000;
 const namespace = 'bench:';
 const environmentId = 'bench';
 
-/** Ascending or descending keys: the new identity keeps or takes the root. */
+/**
+ * Keys in scattered order. `orderedKeyAt` gives keys in order: with ascending keys the new identity keeps the person's
+ * root, with descending keys it becomes the root.
+ */
 function keyAt(at: number): Buffer {
   const key = Buffer.alloc(16);
   key.writeUInt16BE((at * 40_503) & 0xffff);
@@ -85,7 +88,7 @@ const random = Array.from({ length: links }, (_, at): GraphFact => {
   } as const;
   return toFact(pair, at);
 });
-/** Components that grow to a thousand identities, one link after the other; then the next begins. */
+/** Persons that grow to a thousand identities, one after the other. */
 const grown = (keyOf: (at: number) => Buffer) =>
   Array.from({ length: Math.min(links, 20_000) }, (_, at): GraphFact => {
     const first = Math.floor(at / 999) * 1_000;

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => dropTopics(target));
 
-/** What a process of the bench writes to standard error from its start to its end; Node warns once a process. */
+/** Everything that a process of the bench writes to standard error. Node prints each warning once per process. */
 async function outputOf(args: string[], settings: Record<string, string> = {}): Promise<string> {
   const env = { PATH: process.env.PATH ?? '', KAFKAJS_NO_PARTITIONER_WARNING: '1', ...environment, ...settings };
   const child: ChildProcess = spawn(process.execPath, args, {
@@ -47,8 +47,8 @@ async function outputOf(args: string[], settings: Record<string, string> = {}): 
   return output;
 }
 
-describe('no process that a figure starts warns of a timer with a negative time:', () => {
-  it('not the one that asks where a topic ends', async () => {
+describe('Node prints no warning about a timer with a negative time,', () => {
+  it('not for the client that reads the end of a topic', async () => {
     const ask = `
       import { readEnd } from './test/bench/topic-end.ts';
       const stores = { kafka: ${JSON.stringify(kafka)} };
@@ -57,12 +57,12 @@ describe('no process that a figure starts warns of a timer with a negative time:
     expect(await outputOf(['--input-type=module', '--eval', ask])).not.toContain(WARNING);
   });
 
-  it.each(['consume', 'link'])('not the floor %s', async (name) => {
+  it.each(['consume', 'link'])('not for the floor %s', async (name) => {
     const settings = { EVENTS: '1', BENCH_TOPIC: topic, BENCH_KEY: tag, CONSUMER_GROUP: `${tag}-${name}` };
     expect(await outputOf([`test/bench/floors/${name}.ts`], settings)).not.toContain(WARNING);
   });
 
-  it.each(['identity-linker', 'event-writer'] as const)('not the service %s', async (name) => {
+  it.each(['identity-linker', 'event-writer'] as const)('not for the service %s', async (name) => {
     const port = await findFreePort();
     const database = { CLICKHOUSE_DATABASE: 'system', ADMIN_PORT: String(port), CONSUMER_GROUP: `${tag}-${name}` };
     const service = openService(name, { ...environment, ...database });

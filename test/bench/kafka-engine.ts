@@ -1,17 +1,20 @@
 import { createEngine, type Engine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
 
-/** The peer of the writer: rows that ClickHouse's own Kafka engine has written, in a table like `events`. */
+/** The peer of the writer: ClickHouse's own Kafka engine writes into a table like `events`. */
 export interface KafkaEngine {
   readonly table: string;
   close(): Promise<void>;
 }
 
 const TABLE = 'events_peer';
-/** As long as the writer lets a block wait; its own default, 7.5 s, would promise less. */
+/** As long as the writer collects a block. The default of 7.5 s would make rows visible later. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/** A message as the reference gateway publishes it: the body's own JSON, objects kept as text where they are stored so. */
+/**
+ * Columns of a message as the reference gateway publishes it: the client's own JSON. Objects are text in columns that
+ * store them as text.
+ */
 const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonymousId String, userId String,
   identityType String, fromId String, fromType String, toId String, toType String, deviceId String, sessionId String,
   surface String, consentLevel String, test Bool, eventName String, properties String, traits String,
@@ -22,8 +25,8 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
 /**
- * Every column of `events`, so that both tables hold as much and sort alike. Hashes without a secret stand where the
- * gateway gives identity keys and a trace id, which the reference does not make.
+ * All columns of `events`, so that both tables hold as much and sort alike. Hashes without a secret replace identity
+ * keys and trace ids, which the reference does not have.
  */
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
@@ -41,8 +44,8 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
 /**
- * Reads a topic of JSON messages as ClickHouse's guide shows it: a Kafka table, a materialized view, a table. Each row
- * at least once. From the topic's beginning.
+ * Reads a topic of JSON messages as ClickHouse's guide describes: a Kafka table, a materialized view, a table. Starts
+ * at the topic's beginning and stores each row at least once.
  */
 export async function openKafkaEngine(bench: Bench, topic: string): Promise<KafkaEngine> {
   const engine = createEngine(bench);
@@ -55,7 +58,7 @@ export async function openKafkaEngine(bench: Bench, topic: string): Promise<Kafk
   }).map(([name, value]) => `${name} = ${value}`);
   await dropAll(engine);
   await engine.ask(`CREATE TABLE ${TABLE} AS events`);
-  // As anybody's table has them: what was found to make `events` cheaper to write is part of what is measured.
+  // Resets to defaults. Our settings make inserts into `events` cheaper, and that is part of the comparison.
   await engine.ask(`ALTER TABLE ${TABLE} RESET SETTING merge_selector_base, min_bytes_for_wide_part`);
   await engine.ask(`CREATE TABLE ${TABLE}_queue (${JSON_COLUMNS}) ENGINE = Kafka SETTINGS ${settings.join(', ')}`);
   await engine.ask(
@@ -64,7 +67,7 @@ export async function openKafkaEngine(bench: Bench, topic: string): Promise<Kafk
   return { table: TABLE, close: () => dropAll(engine) };
 }
 
-/** The view first: it is what reads. */
+/** Drops the view first, because it is what reads the topic. */
 async function dropAll(engine: Engine): Promise<void> {
   for (const table of [`${TABLE}_view`, `${TABLE}_queue`, TABLE])
     await engine.ask(`DROP TABLE IF EXISTS ${table} SYNC`);

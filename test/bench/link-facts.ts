@@ -11,23 +11,26 @@ interface Pair {
   to: string;
 }
 
-/** Members of the largest person there may be (`DEFAULT_LIMITS`): a person of the bench grows to this, then the next begins. */
+/**
+ * The limit of identities in a person (`DEFAULT_LIMITS`). A person of the bench grows to this, then the next one
+ * begins.
+ */
 const PERSON_IDS = 1_000;
 
-/** Every fact joins a new anonymous id and a new typed user id: two decisions, three new identities. */
+/** Every fact joins a new anonymous id and a new typed user id. That is two decisions and three new identities. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Facts that join two of `3 * count` identities by chance: persons stay small, some facts find their two joined. */
+/** Facts that join two of `3 * count` identities at random. Persons stay small, and some pairs are joined already. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
 /**
- * Every fact adds one more identity to a growing person, each with a greater key than all before it, or with a smaller
- * one. Nobody without the pepper can send them in such an order.
+ * Every fact adds one more identity to a growing person. Its key is greater (or smaller) than all before it. Without
+ * the pepper no client can produce such an order.
  */
 export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
   const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));

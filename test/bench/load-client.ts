@@ -7,7 +7,7 @@ export interface LoadClient {
   close(): void;
 }
 
-/** Opens a keep-alive connection to loopback: no headers parsed but the two that say where an answer ends. */
+/** Opens a keep-alive connection to loopback. It parses only the two headers that say where an answer ends. */
 export async function openLoadClient(port: number): Promise<LoadClient> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
@@ -40,7 +40,7 @@ function send(socket: Socket, request: Buffer, wait: (callbacks: Callbacks) => v
   });
 }
 
-/** With one request at a time nothing follows an answer, so its end is the end of what has come. */
+/** Only one request is in flight, so an answer is complete when the received bytes end where it ends. */
 function isWhole(answer: string): boolean {
   const head = answer.indexOf('\r\n\r\n');
   if (head === -1) return false;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadClient, openLoadClient } from './load-client.ts';
 import { createBodyOf, createRenewal, type Traffic } from './traffic.ts';
 
-/** What one load consists of: at most `connections` requests are in flight. */
+/** One load, with at most `connections` requests in flight. */
 export interface Load {
   port: number;
   path: string;
@@ -13,21 +13,21 @@ export interface Load {
   traffic?: Traffic;
   connections: number;
   warmUpMs: number;
-  /** At most: any message of its parent ends the window sooner. */
+  /** Upper bound: any message from the parent process ends the window sooner. */
   windowMs: number;
   /**
-   * Requests are due at this rate and their latency counts from when they were due, whether a connection was free or
-   * not. Absent: every connection sends its next request when it has the answer to the last.
+   * Requests are due at this rate. Their latency counts from when they were due, even if no connection was free.
+   * Absent: every connection sends its next request as soon as it has an answer.
    */
   requestsPerSecond?: number;
 }
 
-/** What the load saw within its window. */
+/** Results of a load within its window. */
 export interface LoadResult {
-  /** Messages of batches that were answered with 200, those that were rejected among them too. */
+  /** Number of messages in batches answered with 200, rejected messages included. */
   events: number;
   requests: number;
-  /** Answers other than 200, by status. */
+  /** Number of other answers, by status. */
   refused: Record<string, number>;
   p50Ms: number;
   p99Ms: number;
@@ -36,7 +36,7 @@ export interface LoadResult {
 
 /** Messages prepared ahead, so that the window measures the server and not the making of messages. */
 const PREPARED_MESSAGES = 20_000;
-/** Fewer distinct bodies would all stay in the processor's cache. */
+/** With fewer different bodies, all would stay in the processor's cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
 function createRequests({ path, headers, batchSize, traffic = 'usual' }: Load): Buffer[] {
@@ -99,7 +99,7 @@ function createSchedule(load: Load): () => Due {
   };
 }
 
-/** Runs as a separate process. Tells its parent when the window begins, and its results when the window ends. */
+/** Runs as a separate process. Sends its parent a message when the window begins, and the results when it ends. */
 async function run(load: Load): Promise<void> {
   const next = createSchedule(load);
   const window: Window = { state: 'warming', answered: 0, refused: {}, latenciesMs: [] };

@@ -3,15 +3,15 @@ import { fileURLToPath } from 'node:url';
 import type { Load, LoadResult } from './load-process.ts';
 import { cpuSecondsOf } from './processes.ts';
 
-/** What a load saw, and what the process under load spent on it. */
+/** Results of a load, and the cost of the process under load. */
 export interface LoadFigure extends LoadResult {
   cpuSeconds: number;
 }
 
 /**
- * Puts a load on a server, from a process of its own, and reads the server's CPU seconds at both ends of the window.
- * @param work is begun with the window, which then ends with it
- * @throws Error when the load's process fails, or when not every answer within the window was 200; what `work` throws
+ * Puts a load on a server from a separate process, and reads the server's CPU seconds at both ends of the window.
+ * @param work begins with the window, which then ends with it
+ * @throws Error when the load's process fails, or when an answer within the window was not 200; also what `work` throws
  */
 export function measureUnderLoad(serverPid: number, load: Load, work?: () => Promise<void>): Promise<LoadFigure> {
   const file = fileURLToPath(new URL('./load-process.ts', import.meta.url));
@@ -23,7 +23,7 @@ export function measureUnderLoad(serverPid: number, load: Load, work?: () => Pro
     before = cpuSecondsOf(serverPid);
     if (work === undefined) return;
     worked = work().finally(() => child.connected && child.send('end'));
-    // Told when the load has ended.
+    // The error is reported when the load has ended. Until then it must not count as an unhandled rejection.
     worked.catch(() => {});
   };
   child.on('message', (message: 'begin' | LoadResult) => {

@@ -41,11 +41,11 @@ Takes figures, each beside a floor or a peer; without names all but those that t
 Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
-/** Fewer are no game; more are no bench. */
+/** Fewer rows do not look like a game, and more do not fit. */
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
 const GIB = 1024 ** 3;
 
-/** What a figure must be read with. */
+/** The machine and the versions, without which a figure means little. */
 function describeMachine(): Record<string, string | number> {
   return {
     system: `${type()} ${release()}`,
@@ -73,7 +73,7 @@ function sizeOf(values: ReturnType<typeof parseOptions>['values']): Size {
   return { scale, ...(rows > 0 && { rows }) };
 }
 
-/** Takes the figures named, one after another; one that fails is reported and the others go on. */
+/** Runs the named figures one after another. A figure that fails is reported, and the others go on. */
 async function run(args: readonly string[]): Promise<void> {
   const { values, words: names } = parseOptions(
     args,
@@ -85,7 +85,7 @@ async function run(args: readonly string[]): Promise<void> {
   if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
   const rows: Row[] = [];
   const stores = await openStores(values.tls === true);
-  // Ended from outside: the stores are processes of this one and must not outlive it.
+  // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
   }
@@ -107,7 +107,7 @@ async function run(args: readonly string[]): Promise<void> {
   report(rows);
 }
 
-/** Warnings change no exit code: a figure says how fast, a test says whether it works. */
+/** Warnings do not change the exit code: figures measure speed, while tests decide whether the code works. */
 function report(rows: readonly Row[]): void {
   const compared = compareRows(rows, parseBaseline(readFileSync(BASELINE, 'utf8')));
   console.log(toTable(compared));

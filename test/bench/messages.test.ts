@@ -5,23 +5,23 @@ import { createBodyOf, createRenewal, TRAFFICS } from './traffic.ts';
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 
-it('gives every message of the figures the size that they state', () => {
+it('every message of the figures has the size that the figures state', () => {
   for (let n = 0; n < 200; n += 1) {
     expect(Buffer.byteLength(JSON.stringify(createMessage(n, NOW)))).toBe(MESSAGE_BYTES);
   }
 });
 
-it('gives every message an id of its own', () => {
+it('every message has its own id', () => {
   const { messages } = JSON.parse(createBody(0, 100, NOW).toString());
   expect(new Set(messages.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(100);
 });
 
-it('gives records that the schema of the topic takes', () => {
+it('records of messages fit the schema of the topic', () => {
   const record = toRecord(createMessage(20, NOW), 'test-bench');
   expect(messageRecordCodec.decode(messageRecordCodec.encode(record))).toMatchObject({ userId: record.userId });
 });
 
-it.each(TRAFFICS)('gives the messages of "%s" the same size and only the faults it names', (traffic) => {
+it.each(TRAFFICS)('messages of the traffic "%s" have the same size and only the faults that it names', (traffic) => {
   for (let n = 0; n < 200; n += 20) {
     const { messages } = JSON.parse(createBodyOf(traffic, { n, size: 20, now: NOW }).toString());
     const bad = messages.filter(({ type }: { type: string }) => type === 'trak');
@@ -34,7 +34,7 @@ it.each(TRAFFICS)('gives the messages of "%s" the same size and only the faults 
   }
 });
 
-it('gives every message and person a new id each time a request is sent again', () => {
+it('every message and person has a new id each time a request is sent again', () => {
   const next = createRenewal([createBodyOf('every id new', { n: 0, size: 20, now: NOW })]);
   const ids = new Set<string>();
   for (let times = 0; times < 3; times += 1) {

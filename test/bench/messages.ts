@@ -2,10 +2,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { MessageRecord } from '@playline/contracts';
 import { ZERO_KEY } from '@playline/contracts';
 
-/** Average bytes of one message in a body, over the clients of the three surfaces. */
+/** Average bytes of one message in a body, over clients of the three surfaces. */
 export const MESSAGE_BYTES = 940;
 
-/** A message before it is written as JSON. */
+/** A message before it is serialised as JSON. */
 export interface Message {
   type: string;
   messageId: string;
@@ -59,12 +59,12 @@ const CONTEXTS: Record<string, Record<string, string | number>> = {
 };
 const SURFACES = ['web', 'unity', 'web', 'unreal'];
 const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
-/** One message in twenty says who the player is. */
+/** One message in twenty identifies the player. */
 const IDENTIFY_EVERY = 20;
-/** Players that take turns, so that keys spread as they do in play. */
+/** Number of players. They take turns, so that keys spread as in real play. */
 const PLAYERS = 5_000;
 
-/** The n-th message: its surface, player and event follow from n, its id is new. Its JSON text has 940 bytes. */
+/** The n-th message. Its surface, player and event depend on n, and its id is new. Its JSON text has 940 bytes. */
 export function createMessage(n: number, now: Date): Message {
   const player = (n * 7_919) % PLAYERS;
   const surface = SURFACES[n % SURFACES.length] ?? 'web';
@@ -97,7 +97,7 @@ export function createMessage(n: number, now: Date): Message {
   return message;
 }
 
-/** What games send besides: short names, small numbers, some nesting. */
+/** Properties as games send them: short names, small numbers, some nesting. */
 const FIELDS: readonly [string, unknown][] = [
   ['weapon', 'longbow_of_dusk'],
   ['kills', 7],
@@ -117,7 +117,7 @@ const FIELDS: readonly [string, unknown][] = [
   ['build', '2026.11.3-rc1'],
 ];
 
-/** Replaces the run of `x` by fields of a game, as many as fit. The message keeps its size. */
+/** Replaces the filler (a run of `x`) by as many fields of a game as fit. The message keeps its size. */
 export function fillWithFields(message: Message): void {
   const details = (message.properties ?? message.traits) as Record<string, unknown>;
   delete details.note;
@@ -129,10 +129,10 @@ export function fillWithFields(message: Message): void {
   details.note = '';
   details.note = 'won by a hair in the last round '.repeat(4).slice(0, MESSAGE_BYTES - sizeOf());
 }
-/** Key, colon, quotes and comma of an empty note. */
+/** Bytes of key, colon, quotes and comma of an empty note. */
 const NOTE_BYTES = ',"note":""'.length;
 
-/** JSON text of a batch of `size` messages that begins with the n-th. */
+/** JSON text of a batch of `size` messages, from the n-th on. */
 export function createBody(n: number, size: number, now: Date): Buffer {
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   return Buffer.from(JSON.stringify({ messages }));

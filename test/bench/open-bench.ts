@@ -10,14 +10,17 @@ import { createKafka } from './kafka-client.ts';
 import { waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A database of Redis that nothing else uses: figures run beside other work. */
+/** A Redis database that nothing else uses, because figures may run beside other work. */
 const REDIS_DATABASE = 9;
 const ACCESS_KEY_PREFIX = 'svcapik';
-/** It opens without waiting for Redis. */
+/** Opening does not wait for Redis, so the first use may have to. */
 const KEY_STORE_MAX_MS = 10_000;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Topics, tables and a key of one figure alone, since what one publishes another must not read; `close` removes them. */
+/**
+ * Creates separate topics, tables and a key for one figure, so that no figure reads another one's data. `close` removes
+ * them.
+ */
 export async function openBench(
   stores: BenchStores,
   size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 },
@@ -73,7 +76,7 @@ function environmentOf(stores: BenchStores, names: { topicPrefix: string; databa
   };
 }
 
-/** @throws Error with what the file wrote when it does not end with 0 */
+/** @throws Error with the file's output when it does not end with 0 */
 async function runFile(file: string, environment: Record<string, string>, args: string[] = []): Promise<void> {
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const run = promisify(execFile)(process.execPath, [file, ...args], { cwd: ROOT, env });

@@ -10,23 +10,23 @@ export interface Posting {
   messages: number;
   batchSize: number;
   /**
-   * Batches are due at this rate, and a message's own time is the moment it was due, whether a connection was free or
-   * not. Absent: each connection posts its next batch when it has the answer to the last.
+   * Batches are due at this rate. A message's own time is the moment at which it was due, even if no connection was
+   * free. Absent: each connection posts its next batch as soon as it has an answer.
    */
   messagesPerSecond?: number;
 }
 
 export interface Posted {
-  /** When the first batch was due, by the clock of the machine. */
+  /** When the first batch was due, by the wall clock. */
   startMs: number;
   seconds: number;
 }
 
-/** Keeps a server busy; the same as for batches of 20 in the figure of the gateway. */
+/** Enough to keep a server busy. The gateway's figure uses as many for batches of 20. */
 const CONNECTIONS_BUSY = 32;
 /**
- * At a rate a connection is free again after half a second, so that hardly a batch that is due must wait for one, and
- * none is idle so long that the server closes it.
+ * With a rate, each connection is used every half second. So a due batch rarely waits for one, and none is idle long
+ * enough for the server to close it.
  */
 const CONNECTION_TURN_S = 0.5;
 const CONNECTIONS_MIN = 4;
@@ -36,7 +36,7 @@ interface Due {
   atMs: number;
 }
 
-/** Batches made ahead, so that the processor works for the servers alone while they are measured. */
+/** Prepares batches ahead, so that during the measurement the processor works for the servers alone. */
 function prepare(posting: Posting): () => Due {
   const now = new Date();
   const requests = Array.from({ length: batchesOf(posting) }, (_, n) => createRequest(posting, n, now));
@@ -44,7 +44,7 @@ function prepare(posting: Posting): () => Due {
   return () => ({ request: requests[next++] as Buffer, atMs: 0 });
 }
 
-/** Batches that are made at the moment they are due; it is also the time of their messages. */
+/** Creates each batch at the moment it is due, which is also the time of its messages. */
 function schedule(posting: Posting, startMs: number): () => Due {
   const { messagesPerSecond = 1, batchSize } = posting;
   let next = 0;

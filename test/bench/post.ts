@@ -5,7 +5,7 @@ import type { Server } from './gateway-servers.ts';
 import type { Posted, Posting } from './post-process.ts';
 
 /**
- * Posts messages that nobody has posted before, from a process of its own, until every batch is answered.
+ * Posts new messages from a separate process until every batch is answered.
  * @throws Error when the process fails or an answer was not 200
  */
 export function postMessages(

@@ -4,7 +4,7 @@ import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import type { Bench } from './figure.ts';
 import { createMessage, toRecord } from './messages.ts';
 
-/** About 1 MB a request. */
+/** A request of about 1 MB. */
 const RECORDS_PER_REQUEST = 1_000;
 
 /** A record that is ready to be sent. */
@@ -14,7 +14,7 @@ export interface PreparedRecord {
   value: Buffer;
 }
 
-/** Makes `count` records as the gateway would, keys and frames included, so that sending them costs little. */
+/** Creates `count` records as the gateway would, keys and frames included, so that sending them is cheap. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
   const schemaId = await readSchemaId(bench, topic);
@@ -26,7 +26,10 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
-/** Makes the same messages as the reference gateway publishes them: the body's own JSON under the id of their owner. */
+/**
+ * Creates the same messages as the reference gateway publishes them: the client's own JSON, with the owner's id as the
+ * key.
+ */
 export function prepareJson(topic: string, count: number): PreparedRecord[] {
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
@@ -36,7 +39,7 @@ export function prepareJson(topic: string, count: number): PreparedRecord[] {
   });
 }
 
-/** The brokers end a transaction that is open for longer: some hundred thousand records on a busy machine. */
+/** Brokers abort a transaction that is open for longer. On a busy machine it may have some hundred thousand records. */
 const TRANSACTION_MAX_MS = 180_000;
 
 const openProducer = ({ stores }: Bench, transactionalId?: string) =>
@@ -60,7 +63,9 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-/** Publishes records in one transaction: nobody can read one before `beforeEnd` is done, and all of them after. */
+/**
+ * Publishes records in one transaction. Consumers can read none of them before `beforeEnd` has finished, and then all.
+ */
 export async function publishAtOnce(
   bench: Bench,
   records: readonly PreparedRecord[],
@@ -77,7 +82,7 @@ export async function publishAtOnce(
   }
 }
 
-/** The id under which the newest schema of a topic is registered. */
+/** The id of the newest schema of a topic. */
 export async function readSchemaId({ stores }: Bench, topic: string): Promise<number> {
   const answer = await fetch(`${stores.registry}/subjects/${topic}-value/versions/latest`);
   if (!answer.ok) throw new Error(`no schema of ${topic}: status ${answer.status}`);

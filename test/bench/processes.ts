@@ -5,38 +5,39 @@ import { fileURLToPath } from 'node:url';
 import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
 
-/** Ticks a second in /proc: USER_HZ, 100 on every Linux that Node runs on. */
+/** Ticks per second in /proc (USER_HZ), which is 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 const MIB = 1024 * 1024;
 
-/** User and system seconds a process has used so far, all its threads together. */
+/** User and system CPU seconds of all threads of a process so far. */
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the program's name in parentheses and may hold spaces; user and system are fields 14 and 15.
+  // The second field is the program's name in parentheses and may contain spaces. User and system time are fields 14
+  // and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** CPU seconds from now until the call; not a number when the process is not ours to see. */
+/** CPU seconds from now until the returned function is called; NaN when the process cannot be read. */
 export function watchCpu(pid: number | null): () => number {
   if (pid === null) return () => Number.NaN;
   const before = cpuSecondsOf(pid);
   return () => cpuSecondsOf(pid) - before;
 }
 
-/** The most memory a process has held since it started, in MiB. */
+/** Peak memory of a process since it started, in MiB. */
 export function memoryPeakMibOf(pid: number): number {
   const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Math.round((Number(kib) * 1024) / MIB);
 }
 
-/** Present memory of a process in MiB, with its proportional part of shared memory. */
+/** Current memory of a process in MiB, with its proportional part of shared memory. */
 export function memoryMibOf(pid: number): number {
   const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
   return (Number(kib) * 1024) / MIB;
 }
 
-/** The process of this machine that listens on a TCP port; null when there is none that we may see. */
+/** The process on this machine that listens on a TCP port; null when none is visible to this user. */
 export function pidListeningOn(port: number): number | null {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const LISTEN = '0A';
@@ -52,7 +53,7 @@ function hasSocket(pid: string, inode: string): boolean {
     try {
       return readlinkSync(`/proc/${pid}/fd/${name}`) === `socket:[${inode}]`;
     } catch {
-      // Closed meanwhile.
+      // The descriptor was closed meanwhile.
       return false;
     }
   });
@@ -62,7 +63,7 @@ function descriptorsOf(pid: string): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`);
   } catch {
-    // It ended meanwhile, or it is another user's.
+    // The process has ended meanwhile, or belongs to another user.
     return [];
   }
 }
@@ -70,26 +71,26 @@ function descriptorsOf(pid: string): string[] {
 /** A process under measurement. */
 export interface Measured {
   readonly pid: number;
-  /** The last lines it wrote, for the message of a failure. */
+  /** The last lines of its output, for error messages. */
   output(): string;
   close(): Promise<void>;
 }
 
-/** How long a process may take to drain before it is killed: longer than `runService` allows. */
+/** Time for a process to drain before it is killed. Longer than `runService` allows. */
 const CLOSE_MAX_MS = 30_000;
-/** Enough for the stack of a failure. */
+/** Enough for the stack trace of an error. */
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
 export interface ProcessOptions {
-  /** All that it sees besides PATH. */
+  /** Its whole environment, except for PATH. */
   environment: Readonly<Record<string, string>>;
   nodeOptions?: readonly string[];
 }
 
-/** Starts a TypeScript file of the repository under this Node. */
+/** Starts a TypeScript file of the repository with this version of Node. */
 export function openProcess(file: string, { environment, nodeOptions = [] }: ProcessOptions): Measured {
   const root = fileURLToPath(new URL('../../', import.meta.url));
-  // As a stack starts its services: with the folder in which Node keeps what it compiled.
+  // A stack also gives its services the folder for Node's compile cache.
   const env = { ...bareEnvironment(), ...environment };
   const child = spawn(process.execPath, [...nodeOptions, file], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -99,7 +100,7 @@ export function openProcess(file: string, { environment, nodeOptions = [] }: Pro
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
   if (child.pid === undefined) throw new Error(`${file} could not be started`);
-  // Whatever ends this process, the one under measurement does not outlive it.
+  // The process under measurement must not outlive this one.
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
@@ -115,7 +116,7 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(patience);
 }
 
-/** How often a condition is looked at: coarse enough to cost the machine nothing. */
+/** Interval of checks, long enough to cost the machine nothing. */
 export const LOOK_EVERY_MS = 200;
 
 /** Waits for a condition. @throws Error with `what` and the process's last output when it takes too long */
@@ -144,7 +145,7 @@ export function openService(name: ServiceName, settings: Readonly<Record<string,
   });
 }
 
-/** Waits until a service says on its admin listener that it is ready. */
+/** Waits until a service reports on its admin listener that it is ready. */
 export function waitUntilReady(measured: Measured, adminPort: number): Promise<void> {
   const ready = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
   return waitFor(`process ${measured.pid} is ready`, ready, { measured, maxMs: 30_000 });

@@ -1,4 +1,4 @@
-/** @param q between 0 and 1. @returns not a number of no values */
+/** @param q between 0 and 1. @returns NaN when there are no values */
 export function quantileOf(values: readonly number[], q: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;

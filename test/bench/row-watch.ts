@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine } from './clickhouse.ts';
 
-/** How exactly a moment is known, and what a look may cost: some milliseconds of the engine each. */
+/** Interval of polls: the precision of a moment. Each poll costs ClickHouse some milliseconds. */
 const LOOK_EVERY_MS = 50;
 
-/** When which rows of a table could be read: per partition of the log, offsets rising. */
+/** When rows of a table became visible, by partition of the log and offset. */
 export interface RowWatch {
-  /** @returns the moment a reader first saw the row, by the clock of the machine; null when none did */
+  /** @returns when a reader first saw the row, by the wall clock; null when none did */
   seenAtMs(partition: number, offset: number): number | null;
-  /** Looks at once, besides the looks at regular times. */
+  /** Polls at once, in addition to the regular polls. */
   look(): Promise<void>;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ interface Seen {
   atMs: number;
 }
 
-/** Rows of one partition appear in the order of the log, so the greatest offset says which can be read. */
+/** Rows of a partition become visible in the order of the log, so the greatest offset tells which rows are visible. */
 export function openRowWatch(engine: Engine, table: string): RowWatch {
   const partitions = new Map<number, Seen[]>();
   let isOver = false;
@@ -40,7 +40,7 @@ export function openRowWatch(engine: Engine, table: string): RowWatch {
       await delay(LOOK_EVERY_MS);
     }
   })();
-  // Told by `close`, and no fault that nobody waits for until then.
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
   looking.catch(() => {});
   return {
     look,
@@ -52,7 +52,7 @@ export function openRowWatch(engine: Engine, table: string): RowWatch {
   };
 }
 
-/** The first look that saw the offset, by halves. */
+/** The first poll that saw the offset, found by binary search. */
 function findFirst(seen: readonly Seen[], offset: number): number | null {
   let [low, high] = [0, seen.length];
   while (low < high) {

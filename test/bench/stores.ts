@@ -3,18 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type StackFile, securitySettings, startStack } from '@playline/infra/local';
 
-/** Addresses of the stores that figures are taken on; the same shape as `PLAYLINE_TEST_STORES`. */
+/** Addresses of the stores for figures, in the same shape as `PLAYLINE_TEST_STORES`. */
 export interface BenchStores {
   kafka: string[];
   redis: string;
   clickhouse: { url: string; user: string; password: string };
   registry: string;
-  /** Settings of the processes under measurement where these stand behind TLS and logins; the measures do without. */
+  /**
+   * Settings of the processes under measurement when the stores need TLS and logins. The measuring code itself uses
+   * neither.
+   */
   secured?: Readonly<Record<string, string>>;
 }
 
-/** The stores of a run: those that `PLAYLINE_TEST_STORES` names, else a local stack of this run's own. */
-/** @param withTls the processes under measurement reach the stores of a local stack by TLS and with a login */
+/**
+ * Opens the stores of a run: those that `PLAYLINE_TEST_STORES` names, else a new local stack.
+ * @param withTls the processes under measurement use TLS and a login for the stores of a local stack
+ */
 export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
   const given = process.env.PLAYLINE_TEST_STORES;
   if (withTls && given) throw new Error('--tls needs a stack of its own: leave PLAYLINE_TEST_STORES out');

@@ -21,7 +21,7 @@ const COLUMNS: Record<string, (row: ComparedRow) => string> = {
   also: (row) => row.also,
 };
 
-/** Rows as a table of text, columns as wide as their widest cell. */
+/** Formats rows as a text table with columns as wide as their widest cell. */
 export function toTable(rows: readonly ComparedRow[]): string {
   const lines = [Object.keys(COLUMNS), ...rows.map((row) => Object.values(COLUMNS).map((cellOf) => cellOf(row)))];
   const widths = Object.keys(COLUMNS).map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));

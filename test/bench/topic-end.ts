@@ -1,7 +1,7 @@
 import type { Bench } from './figure.ts';
 import { createKafka } from './kafka-client.ts';
 
-/** How many records a topic has; nothing here writes markers or deletes. */
+/** Number of records of a topic. Nothing here writes transaction markers or deletes records. */
 export async function readEnd({ stores }: Bench, topic: string): Promise<number> {
   const admin = createKafka('bench', stores.kafka).admin();
   await admin.connect();

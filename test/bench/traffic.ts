@@ -2,35 +2,35 @@ import { randomBytes } from 'node:crypto';
 import { createBody, createMessage, fillWithFields } from './messages.ts';
 
 /**
- * What the messages of a load have of their own: nothing (`usual`); one of each batch is not acceptable; ids that were
- * never sent before, of messages, people and devices; fields of a game in the place of a run of one letter.
+ * How the messages of a load differ from the usual ones: not at all (`usual`); one message of each batch is invalid;
+ * all ids of messages, people and devices are new; or fields of a game replace the filler.
  */
 export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
-/** JSON text of a batch of `size` messages that begins with the n-th. */
+/** JSON text of a batch of `size` messages, from the n-th on. */
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
   if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  // Another place in each batch: what one client version does always the same way.
+  // At another place in each batch, because a fixed place would suit a faulty client version.
   const bad = messages[(n / size) % size];
   if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
-/** Digits of an id that are written anew. */
+/** Number of digits of an id that are replaced. */
 const FRESH_DIGITS = 12;
-/** Where ids end with digits that any others may stand for. */
+/** Finds the places in ids whose digits may be replaced. */
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
-/** Gives each id of a request new digits, in place, each time it is sent. */
+/** Replaces the digits of each id in a request, in place, each time it is sent. */
 export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
   const places = requests.map((request) => {
     const text = request.toString('latin1');
     return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
   });
-  // No other load writes the same: its first digits are its own.
+  // The first digits are random for each load, so no other load creates the same ids.
   const own = randomBytes(3).toString('hex');
   let count = 0;
   return (index) => {

@@ -1,22 +1,22 @@
 import type { ReaderParts } from './follower.ts';
 import { isLast, type Question } from './page-client.ts';
 
-/** A walk from somewhere back to the beginning. */
+/** A walk from some place back to the beginning. */
 export interface BackWalk {
   readonly question: Question;
-  /** Everything before this time was before the cursor that it began with. */
+  /** The walk covers everything before this time: its first cursor is just behind. */
   readonly upTo: number;
-  /** As they came: descending. */
+  /** In the order of the pages, which is descending. */
   readonly rows: readonly { id: string; us: number }[];
-  /** Greatest watermark that was published until the walk was over. */
+  /** The greatest watermark published until the end of the walk. */
   readonly watermark: number;
-  /** Behind the empty page in front of the first: leads forwards again. */
+  /** The cursor of the empty page before the first row. It leads forwards again. */
   readonly cursor: string;
 }
 
 /**
- * Walks back by `previous_cursor` from where some reader stood to the beginning.
- * @returns null while no reader has left a cursor
+ * Walks back to the beginning by `previous_cursor`, from a cursor that some reader has left.
+ * @returns null when no reader has left a cursor yet
  */
 export async function walkBack({
   random,
@@ -34,7 +34,7 @@ export async function walkBack({
   for (;;) {
     const page = await client.read(question, cursor);
     await served.note(question.chain, page);
-    // Dies before it notes the cursor, and reads the same again.
+    // The reader dies before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;

@@ -8,7 +8,7 @@ import { type FeedRun, runFeed } from './run.ts';
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
 const SEEDS = Number(process.env.FEED_SEEDS ?? 1);
 const FAULTS = Number(process.env.FEED_FAULTS ?? ALL_KINDS);
-/** A fault takes seconds; on a machine with other work several times that. */
+/** A fault takes seconds, and several times that on a busy machine. */
 const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 
 const GUARANTEES: readonly (readonly [string, Promised])[] = [
@@ -36,7 +36,7 @@ const GUARANTEES: readonly (readonly [string, Promised])[] = [
 ];
 
 describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
-  'the feed of a chain, while writers are killed, frozen and replaced, watermarks are lost and APIs die (seed %i)',
+  'the feed of a chain, while writers are killed, frozen and replaced, watermarks are lost and APIs die (seed %i),',
   (seed) => {
     let run: FeedRun;
     beforeAll(async () => {
@@ -45,11 +45,11 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
       say(toWords(run.counts));
     }, RUN_MAX_MS);
 
-    it.each(GUARANTEES)('promises: %s', (_, promise) => {
+    it.each(GUARANTEES)('keeps its promise: %s', (_, promise) => {
       expect(run.findings.of(promise)).toEqual([]);
     });
 
-    it('has been read, updated, refused, aborted and walked back: the tests above have something to say', () => {
+    it('has seen reads, updates, refusals, aborts and walks back, so the tests above have checked something', () => {
       expect(Object.entries(run.counts).filter(([, count]) => count === 0)).toEqual([]);
       expect(Object.values(run.reached).some((count) => count > 0)).toBe(true);
     });

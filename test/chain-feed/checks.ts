@@ -8,10 +8,10 @@ import type { Walk } from './follower.ts';
 import type { ServedVersion } from './served.ts';
 import { isWanted, lastVersions, type PlacedVersion } from './truth.ts';
 
-/** Of each chain its versions, ascending. */
+/** For each chain its versions, ascending. */
 export type Versions = ReadonlyMap<string, readonly PlacedVersion[]>;
 
-/** Everything that was served is a version as it was sent, at the place that it still has in the end. */
+/** Every served row is a version exactly as it was published, at the `updated_at` that it still has at the end. */
 export function checkServed(served: Iterable<ServedVersion>, versions: Versions, findings: Findings): void {
   const known = new Map(
     [...versions.values()].flat().map((version) => [`${version.chain} ${version.id} ${version.us}`, version]),
@@ -24,12 +24,12 @@ export function checkServed(served: Iterable<ServedVersion>, versions: Versions,
   }
 }
 
-/** What a walk has of each activity. */
+/** The last version of each activity in a walk. */
 const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(({ id, us }) => [id, us]));
 
 /**
- * Whoever has come to the end holds, of every activity that passes its filters, the version that stood at the watermark
- * before, or a later one: nothing has come behind it since. Nor is there another.
+ * When a reader comes to the end, its replica has each matching activity at least in the version that was current at
+ * the watermark before. Nothing may appear before that watermark later.
  */
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.question;
@@ -45,7 +45,7 @@ export function checkArrivals(walk: Walk, versions: Versions, findings: Findings
   }
 }
 
-/** A replica in the end is the last version of each activity that passes its filters, and nothing else. */
+/** At the end a replica has the last version of each matching activity, and no other activity. */
 export function checkComplete(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.question;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
@@ -59,10 +59,11 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
 }
 
 /**
- * What a walk back can promise, while updates move activities away to the end, where it does not come again: an activity
- * that lies before its cursor and is not updated until the walk is over comes at its place; whoever begins where a follower
- * stood has so, with the follower, all there is. One that is updated meanwhile comes at its former place, or not at all.
- * No place comes twice, since places come in descending order, which is looked at as they come.
+ * During a walk back, updates move activities to the end of the feed, where the walk does not see them. So the promise
+ * is: an activity before the walk's first cursor that is not updated until the walk is over appears at its place. A
+ * reader who begins at a follower's cursor therefore has, together with that follower, everything. An activity that is
+ * updated meanwhile appears at its old place or not at all. No place appears twice; `Served` checks the order of rows
+ * as they arrive.
  */
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { question, upTo, rows, watermark } = walk;
@@ -73,7 +74,7 @@ export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Find
       findings.add('backwards', `${question.chain.name} ${id} stood at ${us}, before ${upTo}, and did not come`);
 }
 
-/** What stood at or below a watermark when it was read is all that ever stands there. */
+/** The rows at or below a watermark are complete when the watermark is published: none is added later. */
 export function checkAudits(
   audits: readonly Audit[],
   chains: readonly FeedChain[],

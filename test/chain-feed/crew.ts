@@ -5,21 +5,21 @@ import type { GatedProcess } from '../faults/writer-process.ts';
 import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 
 const BLOCK_ROWS = { min: 6, max: 30 };
-/** An insert is on its way, and its answer on its way back, for so long at most: readers come between its steps. */
+/** Longest delay of an insert, and of its answer, so that readers come between the two. */
 const INSERT_MAX_MS = 40;
-/** Now and then long enough for a newcomer to read everything between an insert and the watermark. */
+/** Share of longer delays, in which a new reader can read everything between an insert and the watermark. */
 const LONG_SHARE = 0.1;
 const LONG_MS = { min: 300, max: 1_000 };
 
-/** The processes of a run as they come and go. */
+/** The running processes of a run. */
 export interface Crew {
   readonly writers: readonly GatedProcess[];
   readonly apis: readonly Api[];
-  /** One more writer, ready. */
+  /** Starts one more writer, and waits until it is ready. */
   join(): Promise<GatedProcess>;
-  /** One more API, ready. */
+  /** Starts one more API, and waits until it is ready. */
   serve(): Promise<Api>;
-  /** Starts one more API. None is ready before the first watermark. */
+  /** Starts one more API without waiting, because none is ready before the first watermark. */
   listen(): Promise<Api>;
   /** Removes a writer or an API from the lists. The caller must end it. */
   dismiss(member: GatedProcess | Api): void;

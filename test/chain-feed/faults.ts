@@ -8,26 +8,29 @@ import type { Crew } from './crew.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { Served } from './served.ts';
 
-/** Traffic comes all the time: a writer without a partition of activities is cut off wherever it is. */
+/**
+ * Bound of the wait for a point. A writer without a partition of activities never reaches one, and is then cut off
+ * wherever it is.
+ */
 const REACH_MAX_MS = 3_000;
-/** Number of walks back that must end while there is no watermark: more than were running before. */
+/** Number of walks back that must end while there is no watermark. More than were in progress before. */
 const WALKS_WITHOUT_WATERMARKS = 3;
 
-/** What faults are done to. */
+/** What faults act on. */
 export interface Victims {
   readonly rig: FeedRig;
   readonly crew: Crew;
   readonly served: Served;
   readonly random: Random;
-  /** Draws each point of a block once before any comes again. */
+  /** Draws the points of a block in turn: each one once before any comes again. */
   readonly drawPoint: () => KillPoint;
 }
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
 /**
- * A writer dies in the middle of a block. What it had sent arrives before its successor comes, or after everything
- * else.
+ * Kills a writer in the middle of a block. What it had sent arrives either before its successor starts or after
+ * everything else.
  */
 const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
   const point = drawPoint();
@@ -45,14 +48,17 @@ const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
   return { [`killed ${point}`]: Number(isReached) };
 };
 
-/** A writer stands still past its session, at a point of a block, and goes on beside the one that has its partitions. */
+/**
+ * Freezes a writer at a point of a block for longer than its session. It then continues beside the writer that has
+ * taken over its partitions.
+ */
 const freezeWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(crew.writers);
   const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
   const isReached = await standsAt(trap.reached, point, random);
   victim.signal('SIGSTOP');
-  // Only a takeover gets here: what the frozen one holds is nobody else's before.
+  // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
   trap.release();
   victim.signal('SIGCONT');
@@ -96,7 +102,10 @@ const killApi: Fault = async ({ crew, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Redis has lost how far the feed is: readers can still page back from their cursors, and followers wait. */
+/**
+ * Restarts everything while Redis has no watermarks. Readers can still walk back from their cursors, and followers must
+ * wait.
+ */
 const restartAll: Fault = async ({ rig, crew, served }) => {
   const [writers, apis] = [crew.writers, crew.apis];
   for (const writer of writers) crew.dismiss(writer);
@@ -127,15 +136,18 @@ const takeEngineAway: Fault = async ({ rig, crew }) => {
   return { 'ClickHouse away': 1 };
 };
 
-/** Every kind is drawn before any comes again. */
+/** The kinds of faults. Each is drawn once before any comes again. */
 const FAULTS: readonly Fault[] = [
   ...[killWriter, killWriter, freezeWriter],
   ...[endWriter, loseWatermarks, killApi, restartAll, takeEngineAway],
 ];
-/** How many a run needs to have each kind. */
+/** Number of faults after which each kind has occurred. */
 export const ALL_KINDS: number = FAULTS.length;
 
-/** Causes this many faults one after the other, and catches up after each. @param say called after each */
+/**
+ * Causes this many faults one after the other, and lets the writers catch up after each.
+ * @param say called after each
+ */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
   { count, say }: { count: number; say: (line: string) => void },
@@ -143,7 +155,7 @@ export async function tryFaults(
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
-  // Some faults wait for readers who walk back, and those begin where others have been.
+  // Some faults wait for readers who walk back. Those need a cursor that another reader has left.
   await until('a reader has walked back', () => victims.served.walksBack > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();

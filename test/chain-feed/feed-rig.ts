@@ -10,7 +10,7 @@ import { SMALL_BLOCKS } from '../faults/small-blocks.ts';
 import { type GatedProcess, startGatedProcess } from '../faults/writer-process.ts';
 import { openWatermarkWatch, type WatermarkWatch } from './watermark-watch.ts';
 
-/** A chain of the run, and where its activities stand. */
+/** A chain of the run, and the partition of its activities. */
 export interface FeedChain extends ShownChain {
   readonly partition: number;
 }
@@ -19,7 +19,10 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** Pages that it served under a watermark that it knew from before, since it could read none: as it said last, and now. */
+  /**
+   * Number of pages that the API served under an old watermark because it could not read the current one: as last
+   * asked, and as of now.
+   */
   readonly oldHorizons: { readonly known: number; ask(): Promise<number> };
 }
 
@@ -32,11 +35,11 @@ export interface StoredVersion {
   readonly offset: number;
 }
 
-/** Topics, a database and a Redis of their own in real stores, and the processes that run on them. */
+/** Separate topics, a database and a Redis in real stores, and the processes that use them. */
 export interface FeedRig {
-  /** Three in one partition, two in another, one in a third. */
+  /** Three chains in one partition, two in another, one in a third. */
   readonly chains: readonly FeedChain[];
-  /** The topic, with its prefix. */
+  /** Full name of the topic, with its prefix. */
   readonly activities: string;
   readonly brokers: readonly string[];
   readonly log: LogAccess;
@@ -45,30 +48,30 @@ export interface FeedRig {
   startWriter(rowsMax: number): Promise<GatedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
-  /** Every row of `activities`, copies too. */
+  /** Every row of `activities`, copies included. */
   versions(): Promise<StoredVersion[]>;
-  /** Records that the writers have not committed. */
+  /** Number of records that the writers have not committed. */
   waiting(): Promise<number>;
-  /** Waits until the writers have committed everything that was decided when this was called. */
+  /** Waits until the writers have committed everything that was committed or aborted at the time of the call. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const PARTITIONS = 3;
-/** Chains in each partition. */
+/** Number of chains in each partition. */
 const CHAINS_IN: readonly number[] = [3, 2, 1];
-/** The shortest in which heartbeats of a busy machine still come: every kill waits for it. */
+/** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
 export const SESSION_TIMEOUT_MS = 1_500;
 const WRITER = 'services/activity-writer/src/main.ts';
 const API = 'services/chain-api/src/main.ts';
-/** Long enough for a machine that is busy with everything else. */
+/** Long enough for a busy machine. */
 export const WAIT_MAX_MS = 120_000;
 
 export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   const own = await openOwnStores({ stores, partitions: PARTITIONS });
   const redis = await openRedisDatabase(stores.redis);
   const [log, watermarks] = [await openLogAccess(stores.kafka), await openWatermarkWatch(redis)];
-  // Merges would fold a doubled row away before it is counted.
+  // Merges would remove a doubled row before it is counted.
   await own.query('SYSTEM STOP MERGES activities');
   const activities = own.prefix + TOPICS.activities.name;
   const group = `${own.prefix}activity-writer`;
@@ -105,7 +108,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   };
 }
 
-/** Names that fall into the partitions as `CHAINS_IN` says. */
+/** Chooses names that belong to the partitions as `CHAINS_IN` says. */
 function chooseChains(): FeedChain[] {
   const chosen: FeedChain[] = [];
   for (let number = 1; chosen.length < CHAINS_IN.reduce((sum, count) => sum + count); number++) {
@@ -144,7 +147,7 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
     started.add(process);
     return process;
   };
-  // Every API signs and takes the same cursors: a reader goes on at any of them.
+  // All APIs sign with the same key, so a reader can continue at any of them.
   const cursorKeys = `1=${randomBytes(32).toString('hex')}`;
   return {
     startWriter: (rowsMax: number) =>

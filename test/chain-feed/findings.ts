@@ -1,4 +1,4 @@
-/** What a run of the feed promises. Each has a test of its name; a finding is a promise that was broken. */
+/** The promises of a run. Each has its own test, and a finding is a broken promise. */
 export const PROMISES = [
   'complete',
   'at the end',
@@ -12,10 +12,10 @@ export const PROMISES = [
 ] as const;
 export type Promised = (typeof PROMISES)[number];
 
-/** More of one kind say nothing new. */
+/** Further findings of the same promise add nothing. */
 const KEPT_MAX = 5;
 
-/** Collects what was broken, by promise, so that one run tells of all of them. */
+/** Collects broken promises, so that one run reports all of them. */
 export class Findings {
   readonly #broken = new Map<Promised, string[]>();
   readonly #startMs = performance.now();

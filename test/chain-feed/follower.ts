@@ -5,19 +5,19 @@ import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
-/** Of pages, how many a reader dies with, and behind how many it notes its cursor. */
+/** Share of pages at which a reader dies, and number of pages after which it stores its cursor. */
 const DEATH_SHARE = 0.06;
 const NOTED_SHARE = 0.7;
 
-/** A moment at which a reader had come to the end of what was served. */
+/** A moment at which a reader had come to the end of the feed. */
 export interface Arrival {
-  /** That of its partition before the page was asked for which had no rows: everything up to it has been read. */
+  /** The watermark of its partition, read before the request of the empty page. Everything up to it has been read. */
   readonly watermark: number;
-  /** How many rows of the walk it had then. */
+  /** Number of rows in the walk at that moment. */
   readonly count: number;
 }
 
-/** What one reader was given from one beginning on; what it lost by dying, and read again, once. */
+/** All rows of one reader since it began. Rows that it lost by dying and then read again are listed once. */
 export interface Walk {
   readonly question: Question;
   readonly rows: { id: string; us: number }[];
@@ -31,16 +31,19 @@ export interface ReaderParts {
   readonly watermarks: WatermarkWatch;
   readonly findings: Findings;
   readonly starts: Starts;
-  /** Draws what a new reader follows. */
+  /** Chooses what a new reader follows. */
   readonly draw: () => Question;
 }
 
-/** A replica that follows `next_cursor` for ever, dies now and then, and goes on from the cursor that it noted last. */
+/**
+ * A replica that keeps following `next_cursor`. It dies from time to time, and continues from the cursor that it stored
+ * last.
+ */
 export class Follower {
   readonly #parts: ReaderParts;
   #walk: Walk;
   #cursor: string | null = null;
-  /** What stands in its state file. */
+  /** The content of its state file. */
   #noted: { cursor: string | null; count: number; arrivals: number } = { cursor: null, count: 0, arrivals: 0 };
   readonly walks: Walk[];
   deaths = 0;
@@ -59,7 +62,7 @@ export class Follower {
     this.#noted = { cursor, count: 0, arrivals: 0 };
   }
 
-  /** Reads one page. @returns whether it was the end */
+  /** Reads one page. @returns whether it was the last one */
   async step(): Promise<boolean> {
     const { random, client, served, watermarks } = this.#parts;
     const { question, rows, arrivals } = this.#walk;
@@ -88,7 +91,7 @@ export class Follower {
     this.#parts.starts.offer({ question, cursor: page.previous, upTo });
   }
 
-  /** What it had in memory is gone: rows since the cursor that it noted will come again. */
+  /** Loses what was in memory. Rows since the stored cursor will be read again. */
   #die(): false {
     this.deaths++;
     const { rows, arrivals } = this.#walk;
@@ -98,12 +101,12 @@ export class Follower {
     return false;
   }
 
-  /** Begins from nothing with another question. */
+  /** Starts from the beginning with another question. */
   begin(): void {
     this.startAt(this.#parts.draw(), null);
   }
 
-  /** Reads on until the watermark has been passed for sure. */
+  /** Reads on until the watermark is certainly passed. */
   async finish(): Promise<void> {
     const before = this.#walk.arrivals.length;
     while (this.#walk.arrivals.length <= before) await this.step();

@@ -11,41 +11,45 @@ export interface ServedRow {
   readonly id: string;
   /** Its `updated_at` in epoch microseconds. */
   readonly us: number;
-  /** All of it, as text. */
+  /** The whole row as text. */
   readonly text: string;
 }
 
 export interface ServedPage {
-  /** Ascending. */
+  /** Ascending by `updated_at`. */
   readonly rows: readonly ServedRow[];
   readonly previous: string;
   readonly next: string;
-  /** False when the API may have served an old watermark since it could read none: it counts those pages. */
+  /**
+   * False when the API may have served an old watermark because it could not read the current one. The API counts those
+   * pages.
+   */
   isFresh(): Promise<boolean>;
 }
 
 /**
- * Whether a page is where a walk ends. One without rows that leads on is not: it has cost enough and ended short.
- * @param onward its cursor in the direction of the walk
- * @param asked the cursor that it was asked for with; null: from the beginning
+ * Whether a walk ends at this page. An empty page with a new cursor is not the end: the API stopped early because the
+ * page became too expensive.
+ * @param onward the page's cursor in the direction of the walk
+ * @param asked the cursor of the request; null: from the beginning
  */
 export const isLast = ({ rows }: ServedPage, onward: string, asked: string | null): boolean =>
   rows.length === 0 && onward === asked;
 
-/** What a reader follows. */
+/** The chain and the filters that a reader follows. */
 export interface Question {
   readonly chain: FeedChain;
   readonly filters: ActivityFilters;
 }
 
-/** Most pages are small, so that a walk has many; some have all there is. */
+/** Most pages are small, so that a walk has many. Some are as large as allowed. */
 const PAGE_MAX = 30;
 const LARGE_SHARE = 0.3;
 const LARGE_MAX = 200;
 const ANSWER_MAX_MS = 10_000;
 const AGAIN_MS = 50;
 
-/** Reads pages, each from any of the APIs that run, until one answers. */
+/** Reads pages. Tries the running APIs until one answers. */
 export interface PageClient {
   read(question: Question, cursor: string | null): Promise<ServedPage>;
 }
@@ -69,7 +73,7 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
     const answer = await ask(url);
-    // Killed, starting, or without its store: another one is asked.
+    // The API was killed, is starting or has no store, so another one is tried.
     if (answer === null || answer.status === 500) {
       missed = `${url.pathname}${url.search}: ${answer?.text ?? 'no answer'}`;
       return null;
@@ -114,7 +118,7 @@ async function ask(url: URL): Promise<{ status: number; text: string } | null> {
   }
 }
 
-/** The bounds of `indexed_at` have two names each. */
+/** Each bound of `indexed_at` has two names. */
 function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, random: Random): [string, string][] {
   const suffix = () => random.pick(['updated_at', 'indexed_at']);
   const { fromIndexedAt: from, toIndexedAt: to } = bounds;
@@ -126,7 +130,7 @@ function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, ran
   ];
 }
 
-/** A chain, and filters of any kind; half of all readers want everything. */
+/** Chooses a chain and filters of any kind. Half of all readers use no filter. */
 export function drawQuestion(random: Random, chains: readonly FeedChain[], numbers: number): Question {
   const chain = random.pick(chains);
   if (random.chance(0.5)) return { chain, filters: NO_FILTERS };

@@ -16,28 +16,28 @@ import { Starts } from './starts.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
 import { checkJournal, placeVersions, readLog } from './truth.ts';
 
-/** Readers of each kind. */
+/** Number of readers of each kind. */
 const FOLLOWERS = 3;
 const NEWCOMERS = 3;
-/** Of those who walk back, every second one turns round at the beginning. */
+/** Number of readers who walk back. Every second one turns round at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
 
 export interface RunOptions {
   readonly seed: number;
-  /** How many are tried. */
+  /** Number of faults. */
   readonly faults: number;
-  /** Told of each fault when it is over. */
+  /** Called with a line after each fault. */
   readonly say: (line: string) => void;
 }
 
-/** What a run came to. */
+/** Result of a run. */
 export interface FeedRun {
   readonly findings: Findings;
-  /** Faults by name; 0 is one that did not strike. */
+  /** Number of faults by name. 0 means that the fault did not take effect. */
   readonly reached: Reached;
-  /** What there was of everything: a run in which one of them is 0 has tried less than it says. */
+  /** Numbers of all other events. If one is 0, the run has tested less than it claims. */
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -50,8 +50,8 @@ interface Seen {
 }
 
 /**
- * One run of a feed: sources append and update, writers and APIs come and go, readers follow all the while, and in the end
- * everything that anybody was given is held against the log.
+ * One run of a feed. Sources append and update activities, writers and APIs come and go, and readers follow all the
+ * time. At the end everything that readers got is compared with the log.
  */
 export async function runFeed(stores: Stores, options: RunOptions): Promise<FeedRun> {
   const { seed } = options;
@@ -82,7 +82,7 @@ async function runOn(rig: FeedRig, { seed, faults, say }: RunOptions): Promise<F
   const reading = Promise.all(
     openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
-  // A reader that fails fails the run at once.
+  // If a reader fails, the run fails at once.
   const reached = await Promise.race([
     tryFaults({ rig, crew, served, random }, { count: faults, say }),
     failureOf(reading),
@@ -142,7 +142,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
   return [...followers, ...walkers, look()];
 }
 
-/** From the cursor in front of everything forwards to the end. */
+/** Reads forwards from the cursor before the first row to the end. */
 async function walkForth(parts: ReaderParts, { question, cursor }: BackWalk): Promise<Walk> {
   const follower = new Follower(parts, question);
   follower.startAt(question, cursor);

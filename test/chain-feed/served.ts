@@ -3,7 +3,7 @@ import type { Findings } from './findings.ts';
 import type { ServedPage } from './page-client.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
-/** A version that some page had. */
+/** A version as a page showed it. */
 export interface ServedVersion {
   readonly chain: string;
   readonly id: string;
@@ -11,13 +11,13 @@ export interface ServedVersion {
   readonly text: string;
 }
 
-/** Everything that any reader was given, and what is wrong with a page as soon as it comes. */
+/** Collects every row that any reader got, and checks each page as it arrives. */
 export class Served {
   readonly #versions = new Map<string, ServedVersion>();
   readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
   readonly #findings: Findings;
   pages = 0;
-  /** Walks that came to the beginning. */
+  /** Number of walks that came to the beginning. */
   walksBack = 0;
 
   constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
@@ -30,8 +30,8 @@ export class Served {
   }
 
   /**
-   * Notes a page. The watermark is read behind the answer: it never goes back but when it is lost, so whatever it was when
-   * the page was made, it is no less now.
+   * Notes a page. The watermark is read after the answer. It only falls when it is lost, so it is at least as high as
+   * when the page was made.
    */
   async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
     this.pages++;

@@ -1,17 +1,17 @@
 import type { Random } from '../../services/operator/src/simulate/random.ts';
 import type { Question } from './page-client.ts';
 
-/** Where a reader may begin to walk back. */
+/** A place from which a reader may walk back. */
 export interface Start {
   readonly question: Question;
   readonly cursor: string;
-  /** Everything before this time lies behind the cursor, epoch microseconds. */
+  /** Epoch microseconds. Everything before this time is before the cursor. */
   readonly upTo: number;
 }
 
 const KEPT = 40;
 
-/** The cursors that readers left lately, for those who walk back. */
+/** The cursors that readers have left recently, for readers who walk back. */
 export class Starts {
   readonly #kept: Start[] = [];
 
@@ -20,7 +20,7 @@ export class Starts {
     if (this.#kept.length > KEPT) this.#kept.shift();
   }
 
-  /** Null while nobody has read anything. */
+  /** Null when no reader has read anything yet. */
   draw(random: Random): Start | null {
     return this.#kept.length === 0 ? null : random.pick(this.#kept);
   }

@@ -13,33 +13,33 @@ const INDEXED_AT_US = 1_700_000_000_000_000;
 const INDEXED_STEP_US = 1_000_003;
 const BURST_MAX = 25;
 const PAUSE_MAX_MS = 600;
-/** Records that wait for writers, at most: a run must not end with minutes of them. */
+/** Limit of records that wait for writers, so that no run ends with minutes of them. */
 const WAITING_MAX = 150;
 const LOOK_MS = 200;
-/** A transaction stays open for so long at most. */
+/** Longest time for which a transaction stays open. */
 const OPEN_MAX_MS = 1_200;
 
-/** Constants of activities by their number, which readers filter by. */
+/** Fixed members of activities, by number. Readers filter by them. */
 export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
 export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
 export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
 
-/** What the sources did, by versions: every record that they sent says its own number. */
+/** What the sources have sent, by number of the version. Every record contains its number. */
 export interface Journal {
   readonly acknowledged: Set<number>;
   readonly aborted: Set<number>;
-  /** Sent as what must be refused; it is not when it came first. */
+  /** Versions sent to be refused. One of them is valid if it comes first. */
   readonly wrong: Set<number>;
   /** Numbers of transactions by outcome. */
   readonly transactions: { committed: number; aborted: number };
 }
 
-/** Sources that append activities and update them until they are stopped. */
+/** Sources that append and update activities until they are stopped. */
 export interface Traffic {
   readonly journal: Journal;
-  /** Numbers of activities that were given away until now. */
+  /** Number of activities so far. */
   readonly numbers: number;
-  /** Resolves when everything sent is decided. @throws the first fault of a source */
+  /** Resolves when everything sent is committed or aborted. @throws the first error of a source */
   stop(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
     }
   };
   const all = Promise.all([...sources, look()]);
-  // Told when the traffic is stopped.
+  // `stop` reports the error. Until then it must not count as an unhandled rejection.
   all.catch(() => {});
   return {
     journal,
@@ -83,7 +83,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   };
 }
 
-/** Gives away numbers of activities and of versions; one for all sources. */
+/** Assigns numbers of activities and versions for all sources. */
 class Desk {
   readonly journal: Journal;
   readonly #rig: FeedRig;
@@ -96,7 +96,7 @@ class Desk {
     this.journal = journal;
   }
 
-  /** A new activity, or an update of one that any source has sent, be it decided or not. */
+  /** A new activity, or an update of one that some source has sent, whether committed or not. */
   record(random: Random, chain: FeedChain): { version: number; outgoing: Outgoing } {
     const known = this.#known.get(chain.name) ?? [];
     this.#known.set(chain.name, known);
@@ -113,7 +113,7 @@ class Desk {
     };
   }
 
-  /** Changes what never changes, or stands in the partition of another chain. */
+  /** Makes a record that must be refused: it changes a fixed member, or is in the partition of another chain. */
   #toWrong(random: Random, number: number, standing: Told): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, standing);
@@ -136,7 +136,7 @@ interface Told {
   readonly contract: number;
 }
 
-/** Its amount is the version. */
+/** A record. Its amount is the number of the version. */
 function recordOf(number: number, { chain, version, type, contract }: Told): ActivityRecord {
   return activityOf(number, {
     ...{ chain, type, contractAddress: addressOf(contract), indexedAt: indexedAtOf(number) },
@@ -149,7 +149,7 @@ class Aborted extends Error {
   override readonly name = 'Aborted';
 }
 
-/** One producer of activities, in bursts: records of one millisecond fall into several blocks. */
+/** One producer of activities. It sends in bursts, so records of one millisecond get into different blocks. */
 class Source {
   readonly #rig: FeedRig;
   readonly #desk: Desk;
@@ -181,7 +181,10 @@ class Source {
     await delay(random.integer(0, PAUSE_MAX_MS));
   }
 
-  /** A transaction that stays open for a while. One that is not committed is left by its producer, whose successor ends it. */
+  /**
+   * Publishes in a transaction that stays open for a while. An aborted one is abandoned by its producer, and the next
+   * producer ends it.
+   */
   async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
     const [openMs, isKept] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
     this.#beforeCommit = async () => {

@@ -5,7 +5,7 @@ import type { FeedChain, FeedRig } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import type { Journal } from './traffic.ts';
 
-/** A record of the log that must be a version of its activity. */
+/** A record of the log that must become a version of its activity. */
 export interface TrueVersion {
   readonly chain: string;
   readonly id: string;
@@ -18,15 +18,15 @@ export interface TrueVersion {
   readonly shown: Readonly<Record<string, unknown>>;
 }
 
-/** A version, and the place that it was given. */
+/** A version with its `updated_at`. */
 export interface PlacedVersion extends TrueVersion {
   readonly us: number;
 }
 
-/** What must have become of every record, found out from the log alone: of its committed records, in its order. */
+/** What must have become of every record, computed from the committed records of the log alone, in their order. */
 export interface LogTruth {
   readonly accepted: readonly TrueVersion[];
-  /** `partition offset` of what must be a dead letter. */
+  /** `partition offset` of the records that must be dead letters. */
   readonly refused: ReadonlySet<string>;
   /** Numbers of the versions in the log. */
   readonly numbers: ReadonlySet<number>;
@@ -78,7 +78,9 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
   return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
 }
 
-/** Whether the log has everything acknowledged and nothing aborted. Otherwise the checks below prove nothing. */
+/**
+ * Asserts that the log has everything acknowledged and nothing aborted. Otherwise the checks below would prove nothing.
+ */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const undone = [...journal.aborted].filter((number) => numbers.has(number));
@@ -87,8 +89,8 @@ export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
 }
 
 /**
- * Gives each version the place that its row has, and says what is wrong with rows and letters.
- * @returns of each chain its versions, ascending
+ * Finds the row of each version, and reports faults of rows and dead letters.
+ * @returns for each chain its versions, ascending
  */
 export async function placeVersions(
   rig: FeedRig,
@@ -135,7 +137,7 @@ export function isWanted(version: TrueVersion, filters: ActivityFilters): boolea
   );
 }
 
-/** Of each activity the last version at or below a time, by its id. @param versions ascending */
+/** The last version of each activity up to a time, by its id. @param versions ascending */
 export function lastVersions(versions: readonly PlacedVersion[], upTo: number): Map<string, PlacedVersion> {
   const last = new Map<string, PlacedVersion>();
   for (const version of versions) {

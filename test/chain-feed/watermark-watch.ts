@@ -3,16 +3,16 @@ import type { RedisDatabase } from '@playline/testkit';
 
 /** The watermarks in Redis, read independently of the tested processes. */
 export interface WatermarkWatch {
-  /** How often they were lost. */
+  /** Number of times they were lost. */
   readonly losses: number;
-  /** Epoch microseconds; null while nobody knows. */
+  /** Epoch microseconds; null when there is none. */
   read(partition: number): Promise<number | null>;
   /**
-   * The greatest that was published until now. Watermarks are read and removed in one step when they are lost, so this
-   * never says less than what any process has read before.
+   * The greatest watermark published so far. Loss is simulated by reading and removing watermarks in one step, so this
+   * is never lower than what any process has read.
    */
   greatest(partition: number): Promise<number>;
-  /** Takes them out of Redis. */
+  /** Removes the watermarks from Redis. */
   lose(): Promise<void>;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
     read: watermarks.read,
     async greatest(partition) {
       const now = (await watermarks.read(partition)) ?? 0;
-      // What was lost before this answer is known when the loss has been answered.
+      // Waits for a running `lose`, whose answer has the watermarks that were lost before this one.
       await losing;
       return Math.max(now, lost.get(partition) ?? 0);
     },

@@ -14,7 +14,7 @@ afterAll(() => api.close());
 
 let contracts = 1000;
 let after = 0;
-/** Rows of a new contract, one microsecond apart, and the filter that finds them. */
+/** Stores rows of a new contract, one microsecond apart. Returns them with the filter that finds them. */
 async function put(...rows: Parameters<typeof activityRow>[0][]) {
   const contract = addressOf(contracts++);
   const made = rows.map((row) => activityRow({ contractAddress: contract, after: after++, ...row }));
@@ -28,7 +28,7 @@ const follow = (query: Record<string, string>, cursor: string) =>
 const fault = async (query: string) =>
   expectChainFault(await api.get(`/activity-history?${query}`), 400, 'VALIDATION_ERROR');
 
-/** What the contract asks of an asset. */
+/** The members that the contract requires of an asset. */
 const ASSET = {
   contract_type: expect.stringMatching(/^ERC(721|1155)$/),
   contract_address: expect.stringMatching(/^0x[0-9a-f]{40}$/),
@@ -183,7 +183,7 @@ describe('the pages', () => {
     for (const { page } of [first, last, before]) expect(page).toEqual(strings);
   });
 
-  it('let a poller resume from where it stands: what comes later is on the page of the last next_cursor', async () => {
+  it('let a poller resume: later activities are on the page of its last next_cursor', async () => {
     const { query } = await put({});
     const { page } = await api.history(query);
     const late = activityRow({ contractAddress: query.contract_address, after: after++ });

@@ -4,18 +4,18 @@ import { CHAIN, type HistoryPage } from '../../services/chain-api/src/test/open-
 import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
 import { type ChainStores, openChainStores } from '../../services/chain-api/src/test/open-stores.ts';
 
-/** A chain API process with separate stores; `put…` write as a writer does. */
+/** A chain API process with separate stores. The `put…` functions write as a writer does. */
 export interface ConformanceChainApi extends ChainStores {
   readonly url: string;
-  /** Of a path below `/v1/chains/demo-chain`. */
+  /** Requests a path below `/v1/chains/demo-chain`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** A page of the history. @throws Error when it is not answered with 200 */
+  /** Requests a page of the history. @throws Error when the answer is not 200 */
   history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
-  /** Ends the process and drops its stores. */
+  /** Stops the process and deletes its stores. */
   close(): Promise<void>;
 }
 
-/** Starts a chain API; `settings` are environment variables that replace those for tests. */
+/** Starts a chain API. `settings` are environment variables that override those for tests. */
 export async function startChainApi(settings: Record<string, string> = {}): Promise<ConformanceChainApi> {
   const stores = await openChainStores();
   const api = await openProcess({ ...stores.environment, RATE_LIMIT_CALLS: '1000000', ...settings });

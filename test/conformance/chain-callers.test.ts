@@ -1,4 +1,4 @@
-// Contract, error envelope, chain reads and keys, on who calls chain reads.
+// Contract, error envelope, chain reads and keys: who may call chain reads.
 import {
   createRateLimitKey,
   createRateLimitKeyText,
@@ -91,7 +91,7 @@ describe('rate limit keys', () => {
   const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
   const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
 
-  it('make as many calls as their plan says, wherever they come from: the next is 429', async () => {
+  it('may make as many calls as their plan says, from any address: the next one is 429', async () => {
     const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
     const from = (address: string) =>
       api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
@@ -115,7 +115,7 @@ describe('rate limit keys', () => {
 });
 
 describe('the limit without a key', () => {
-  it('is 1,500 calls in 5 minutes for a client address: the next is 429 with Retry-After, of no other address', async () => {
+  it('is 1,500 calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
     const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
     const statuses = new Set<number>();
     for (let calls = 0; calls < 1500; calls += 50) {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 let numbers = 1000;
-/** Stores a new token and returns the `result` of the answer for it. */
+/** Stores a new token, and returns the `result` of the answer for it. */
 async function answerFor(over: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
   const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...over });
   await api.putTokens({ ...row, contractAddress });

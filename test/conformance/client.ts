@@ -1,15 +1,15 @@
 import { smallMessage } from '@playline/testkit';
 import { expect } from 'vitest';
 
-/** A message as a client sends it: any JSON, right or wrong. */
+/** A message as a client sends it: any JSON, valid or not. */
 export type Sent = Record<string, unknown>;
 
-/** What every type needs and nothing more; `extra` adds, replaces or (with undefined) removes fields. */
+/** A message with what every type needs and nothing more. `extra` adds, replaces or (with undefined) removes fields. */
 export const message = (type: string, extra: Sent = {}): Sent => smallMessage(type, extra);
 
 export const track = (extra: Sent = {}): Sent => message('track', extra);
 
-/** A message with the context that clients always send, and `extra` in it. */
+/** A message with the context that clients always send, and `extra` in that context. */
 export const withContext = (extra: Sent = {}): Sent =>
   track({ context: { library: 'playline-web', libraryVersion: '1.2.3', ...extra } });
 
@@ -23,7 +23,7 @@ export interface Answer {
 export interface Client {
   /** Address of the gateway. */
   readonly base: string;
-  /** Sends any request as it is; a body that is not bytes or text goes as JSON. */
+  /** Sends any request as given. A body that is neither bytes nor text is sent as JSON. */
   request(path: string, init?: RequestInit): Promise<Answer>;
   /** POST /v1/audience/messages with the publishable key of the test's environment. */
   post(body: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -51,7 +51,7 @@ export function createClient(base: string, key: string): Client {
   return { base, request, post, send: (...messages) => post({ messages }) };
 }
 
-/** The error envelope of the contract: every member, the trace id repeated in the header. */
+/** Checks the error envelope of the contract: every member, and the trace id in the header. */
 export function expectEnvelope(answer: Answer, status: number, code: string): void {
   expect(answer.status).toBe(status);
   expect(Object.keys(answer.body).sort()).toEqual(['code', 'details', 'link', 'message', 'trace_id']);
@@ -67,14 +67,14 @@ export function expectAccepted(answer: Answer, accepted = 1): void {
   expect(answer.status).toBe(200);
 }
 
-/** The only message of the batch was refused with exactly these `CODE field` pairs. */
+/** Checks that the only message of the batch was rejected with exactly these `CODE field` pairs. */
 export function expectRejected(answer: Answer, ...expected: string[]): void {
   expect(answer.status).toBe(400);
   expect(answer.body).toMatchObject({ success: false, accepted: 0, rejected: 1 });
   expect(errorsOf(answer)).toEqual([...expected].sort());
 }
 
-/** `CODE field` of every error of the first rejection, sorted; checks that each has words. */
+/** `CODE field` of every error of the first rejection, sorted. Checks that each error has a message. */
 export function errorsOf(answer: Answer, entry = 0): string[] {
   const errors: { field: string; code: string; message: string }[] = answer.body.rejections[entry].errors;
   for (const error of errors) {
@@ -84,7 +84,7 @@ export function errorsOf(answer: Answer, entry = 0): string[] {
   return errors.map(({ code, field }) => `${code} ${field}`).sort();
 }
 
-/** Structured fields of the IETF draft: a quoted policy name with q (quota), and with r (remaining). */
+/** Structured fields as in the IETF draft: a quoted policy name with q (quota), and with r (remaining). */
 export function expectRateLimitFields({ headers }: Answer): void {
   expect(headers.get('ratelimit-policy')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;q=\d+(;[a-z]+=[^;,]+)*$/);
   expect(headers.get('ratelimit')).toMatch(/^"[^"]+"(;[a-z]+=[^;,]+)*;r=\d+(;[a-z]+=[^;,]+)*$/);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Eight identity types and untyped. */
+/** The eight identity types, and an id without a type. */
 const USER_SUBJECTS = 9;
 
 const erase = (query: string, headers: Record<string, string> = { 'x-service-api-key': client.secretKey }) =>
@@ -99,14 +99,14 @@ describe('unknown identity', () => {
 });
 
 describe('userId carries no type', () => {
-  it('the erasure takes the id in every identity type and untyped', async () => {
+  it('the erasure covers the id in every identity type and without a type', async () => {
     const request = await findRequest(expectQueued(await erase(`?userId=user-${randomUUID()}`)));
     expect(new Set(request.subjectKeys.map((key) => key.toString('hex'))).size).toBe(USER_SUBJECTS);
   });
 });
 
 describe('response', () => {
-  it('is 202 without a body, and every request has an x-erasure-id of its own', async () => {
+  it('is 202 without a body, and every request has its own x-erasure-id', async () => {
     const query = `?userId=user-${randomUUID()}`;
     expect(expectQueued(await erase(query))).not.toBe(expectQueued(await erase(query)));
   });

@@ -13,7 +13,7 @@ afterAll(() => client.close());
 const today = new Date().toISOString().slice(0, 10);
 const at = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
 const DAY_MS = 86_400_000;
-/** More than a request takes, so that a bound is tested from one side. */
+/** Longer than a request takes, so that the test is certainly on one side of a bound. */
 const MARGIN_MS = 30_000;
 
 describe('format', () => {

@@ -21,10 +21,10 @@ import {
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { messagesOnLog } from './log.ts';
 
-/** The least room that the gateway takes as a setting: two of the largest batches. */
+/** The smallest limit of bytes in flight that the gateway accepts: two of the largest batches. */
 const ROOM_BYTES = 2 << 20;
 const BATCH_BYTES = 1 << 20;
-/** For brokers and gateways that come back on a busy machine. */
+/** Time for brokers and gateways to restart on a busy machine. */
 const WAIT_MAX_MS = 60_000;
 
 let wire: Wire;
@@ -43,7 +43,7 @@ afterAll(async () => {
   await wire.close();
 });
 
-/** What an answer would say if it said what happened inside. */
+/** Texts that an answer would contain if it revealed internal errors. */
 const INSIDE =
   /redis|kafka|broker|ECONN|EPIPE|socket|127\.0\.0\.1:\d+ |\bat .*:\d+:\d+|node:|\.ts\b|MOVED|topic|stack/i;
 
@@ -139,15 +139,16 @@ describe('overload', () => {
   }
 
   it(
-    '429 with an integer Retry-After, decided before the body is parsed, or even there',
+    '429 with an integer Retry-After, sent before the body is parsed or has arrived',
     async () => {
       const held: Socket[] = [];
-      /** More than two begun bodies leave of the room. */
+      /** More unfinished bodies than fit into the limit. */
       const unreadable = '{'.repeat(10_000);
       const refused = await until(
         'a batch that is no JSON finds no room',
         async () => {
-          // Who has taken the room is sent away after a while, so it is taken again until the refusal is seen.
+          // A client with an unfinished body is disconnected after a while, so the room is filled again until the
+          // refusal is seen.
           if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
           const answer = await client.post(unreadable);
           return answer.status === 429 ? answer : null;

@@ -9,38 +9,38 @@ import { freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { type Stores, testStores, until } from '@playline/testkit';
 import { type Client, createClient } from './client.ts';
 
-/** The setting that the gateway under test runs with; key texts are made with it. */
+/** The key prefix of the gateway under test. Keys of the tests have it too. */
 const KEY_PREFIX = 'svcapik';
 
-/** How long a gateway takes to be ready on a machine that does twenty things at once. */
+/** Time until a gateway is ready on a machine that does twenty things at once. */
 const READY_MAX_MS = 90_000;
-/** The same with what is done before it: for hooks that start one. */
+/** Time for hooks that start a gateway, including what they do before. */
 export const START_MAX_MS = 150_000;
 
 export interface ConformanceGateway extends ConformanceKeys {
   /** The environment of `publishableKey` and `secretKey`. */
   environmentId: string;
-  /** Put before every topic name of this gateway. */
+  /** Prefix of every topic name of this gateway. */
   topicPrefix: string;
-  /** Ends the process and deletes its topics. */
+  /** Stops the process and deletes its topics. */
   close(): Promise<void>;
 }
 
 export interface ConformanceKeys {
   publishableKey: string;
   secretKey: string;
-  /** A well formed key that does not exist. */
+  /** A well-formed key that does not exist. */
   unknownKey: string;
   /** A live publishable key of another environment. */
   otherPublishableKey: string;
-  /** Keys of that other environment that were refreshed away before the gateway started. */
+  /** Keys of that other environment that were refreshed before the gateway started, so they are no longer valid. */
   endedPublishableKey: string;
   endedSecretKey: string;
 }
 
 /**
- * Starts a gateway process on the test stores with topics and an environment of its own; `settings` are environment
- * variables of the gateway that replace the defaults.
+ * Starts a gateway process on the test stores, with separate topics and a separate environment. `settings` are
+ * environment variables that override the defaults.
  */
 export async function startGateway(
   settings: Record<string, string> = {},
@@ -59,7 +59,7 @@ export async function startGateway(
     env: {
       ...process.env,
       LOG_LEVEL: 'error',
-      // Brokers that are slow because the machine is busy are no fault of the gateway.
+      // Brokers may be slow on a busy machine, which is no fault of the gateway.
       PUBLISH_DEADLINE_MS: '20000',
       KAFKA_BROKERS: stores.kafka.join(),
       SCHEMA_REGISTRY_URL: stores.registry,
@@ -115,7 +115,7 @@ async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId
   return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
 }
 
-/** Consent and erasure need the identity epoch in Redis; the command may be repeated on a Redis that has one. */
+/** Consent and erasure need the identity epoch in Redis. The command may be repeated. */
 async function initIdentity(redisUrl: string): Promise<void> {
   const env = { ...process.env, REDIS_URL: redisUrl };
   await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });

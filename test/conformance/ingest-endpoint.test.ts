@@ -35,7 +35,7 @@ describe('key', () => {
     expectEnvelope(await post({ 'x-service-publishable-key': key }), 401, 'UNAUTHORISED_REQUEST');
   });
 
-  it('a well-formed key that nobody has: 401 UNAUTHORISED_REQUEST', async () => {
+  it('a well-formed key that does not exist: 401 UNAUTHORISED_REQUEST', async () => {
     expectEnvelope(await post({ 'x-service-publishable-key': client.unknownKey }), 401, 'UNAUTHORISED_REQUEST');
   });
 
@@ -51,7 +51,7 @@ describe('key', () => {
     expectEnvelope(await post({ 'x-service-publishable-key': client.secretKey }), 401, 'UNAUTHORISED_REQUEST');
   });
 
-  it('no answer repeats a key', async () => {
+  it('no answer contains a key', async () => {
     for (const key of [client.secretKey, client.unknownKey])
       expect(JSON.stringify((await post({ 'x-service-publishable-key': key })).body)).not.toContain(key);
   });
@@ -112,7 +112,7 @@ describe('body', () => {
     ['a wrong content type', 400, 'VALIDATION_ERROR', { 'content-type': 'text/html' }],
     ['an unknown encoding', 400, 'VALIDATION_ERROR', { 'content-encoding': 'lzma' }],
   ])(
-    'an early refusal of %s reads on, so that the answer reaches who sends 6 MiB first: %i',
+    'an early refusal of %s reads the rest, so that a client that is still sending 6 MiB gets the answer: %i',
     async (_, status, code, headers) => {
       expectEnvelope(await client.post(padded(6 << 20), headers), status, code);
     },
@@ -140,7 +140,7 @@ describe('body', () => {
     expectAccepted(await client.post(batch()));
   });
 
-  it('__proto__ and NUL bytes in free-form objects are carried, not obeyed', async () => {
+  it('__proto__ and NUL bytes in free-form objects are stored as they are, and have no effect', async () => {
     const body = `{"messages":[${JSON.stringify(track()).replace('{', '{"properties":{"__proto__":{"type":"x"},"nul":"\\u0000"},')}]}`;
     expectAccepted(await client.post(body));
   });

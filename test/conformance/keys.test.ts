@@ -1,5 +1,5 @@
-// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the
-// operations of the audience interface. services/gateway/src/keys.integration.test.ts has the bound of one second.
+// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the operations of the audience interface. The
+// bound of one second is tested in services/gateway/src/keys.integration.test.ts.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { createKey, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
@@ -50,7 +50,7 @@ describe('key text', () => {
     }
   });
 
-  it('a wrong checksum is refused without any look-up: 401 also while the store is away', async () => {
+  it('a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
     const { publishableKey: key } = client;
     const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
     wire.mode = 'cut';
@@ -97,8 +97,8 @@ describe('a key that ends', () => {
   });
 });
 
-describe('while the key store is away', () => {
-  it('a cached key stays good, and one that is not cached gets 500, never 401', async () => {
+describe('while the key store is down', () => {
+  it('a cached key stays valid, and one that is not cached gets 500, never 401', async () => {
     const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
     expectAccepted(await send(client.publishableKey));
     wire.mode = 'cut';

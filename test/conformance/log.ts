@@ -4,7 +4,7 @@ import { testStores, until } from '@playline/testkit';
 
 const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 
-/** Records of the messages with these ids that are on the log, each with its key. */
+/** The records of messages with these ids on the log, each with its key. */
 export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
   const wanted = new Set(messageIds.map(toHex));
@@ -26,7 +26,7 @@ export async function linksOnLog(topicPrefix: string, messageIds: readonly unkno
     .filter(({ messageId }) => wanted.has(messageId.toString('hex')));
 }
 
-/** Changes of consent that name this source, in the order of the log. */
+/** Consent changes that have this source, in the order of the log. */
 export async function consentsOnLog(topicPrefix: string, source: string) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.consents.name });
   return records

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const TYPES = ['track', 'page', 'screen', 'identify', 'alias'];
-/** Written out by hand: the list in the code is what these tests check. */
+/** Written out by hand, because these tests check the list in the code. */
 const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'];
 
 describe('type', () => {

@@ -24,7 +24,7 @@ async function readShown(path: string): Promise<Shown> {
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 describe('a mint request', () => {
-  it('is accepted, found at once, on the log, in the list, and shows what the minter says: every member', async () => {
+  it('is accepted, can be found at once, is on the log and in the list, and has every member, including the minter’s result', async () => {
     const mints = `/${await system.link()}/nfts/mint-requests`;
     const asset = assetOf({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
     expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
@@ -65,7 +65,7 @@ describe('a mint request', () => {
     expect((await readShown(mints)).result).toEqual([succeeded]);
   });
 
-  it('that failed tells why, and its reference id may be used again: then that attempt is the one that is shown', async () => {
+  it('that failed has the reason, and its reference id may be used again; the request with that id is then the new attempt', async () => {
     const mints = `/${await system.link()}/nfts/mint-requests`;
     const asset = assetOf();
     await system.call(mints, { body: { assets: [asset] } });
@@ -106,7 +106,7 @@ describe('the statuses of mint requests', () => {
       for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
   });
 
-  it('are 403 for the key of another project, 404 for a chain or a collection that nobody has linked', async () => {
+  it('are 403 for the key of another project, 404 for an unknown chain or a collection that is not linked', async () => {
     const contract = await system.link();
     const other = { 'x-service-api-key': system.keys.other };
     for (const body of [{ assets: [assetOf()] }, undefined]) {
@@ -119,7 +119,7 @@ describe('the statuses of mint requests', () => {
     }
   });
 
-  it('are 409 with every reference id that is pending, minted or twice in the request, and nothing of it is taken', async () => {
+  it('are 409 with every reference id that is pending, minted or twice in the request, and nothing of the request is accepted', async () => {
     const mints = `/${await system.link()}${path}`;
     const [first, second, third] = [assetOf(), assetOf(), assetOf()];
     await system.call(mints, { body: { assets: [first, second] } });
@@ -154,7 +154,7 @@ describe('the statuses of mint requests', () => {
 });
 
 describe('the list of mint requests', () => {
-  it('is read in pages of page_size, both ways, in the order of acceptance, each request once', async () => {
+  it('is read in pages of page_size in both directions, in the order of acceptance, each request once', async () => {
     const mints = `/${await system.link()}/nfts/mint-requests`;
     const assets = Array.from({ length: 25 }, () => assetOf());
     for (let at = 0; at < 25; at += 5) await system.call(mints, { body: { assets: assets.slice(at, at + 5) } });
@@ -177,7 +177,7 @@ describe('the list of mint requests', () => {
     expect(backwards).toEqual(whole);
   });
 
-  it('has those of a status alone, and always two cursors, which are good for their collection and status', async () => {
+  it('can be filtered by status, and always has two cursors, which are valid only for their collection and status', async () => {
     const mints = `/${await system.link()}/nfts/mint-requests`;
     const other = `/${await system.link()}/nfts/mint-requests`;
     const assets = [assetOf(), assetOf()];

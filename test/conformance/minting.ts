@@ -37,16 +37,16 @@ export const SIGNER = `0x${'51'.repeat(20)}`;
 
 /** A chain API and an activity writer as processes, with separate topics, tables and Redis, and without a minter. */
 export interface MintingSystem {
-  /** Linked to the environment of the secret key, which has a key that signs; another one for each call. */
+  /** Links a new collection to the environment of the secret key, which has a signable key. */
   link(over?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
-  /** Calls below `/v1/chains/demo-chain/collections`, with the secret key unless headers say otherwise. */
+  /** Sends a request below `/v1/chains/demo-chain/collections`, with the secret key unless headers say otherwise. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
-  /** Requests on the log. */
+  /** The mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
-  /** Publishes the outcome of a request, as the minter does. */
+  /** Publishes the result of a request, as the minter does. */
   say(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
-  /** Rows of ClickHouse. */
+  /** Rows from ClickHouse. */
   rows<R>(sql: string): Promise<R[]>;
   close(): Promise<void>;
 }
@@ -89,7 +89,7 @@ async function openAccess(url: string) {
   return { keys, collections: collections.store, close };
 }
 
-/** @param settings of the chain API, in the place of those for tests */
+/** @param settings environment variables of the chain API that override those for tests */
 export async function startMinting(settings: Record<string, string> = {}): Promise<MintingSystem> {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
@@ -173,7 +173,7 @@ async function say(
 /** An asset with a new id. */
 export const assetOf = (over: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...over });
 
-/** What an envelope says. */
+/** The code and message of an error envelope. */
 export interface ReadFault {
   readonly status: number;
   readonly code: string;

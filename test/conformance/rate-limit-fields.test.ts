@@ -55,7 +55,7 @@ describe('RateLimit and RateLimit-Policy', () => {
     expectRateLimitFields(answer);
   });
 
-  it('say by default 5,000 messages a second and a burst of 10,000: all of it again after two seconds', async () => {
+  it('state the default of 5,000 messages a second and a burst of 10,000: the whole burst is refilled after two seconds', async () => {
     const answer = await batch(publishable());
     expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
   });

@@ -11,7 +11,7 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => client.close());
 
-/** A batch takes the whole burst, which the rate refills in five seconds. */
+/** A batch uses the whole burst, which is refilled within five seconds. */
 const fill = (extra = {}) => client.send(...Array.from({ length: 100 }, () => track(extra)));
 const refusedFill = (extra = {}) =>
   until('the bucket is empty', async () => {
@@ -28,7 +28,7 @@ describe('rate limit', () => {
     expectRateLimitFields(answer);
   });
 
-  it('another publishable key has a bucket of its own', async () => {
+  it('another publishable key has its own bucket', async () => {
     await refusedFill();
     const answer = await client.post(
       { messages: [track()] },

@@ -1,4 +1,5 @@
-// Contract, mints and metadata: the three operations that take metadata; their statuses, limits and headers, up to the tables.
+// Contract, mints and metadata: the three operations for metadata, with their statuses, limits and headers, up to the
+// tables.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectChainFault } from './chain-api.ts';
@@ -23,7 +24,7 @@ const METADATA_ID = '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e';
 const HEADERS = ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes'];
 
 describe('metadata', () => {
-  it('of a collection: 200 with address, chain and what was given; the last that was given is kept', async () => {
+  it('of a collection: 200 with address, chain and the given metadata; later metadata replaces earlier metadata', async () => {
     const contract = await system.link();
     for (const name of ['Axes', 'Swords']) {
       const body = { collection_metadata: { ...COLLECTION, name } };
@@ -87,7 +88,7 @@ describe('metadata', () => {
   });
 
   it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metadata'])(
-    'at %s: 400 without a key, 401 with another one, 403 for a collection of another project, 404 for one that nobody has linked',
+    'at %s: 400 without a key, 401 with a wrong one, 403 for a collection of another project, 404 for one that is not linked',
     async (path) => {
       const contract = await system.link();
       const body = {};
@@ -111,7 +112,7 @@ describe('metadata', () => {
     },
   );
 
-  it('of more than the project may give in an hour: 429 with three headers and Retry-After, on each of the three', async () => {
+  it('beyond the project’s hourly limit: 429 with three headers and Retry-After, in each of the three operations', async () => {
     const contract = await system.link();
     const nft_metadata = Array.from({ length: 250 }, (_, at) => ({ token_id: String(at), ...TOKEN }));
     await until('the hour is used up', async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 const read = (name: string) => readFileSync(resolve(import.meta.dirname, name), 'utf8');
 
-/** Rows of the table in README.md: what the contract says, the file and its titles. */
+/** Rows of the table in README.md: the row of the contract, the file and its titles. */
 const rows = [...read('README.md').matchAll(/^\| (.+) \| \[.+\]\((.+)\) \| (.+) \|$/gm)].map(
   ([, row, file, titles]) => ({
     row: row as string,
@@ -14,7 +14,7 @@ const rows = [...read('README.md').matchAll(/^\| (.+) \| \[.+\]\((.+)\) \| (.+) 
 );
 
 describe('the table of rows', () => {
-  it.each(rows)('names titles that $file has: $row', ({ file, titles }) => {
+  it.each(rows)('names titles that exist in $file: $row', ({ file, titles }) => {
     expect(titles.length).toBeGreaterThan(0);
     for (const title of titles) expect(read(file).includes(`'${title}'`), title).toBe(true);
   });

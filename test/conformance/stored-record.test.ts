@@ -1,5 +1,5 @@
-// Contract, `test` of a message, and rows of ingest about what is kept of a message:
-// unknown extra fields, null, blank optional ids, `test: true`.
+// Contract, `test` of a message, and rows of ingest about what is stored of a message: unknown extra fields, null,
+// blank optional ids, `test: true`.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, message, type Sent, track, withContext } from './client.ts';
@@ -62,7 +62,7 @@ describe('a blank optional id', () => {
     expect(links.map(({ fromId }) => fromId)).toEqual([linking.anonymousId]);
   });
 
-  it('beside a good one leaves that the owner', async () => {
+  it('beside a valid id leaves that id as the owner', async () => {
     const [blank] = await keep(track({ anonymousId: 'visitor', userId: ' ' }));
     const [absent] = await keep(track({ anonymousId: 'visitor' }));
     expect(blank?.key).not.toBeNull();
@@ -70,7 +70,7 @@ describe('a blank optional id', () => {
   });
 });
 
-/** JSON text of a track with spellings that `JSON.stringify` never gives, such as escapes and long numbers. */
+/** JSON text of a track event with spellings that `JSON.stringify` never produces, such as escapes and long numbers. */
 async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
@@ -80,7 +80,7 @@ async function keepAs(fields: Record<string, unknown>, texts: Record<string, str
   return kept?.record;
 }
 
-describe('what is stored of text and free-form objects', () => {
+describe('text and free-form objects are stored with', () => {
   it('a lone surrogate as U+FFFD, in text and in free-form objects', async () => {
     const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
     const kept = await keepAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
@@ -110,7 +110,7 @@ describe('test: true', () => {
 });
 
 describe('a rejected message', () => {
-  it('is not on the log, while the accepted ones of its batch are, each once', async () => {
+  it('is not on the log, while the accepted messages of its batch are, each once', async () => {
     const [good, bad] = [track(), track({ surface: 'phone' })];
     expect((await client.send(good, bad)).body).toMatchObject({ accepted: 1, rejected: 1 });
     const kept = await messagesOnLog(client.topicPrefix, [good.messageId, bad.messageId]);

@@ -102,7 +102,7 @@ describe('too many calls', () => {
     async () => {
       const limited = await startGateway({ RATE_LIMIT_CONSENTS_PER_S: '1', RATE_LIMIT_CONSENTS_BURST: '3' });
       try {
-        // More calls at once than the bucket holds and the rate refills.
+        // More concurrent calls than the bucket holds and the rate refills.
         const calls = Array.from({ length: 60 }, () =>
           limited.request(`${CONSENT_PATH}?anonymousId=a`, { headers: { [HEADER]: limited.publishableKey } }),
         );

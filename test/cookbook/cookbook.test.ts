@@ -12,7 +12,10 @@ const formatOf = ({ query }: Recipe) => /\bFORMAT (\w+)$/.exec(query)?.[1] ?? nu
 const questions = recipes.filter((recipe) => formatOf(recipe) === null);
 const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
 
-/** The person who has most ids of those that sent a test: here a row could be lost, and another be too much. */
+/**
+ * Of the persons who have sent a test event, the one with the most ids. In this timeline a query could easily lose rows
+ * or return too many.
+ */
 function personOfMany(): string {
   const tested = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
   const members = Map.groupBy(world.linked, ({ person }) => person);
@@ -20,7 +23,7 @@ function personOfMany(): string {
   return most![0];
 }
 
-/** Other values than those of its command, where one question has several answers worth to know. */
+/** Further parameters for recipes, where more than one answer is worth checking. */
 const ALSO: Readonly<Record<string, readonly Asked[]>> = {
   '01-active-people.sql': [{ period: 'day' }, { period: 'month' }],
   '04-funnel-in-order.sql': [{ seconds: '60' }, { first: 'purchase', third: 'player_died' }],
@@ -29,7 +32,7 @@ const ALSO: Readonly<Record<string, readonly Asked[]>> = {
   '11-person-timeline.sql': [{ person: personOfMany() }],
 };
 
-/** What a recipe is asked with: as its command says, then with other values. */
+/** The parameters for a recipe: first those of its command, then others. */
 function askedOf({ commands, file }: Recipe): Asked[] {
   const values = [...commands[0]!.matchAll(/param_(\w+)=([^&"]*)/g)].map(([, name, value]) => [name, value]);
   return [{}, ...(ALSO[file] ?? [])].map((also) => ({ ...Object.fromEntries(values), ...also }));
@@ -40,7 +43,7 @@ const toSearch = (asked: Asked) =>
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
-describe('the cookbook, asked of the traffic of a simulated game', () => {
+describe('the cookbook, on the traffic of a simulated game', () => {
   let database: OwnDatabase;
   beforeAll(async () => {
     database = await openOwnDatabase();
@@ -51,12 +54,12 @@ describe('the cookbook, asked of the traffic of a simulated game', () => {
   const rowsOf = async (sql: string, asked: Asked = {}) =>
     toRows(await (await database.ask(sql, { ...toSearch(asked), ...AS_JSON })).text());
 
-  it('has a test that knows the answer of each recipe', () => {
+  it('has a test with the expected answer for each recipe', () => {
     expect(questions.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
     expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
   });
 
-  it('is asked of all that could count wrongly: copies, ids used twice, tests, links, sessions of two people', async () => {
+  it('is tested with everything that could be counted wrongly: copies, reused ids, tests, links, sessions of two people', async () => {
     const where = `WHERE environment_id = '${ENVIRONMENT}'`;
     const counts = `SELECT count() AS copies, uniqExact(message_id) AS ids, countIf(test) AS tests FROM events ${where}`;
     const [{ ids, tests, ...stored } = {}] = await rowsOf(counts);
@@ -72,14 +75,14 @@ describe('the cookbook, asked of the traffic of a simulated game', () => {
     expect(shared.length).toBeGreaterThan(3);
   });
 
-  it.each(questions)('$file is answered with what is true', async (recipe) => {
+  it.each(questions)('$file returns the correct answer', async (recipe) => {
     const expected = askedOf(recipe).map((asked) => ANSWERS[recipe.file]!(world, asked));
     expect(expected.flat().length).toBeGreaterThan(1);
     for (const [index, asked] of askedOf(recipe).entries())
       expect(await rowsOf(recipe.text, asked), JSON.stringify(asked)).toEqual(expected[index]);
   });
 
-  it('answers the same once the persons of fresh links are in the dictionary', async () => {
+  it('returns the same answers once the dictionary has the persons of fresh links', async () => {
     const answers = async () => {
       const given: Row[][] = [];
       for (const recipe of questions) given.push(await rowsOf(recipe.text, askedOf(recipe).at(-1)));
@@ -90,27 +93,30 @@ describe('the cookbook, asked of the traffic of a simulated game', () => {
     expect(await answers()).toEqual(before);
   });
 
-  it.each(exports)('$file gives a file with every event of the span, which the engine reads back', async (recipe) => {
-    const [asked = {}] = askedOf(recipe);
-    const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
-    const form = new FormData();
-    form.append('exported', exported);
-    const structure =
-      "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
-    const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
-    const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
-    const expected = happened(world, asked).map(({ id, person, message }) => ({
-      message_id: id,
-      event_name: message.eventName ?? '',
-      event_time: toTime(message.eventTime),
-      person_id: person,
-      property_price: message.properties?.price ?? null,
-    }));
-    const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-    expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
-  });
+  it.each(exports)(
+    '$file writes a file with every event of the span, which ClickHouse can read back',
+    async (recipe) => {
+      const [asked = {}] = askedOf(recipe);
+      const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
+      const form = new FormData();
+      form.append('exported', exported);
+      const structure =
+        "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
+      const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
+      const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
+      const expected = happened(world, asked).map(({ id, person, message }) => ({
+        message_id: id,
+        event_name: message.eventName ?? '',
+        event_time: toTime(message.eventTime),
+        person_id: person,
+        property_price: message.properties?.price ?? null,
+      }));
+      const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+      expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
+    },
+  );
 
-  it.each(exports)('$file gives no raw id, and no property that has no column', async (recipe) => {
+  it.each(exports)('$file writes no raw id, and no property without a column', async (recipe) => {
     const [asked = {}] = askedOf(recipe);
     const text = await (await database.ask(recipe.text, toSearch(asked))).text();
     const { anonymousId, deviceId } = world.facts

@@ -14,7 +14,7 @@ import type { OwnDatabase } from './own-database.ts';
 import { addPropertyColumns } from './property-columns.ts';
 import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 
-/** Has some of the same messages; nothing of it may count. */
+/** Has some of the same messages, none of which may count. */
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
 
@@ -22,7 +22,7 @@ const OTHER_ROWS = 500;
 export async function fill(database: OwnDatabase, world: World): Promise<void> {
   await addPropertyColumns(database);
   await database.command('SYSTEM STOP MERGES events');
-  // Rejections are kept for 90 days, and these are of a fixed date.
+  // Rejections expire after 90 days, and these have fixed dates.
   await database.command('SYSTEM STOP TTL MERGES message_rejections');
   const store = openEventStore(database.target);
   const { signal } = new AbortController();
@@ -32,7 +32,7 @@ export async function fill(database: OwnDatabase, world: World): Promise<void> {
     return store.insert({ table, rows: out.toBytes(), token: table, signal });
   };
   await insert('events', (out) => addEventRows(out, world));
-  // Loaded before anybody is linked: the links below are of those that the dictionary does not have.
+  // Loads the dictionary before the links below are stored, so that it does not have them.
   await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
   await insert('identity_overrides', (out) => addLinks(out, world));
   await insert('consent_log', (out) => {

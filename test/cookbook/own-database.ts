@@ -5,14 +5,14 @@ import { testStores } from '@playline/testkit';
 /** A new database with every table. */
 export interface OwnDatabase {
   readonly target: { url: string; user: string; password: string; database: string };
-  /** Runs a statement. @throws Error with the words of ClickHouse */
+  /** Runs a statement. @throws Error with ClickHouse's message */
   readonly command: (sql: string) => Promise<void>;
-  /** Asks over HTTP with the limits that analysts have. @throws Error with the words of ClickHouse */
+  /** Sends a query over HTTP with the limits of analysts. @throws Error with ClickHouse's message */
   readonly ask: (sql: string | FormData, search?: Readonly<Record<string, string>>) => Promise<Response>;
   close(): Promise<void>;
 }
 
-/** What the account of analysts may at most (infra/clickhouse/users.xml). */
+/** Limits of the analysts' account (infra/clickhouse/users.xml). */
 const ANALYST_BOUNDS = { readonly: '2', max_execution_time: '60', max_memory_usage: '2000000000' };
 
 export async function openOwnDatabase(): Promise<OwnDatabase> {

@@ -5,7 +5,7 @@ import type { OwnDatabase } from './own-database.ts';
 
 const COMMAND = /`npm run columns -- ([^`]+)`/g;
 
-/** Runs every command about columns that a recipe names, word for word. */
+/** Runs every command about columns in a recipe's text, word for word. */
 export async function addPropertyColumns({ target }: OwnDatabase): Promise<void> {
   const stop = new AbortController().signal;
   const columns = createColumnsCommand({ clickhouse: () => target, wallClockMs: Date.now, stop });

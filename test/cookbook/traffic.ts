@@ -15,33 +15,33 @@ import { type Batch, createTraffic, type Traffic } from '../../services/operator
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A week before the days that recipes ask about, and a week after them: what is not theirs must not count. */
+/** Includes a week before and a week after the days of the recipes, whose events must not count. */
 const FROM_MS = Date.parse('2026-06-01T00:00:00Z');
 const TO_MS = Date.parse('2026-07-20T00:00:00Z');
 const [PLAYERS, BATCHES, BROKEN_SHARE] = [70, 420, 0.05];
 /** A client that lost the answer sends the same batch again after this time. */
 const AGAIN_MS = 5_000;
-/** One message in this many has its id used again, by another message. */
+/** The id of one message in this many is reused by a different message. */
 const CONFLICT_EVERY = 150;
 const SESSION_ENDS_SHARE = 0.5;
 
-/** A message as a gateway accepted it; one that was sent again stands several times. */
+/** A message as a gateway accepted it. A resent message occurs several times. */
 export interface AcceptedCopy {
   readonly message: Message;
   readonly receivedAt: number;
   readonly traceId: string;
 }
 
-/** What a game of some weeks sent, and who is who in it. */
+/** What a game sent within some weeks, and which ids belong to which person. */
 export interface SimulatedTraffic {
   readonly copies: readonly AcceptedCopy[];
   readonly rejections: readonly Omit<RejectionRecord, 'environmentId'>[];
-  /** Everybody who owns a message or was linked. */
+  /** Every identity that owns a message or was linked. */
   readonly identities: readonly Identity[];
   readonly persons: PersonsModel;
 }
 
-/** Plays the simulator's traffic over seven weeks. The same each time: seed, ids and times are fixed. */
+/** Simulates seven weeks of traffic. Seed, ids and times are fixed, so it is the same each time. */
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
   const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
@@ -72,13 +72,13 @@ export function createSimulatedTraffic(): SimulatedTraffic {
   };
 }
 
-/** The simulator plays for minutes; over weeks a device begins a new session now and then between two batches. */
+/** The simulator is made for minutes. Over weeks, a device sometimes starts a new session between two batches. */
 function endSessions({ households }: Traffic, random: Random): void {
   for (const { devices } of households)
     for (const device of devices) if (random.chance(SESSION_ENDS_SHARE)) device.sessionId = random.hex(32);
 }
 
-/** As the gateway judges a batch. */
+/** Accepts and rejects messages as the gateway does. */
 function judge(batch: Batch, receivedAt: number, traceId: string): Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   const document = JSON.parse(batch.body) as { messages: unknown[] };
   const sources = document.messages.map((element) => ({
@@ -97,7 +97,7 @@ function judge(batch: Batch, receivedAt: number, traceId: string): Pick<Simulate
   };
 }
 
-/** Which client sent a message, as far as the message says it in the right form. */
+/** The client that sent a message, as far as the message states it in valid form. */
 function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'> {
   const { surface, context } = (element ?? {}) as { surface?: unknown; context?: unknown };
   const { library, libraryVersion } = (context ?? {}) as { library?: unknown; libraryVersion?: unknown };
@@ -109,7 +109,7 @@ function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library'
   };
 }
 
-/** Other messages under ids that are taken: another time and name, or another time alone. */
+/** Different messages with ids that exist already: with another time and name, or only another time. */
 function createConflicts(copies: readonly AcceptedCopy[]): AcceptedCopy[] {
   return copies
     .filter(({ message }, index) => message.type === 'track' && index % CONFLICT_EVERY < 5)

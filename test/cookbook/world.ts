@@ -5,38 +5,38 @@ import type { Identity } from '../../services/operator/src/simulate/persons.ts';
 import { createRandom } from '../../services/operator/src/simulate/random.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';
 
-/** One event, to be counted once however many copies are stored. Keys are 32 hexadecimal digits; null for nobody. */
+/** One event, counted once however many copies are stored. Keys are 32 hexadecimal digits; null for none. */
 export interface Fact extends AcceptedCopy {
-  /** Small letters. */
+  /** In lower case. */
   readonly id: string;
-  /** Sorts as the engine sorts ids: by their second half, then by their first. */
+  /** Sorts like ClickHouse's UUIDs: by the second half, then by the first. */
   readonly idOrder: string;
   readonly identity: string | null;
   readonly person: string | null;
 }
 
-/** What somebody says about a consent, in the order of the log. */
+/** A change of consent, in the order of the log. */
 export type Consent = Pick<ConsentRecord, 'status' | 'source' | 'receivedAt'> & { readonly identityKey: Buffer };
 
-/** All that is stored, and what is true of it. */
+/** Everything that is stored, and the facts from which answers are computed. */
 export interface World extends Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   readonly facts: readonly Fact[];
   readonly consents: readonly Consent[];
-  /** Identities that share a person with others, each with that person. */
+  /** Identities that share a person with others, each with its person. */
   readonly linked: readonly { readonly key: Buffer; readonly kind: IdentityKind; readonly person: string }[];
 }
 
-/** Whose answers are known; the commands of recipes ask about it. */
+/** The environment with known answers, which the commands of recipes query. */
 export const ENVIRONMENT = 'production';
 
-/** Stands for the gateway's keyed hash, which is another one in each environment. */
+/** Replaces the gateway's keyed hash, which differs between environments. */
 export function createKeyOf(environmentId: string): KeyOf {
   return (kind, id) => createHash('sha256').update(`${environmentId} ${kind} ${id.trim()}`).digest().subarray(0, 16);
 }
 
 const keyOf = createKeyOf(ENVIRONMENT);
 
-/** Made once: all that is random in it comes from seeds. */
+/** Creates the world. All random parts come from fixed seeds. */
 export function createWorld(): World {
   const { copies, rejections, identities, persons } = createSimulatedTraffic();
   const members = Map.groupBy(identities, (identity) => persons.personOf(identity));
@@ -53,7 +53,7 @@ export function createWorld(): World {
   return { copies, rejections, facts: toFacts(copies, personOf), consents: createConsents(identities), linked };
 }
 
-/** Of copies with one id, type, time, name and owner the one received first. */
+/** Of several copies with the same id, type, time, name and owner, keeps the one received first. */
 function toFacts(copies: readonly AcceptedCopy[], personOf: ReadonlyMap<string, string>): Fact[] {
   const facts = copies.map((copy): Fact => {
     const { owner } = identitiesOf(copy.message);
@@ -68,7 +68,7 @@ function toFacts(copies: readonly AcceptedCopy[], personOf: ReadonlyMap<string, 
   return [...alike.values()].map((group) => group.reduce((a, b) => (b.receivedAt < a.receivedAt ? b : a)));
 }
 
-/** Some never give a consent, some change it. */
+/** Some identities never give a consent, and some change it. */
 function createConsents(identities: readonly Identity[]): Consent[] {
   const random = createRandom(29);
   return identities

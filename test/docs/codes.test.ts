@@ -13,7 +13,7 @@ describe('the codes', () => {
     expect(Object.keys(REJECTIONS).sort()).toEqual([...REJECTION_CODES].sort());
   });
 
-  it('have a page each, and no page is about anything else', async () => {
+  it('have one page each, and there is no page about anything else', async () => {
     const { routes } = await openGatewayIn(undefined);
     const below = (folder: string) =>
       routes.flatMap(({ path }) => (path.startsWith(folder) ? [path.slice(folder.length)] : [])).sort();
@@ -21,7 +21,7 @@ describe('the codes', () => {
     expect(below('/docs/rejections/')).toEqual([...REJECTION_CODES].sort());
   });
 
-  it('are each explained on their page with cause and mend, and listed in the index', async () => {
+  it('are each explained on their page with cause and remedy, and listed in the index', async () => {
     const { url } = await openGatewayIn(undefined);
     const index = await (await fetch(`${url}/docs`)).text();
     const paths = [
@@ -36,14 +36,14 @@ describe('the codes', () => {
     }
   });
 
-  it('that an operation or an unknown path answers with have an example each, as have all rejection codes', () => {
+  it('have an example each: all codes that an operation or an unknown path returns, and all rejection codes', () => {
     const answered = ERROR_CODES.filter((code) => operationsOfError(source, code).length > 0);
     for (const code of [...answered, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(source, code), code).not.toEqual([]);
     for (const code of REJECTION_CODES) expect(examplesOfPartCode(source, code), code).not.toEqual([]);
   });
 });
 
-describe('the link of an envelope', () => {
+describe('the link in an error envelope', () => {
   it('opens the page of its code', async () => {
     const { url } = await openGatewayIn(undefined);
     const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };
@@ -53,8 +53,8 @@ describe('the link of an envelope', () => {
   });
 });
 
-describe('a page', () => {
-  it('links to nothing but other documents of the service, and all of them are there', async () => {
+describe('a page of a code', () => {
+  it('links only to existing documents of the service', async () => {
     const { url, routes } = await openGatewayIn(undefined);
     for (const { path } of routes.filter(({ path }) => path.startsWith('/docs') && !path.includes('*'))) {
       const page = await fetch(url + path);

@@ -18,7 +18,7 @@ const hard: Example = {
   },
 };
 
-/** The words that a shell gives to curl, with keys set as a reader would. */
+/** The arguments that a shell passes to curl, with keys set as a reader would set them. */
 function wordsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };
@@ -28,7 +28,7 @@ function wordsOf(command: string): string[] {
 }
 
 describe('a command', () => {
-  it.each([...allExamples(source), hard])('of $name gives curl exactly the request', ({ request, ...rest }) => {
+  it.each([...allExamples(source), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
     expect(wordsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],

@@ -8,13 +8,13 @@ const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-servi
 const examples = allExamples(source);
 
 describe('the description of the interface', () => {
-  it('contradicts itself nowhere', () => {
+  it('has no contradictions', () => {
     expect(findFaults(source)).toEqual([]);
   });
 });
 
 describe('an example', () => {
-  it.each(examples)('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
+  it.each(examples)('$name gets exactly the answer that it shows', async ({ request, answer, situation }) => {
     const gateway = await openGatewayIn(situation);
     const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
     expect({ status: real.status, body: real.body }).toEqual({ status: answer.status, body: answer.body });
@@ -29,17 +29,20 @@ describe('an answer', () => {
     examples.map((example) => ({ ...example, spec: answers.find(({ status }) => status === example.answer.status) })),
   );
 
-  it.each(answered)('to $name is one that its operation lists, with every header that is said to come', async (one) => {
-    const { request, situation, spec } = one;
-    const gateway = await openGatewayIn(situation);
-    const { headers } = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
-    expect(spec?.headers.length).toBeGreaterThan(0);
-    for (const { name, schema } of spec?.headers ?? [])
-      expect(headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
-  });
+  it.each(answered)(
+    'to $name is listed for its operation, with every header that the operation documents',
+    async (one) => {
+      const { request, situation, spec } = one;
+      const gateway = await openGatewayIn(situation);
+      const { headers } = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
+      expect(spec?.headers.length).toBeGreaterThan(0);
+      for (const { name, schema } of spec?.headers ?? [])
+        expect(headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
+    },
+  );
 });
 
-/** Sends everything that a form shows, each in the situation that its answer needs. */
+/** Sends every shown request, each in the situation that its answer needs. Asserts that it gets the shown answer. */
 async function expectAllTrue(shown: readonly Shown[]): Promise<void> {
   for (const { request, status, body } of shown) {
     const gateway = await openGatewayIn(status === 429 ? 'full' : status === 500 ? 'broken' : undefined);
@@ -48,8 +51,8 @@ async function expectAllTrue(shown: readonly Shown[]): Promise<void> {
   }
 }
 
-describe('what the gateway serves', () => {
-  it('shows on its pages requests that get the answers beside them', async () => {
+describe('the documents of the gateway', () => {
+  it('show requests on their pages that get the answers beside them', async () => {
     const { url, routes } = await openGatewayIn(undefined);
     const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
     const shown: Shown[] = [];
@@ -59,14 +62,14 @@ describe('what the gateway serves', () => {
     await expectAllTrue(shown);
   });
 
-  it('shows in llms.txt every example, and each is true', async () => {
+  it('show every example in llms.txt, and each is correct', async () => {
     const { url } = await openGatewayIn(undefined);
     const shown = shownInText(await (await fetch(`${url}/llms.txt`)).text());
     expect(shown).toHaveLength(examples.length);
     await expectAllTrue(shown);
   });
 
-  it('shows in the collection every example that a reader can bring about, and each is true', async () => {
+  it('show every example in the collection that a reader can reproduce, and each is correct', async () => {
     const { url } = await openGatewayIn(undefined);
     const shown = shownInCollection((await (await fetch(`${url}/collection.json`)).json()) as Collection);
     expect(shown).toHaveLength(examples.filter(({ situation }) => situation === undefined).length);

@@ -3,7 +3,7 @@ import { smallMessage } from '@playline/testkit';
 import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples/context.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
-/** A request as some form of the documentation shows it, with a reader's keys not yet filled in. */
+/** A request as some form of the documentation shows it, without a reader's keys. */
 export interface ShownRequest {
   method: string;
   /** The whole address. */
@@ -12,19 +12,19 @@ export interface ShownRequest {
   body: string | null;
 }
 
-/** An answer, without what differs each time. */
+/** An answer without the parts that differ each time. */
 export interface PlainAnswer {
   status: number;
   headers: Headers;
   body: unknown;
 }
 
-/** The base that the gateways of these tests write into their documentation. */
+/** The base address in the documentation of these gateways. */
 export const PUBLIC_URL = 'https://docs.test';
 
 const SITUATIONS: readonly (string | undefined)[] = [undefined, 'full', 'broken'] satisfies (Situation | undefined)[];
 
-/** A gateway that fares as an example says. */
+/** Opens a gateway in the situation of an example. */
 export async function openGatewayIn(situation: string | undefined): Promise<TestGateway> {
   if (!SITUATIONS.includes(situation)) throw new Error(`no test knows the situation ${situation}`);
   const gateway = await openGateway(situation === 'full' ? { BYTES_IN_FLIGHT_MAX: 1, PUBLISH_DEADLINE_MS: 1 } : {});
@@ -36,12 +36,14 @@ export async function openGatewayIn(situation: string | undefined): Promise<Test
   return gateway;
 }
 
-/** One batch that the brokers never acknowledge takes all the room, also after it was answered with a 500. */
+/**
+ * Uses up the limit of bytes in flight with one batch that the brokers never acknowledge. It counts even after its 500.
+ */
 async function fillUp({ post }: TestGateway): Promise<void> {
   await post({ messages: [smallMessage('page')] }).catch(() => {});
 }
 
-/** Sends a shown request to a gateway, with real keys in place of the placeholders. */
+/** Sends a shown request to a gateway, with real keys instead of the placeholders. */
 export async function send(gateway: TestGateway, request: ShownRequest): Promise<PlainAnswer> {
   const keys: Record<string, string> = { [KEY_OF.publishable]: gateway.key, [KEY_OF.secret]: gateway.secretKey };
   const headers = Object.entries(request.headers).map(([name, value]): [string, string] => [
@@ -57,7 +59,7 @@ export async function send(gateway: TestGateway, request: ShownRequest): Promise
   return { status: answer.status, headers: answer.headers, body: text === '' ? null : withoutTrace(JSON.parse(text)) };
 }
 
-/** A body as examples show it: the trace id is the example's. */
+/** Replaces the trace id by that of the examples. */
 function withoutTrace(body: Record<string, unknown>): Record<string, unknown> {
   return 'trace_id' in body ? { ...body, trace_id: EXAMPLE_TRACE_ID } : body;
 }

@@ -3,9 +3,9 @@ import type { Tree } from '../architecture/tree.ts';
 
 /** A link of a page to a place in the repository. */
 export interface PageLink {
-  /** As it is written. */
+  /** The link as written. */
   readonly written: string;
-  /** File or folder, from the top. */
+  /** The file or folder, from the top of the repository. */
   readonly path: string;
   /** Anchor of a heading; '' for the page as a whole. */
   readonly anchor: string;
@@ -13,7 +13,7 @@ export interface PageLink {
 
 const withoutBlocks = (text: string) => text.replace(/^```.*?^```/gms, '');
 
-/** Links of a page to files, folders and headings of the repository; addresses of the network are left out. */
+/** Links of a page to files, folders and headings of the repository. Web addresses are left out. */
 export function linksOf(page: string, tree: Tree): readonly PageLink[] {
   const text = withoutBlocks(tree.get(page) ?? '').replace(/`[^`\n]*`/g, '');
   const written = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
@@ -26,7 +26,7 @@ export function linksOf(page: string, tree: Tree): readonly PageLink[] {
     });
 }
 
-/** Anchors that a page's headings have, as repositories show them: small letters, `-` for spaces, no punctuation. */
+/** Anchors of a page's headings as repositories show them: lower case, `-` for spaces, no punctuation. */
 export function anchorsOf(page: string, tree: Tree): readonly string[] {
   const headings = [...withoutBlocks(tree.get(page) ?? '').matchAll(/^#+ +(.*)$/gm)].map(([, heading = '']) => heading);
   return headings.map((heading) =>
@@ -39,7 +39,7 @@ export function anchorsOf(page: string, tree: Tree): readonly string[] {
   );
 }
 
-/** Why a link leads nowhere; null when it leads somewhere. */
+/** Why a link is broken; null when it is not. */
 export function faultOf({ path, anchor }: PageLink, tree: Tree): string | null {
   const isThere = tree.has(path) || [...tree.keys()].some((file) => file.startsWith(`${path}/`));
   if (!isThere) return `there is no ${path}`;

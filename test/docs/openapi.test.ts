@@ -46,7 +46,7 @@ const operations: Place[] = Object.entries(openapi.paths ?? {}).flatMap(([path, 
 );
 
 describe('the OpenAPI document', () => {
-  it('names exactly the operations that the gateway has', async () => {
+  it('lists exactly the operations that the gateway has', async () => {
     const { routes } = await openGatewayIn(undefined);
     const documents = new Set(createDocuments(createGatewayDocs({ ...settings, nowMs: 0 })).keys());
     const served = routes
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has no reference that leads nowhere', () => {
+  it('has no broken reference', () => {
     for (const [, pointer = ''] of JSON.stringify(openapi).matchAll(/"\$ref":"([^"]*)"/g)) {
       const [hash, ...parts] = pointer.split('/');
       expect(hash).toBe('#');
@@ -107,7 +107,7 @@ describe('the OpenAPI document', () => {
     expect(seen).toBeGreaterThan(20);
   });
 
-  it('allows a body of an example if and only if no answer refuses it', () => {
+  it('accepts the body of an example exactly when no answer rejects it', () => {
     for (const { at, operation } of operations) {
       const body = operation.requestBody?.content?.['application/json'];
       if (body === undefined) continue;
@@ -119,14 +119,14 @@ describe('the OpenAPI document', () => {
       });
       const validate = compile(body.schema);
       for (const [name, { value }] of Object.entries(body.examples ?? {})) {
-        // What lies between two messages, and the server's clock, no schema can say.
+        // A schema can neither compare two messages nor know the server's clock.
         if (['duplicate-message-id', 'invalid-value'].includes(name)) continue;
         expect(validate(value), `${at} ${name}`).toBe(!refused.includes(name));
       }
     }
   });
 
-  it('says the names of the key headers as they are set', async () => {
+  it('contains the configured names of the key headers', async () => {
     const { url } = await openGateway({ HTTP_HEADER_PREFIX: 'x-other' });
     const text = await (await fetch(`${url}/openapi.json`)).text();
     const { securitySchemes } = (JSON.parse(text) as Json).components ?? {};
@@ -147,7 +147,7 @@ describe('the schema of a message', () => {
   const validate = components('Message');
   const window = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
-  it('allows whatever the contract accepts, and forbids what it refuses but for two things', () => {
+  it('accepts everything that the contract accepts, and rejects everything that it rejects, with two exceptions', () => {
     const counts = { both: 0, neither: 0, refusedLater: 0 };
     for (let kind = 0; kind < SAMPLE_KINDS; kind++)
       for (const place of ODD_PLACES)
@@ -160,7 +160,7 @@ describe('the schema of a message', () => {
             counts.refusedLater++;
             expect({ place, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
             const words = parsed.ok ? [] : parsed.errors.map((error) => error.message);
-            // No schema compares two members, and none looks into text for lone surrogates.
+            // A schema can neither compare two members nor find lone surrogates in text.
             for (const word of words) expect(word).toMatch(/must differ from fromId|holds a lone surrogate/);
           }
         }
@@ -176,10 +176,10 @@ describe('the schemas of consent and erasure', () => {
       return false;
     }
   };
-  /** What no schema can see. */
+  /** A schema cannot check this. */
   const holdsLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
 
-  it('allow exactly the changes of consent that the gateway accepts', () => {
+  it('accept exactly the changes of consent that the gateway accepts', () => {
     const validate = components('UpdateTrackingConsentRequest');
     const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
     const values = [...ODD_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
@@ -194,7 +194,7 @@ describe('the schemas of consent and erasure', () => {
     expect(Math.min(counts.accepted, counts.refused)).toBeGreaterThan(20);
   });
 
-  it('allow exactly the identifiers that the gateway accepts in a query', () => {
+  it('accept exactly the identifiers that the gateway accepts in a query', () => {
     const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
     const schemas = parameters.flatMap(({ schema, in: place }) => (String(place) === 'query' ? [schema] : []));
     expect(schemas).toHaveLength(3);

@@ -7,11 +7,11 @@ import { QUESTIONS } from './questions.ts';
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
 
-/** Text of a page, or of all files of a folder. */
+/** The text of a page, or of all files of a folder. */
 const textAt = (path: string, of: Tree) =>
   of.get(path) ?? [...of].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
 
-/** Steps of a path that no link takes. */
+/** Steps of a path that are no links. */
 const missingSteps = (path: readonly string[], of: Tree) =>
   path.slice(1).filter((next, index) => {
     const page = path[index]?.split('#')[0] ?? '';
@@ -19,12 +19,12 @@ const missingSteps = (path: readonly string[], of: Tree) =>
   });
 
 describe('the pages of the repository', () => {
-  it.each(pages)('%s has no link that leads nowhere', (page) => {
+  it.each(pages)('%s has no broken link', (page) => {
     const faults = linksOf(page, tree).flatMap((link) => faultOf(link, tree) ?? []);
     expect(faults).toEqual([]);
   });
 
-  it.each(QUESTIONS)('lead whoever asks "$asks" to the answer', ({ path, answer }) => {
+  it.each(QUESTIONS)('lead a reader who asks "$asks" to the answer', ({ path, answer }) => {
     expect(missingSteps(path, tree)).toEqual([]);
     expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
   });
@@ -40,7 +40,7 @@ describe('the pages of the repository', () => {
   });
 });
 
-describe('the look at pages', () => {
+describe('the check of pages', () => {
   const small: Tree = new Map([
     ['README.md', 'See [one](a/b.md#what-it-is), [none](a/c.md) and [nowhere](a/b.md#other).\n```\n[x](y.md)\n```\n'],
     [
@@ -49,7 +49,7 @@ describe('the look at pages', () => {
     ],
   ]);
 
-  it('finds a page and a heading that are not there, and nothing else', () => {
+  it('finds a missing page and a missing heading, and nothing else', () => {
     expect(linksOf('README.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([
       'there is no a/c.md',
       'a/b.md has no heading #other',
@@ -57,7 +57,7 @@ describe('the look at pages', () => {
     expect(linksOf('a/b.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([]);
   });
 
-  it('finds a step that no link takes', () => {
+  it('finds a step that is no link', () => {
     expect(missingSteps(['README.md', 'a/b.md#what-it-is', 'README.md'], small)).toEqual([]);
     expect(missingSteps(['README.md', 'a/b.md#else', 'a/d.md'], small)).toEqual(['a/b.md#else', 'a/d.md']);
   });

@@ -1,9 +1,12 @@
-/** What somebody asks who has never seen the repository, and how the pages lead to the answer. */
+/** A question of somebody who has never seen the repository, and how the pages lead to the answer. */
 export interface Question {
   readonly asks: string;
-  /** The pages that are read, first the one at the top: each has a link to the next, with the heading where one is given. */
+  /**
+   * The pages to read, beginning with the README at the top. Each has a link to the next, with the heading if one is
+   * given.
+   */
   readonly path: readonly string[];
-  /** Words of the last page that answer. */
+  /** Matches the answer in the text of the last page. */
   readonly answer: RegExp;
 }
 

@@ -1,6 +1,6 @@
 import type { ShownRequest } from './gateways.ts';
 
-/** A request and the answer that is shown beside it. */
+/** A request and the answer beside it. */
 export interface Shown {
   request: ShownRequest;
   status: number;
@@ -8,17 +8,17 @@ export interface Shown {
 }
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
-/** The text that a reader sees and copies: without the elements that mark its parts. */
+/** The text that a reader sees and copies, without markup. */
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-/** What a reader of a page sees, in pairs of command and answer. */
+/** The pairs of command and answer on a page. */
 export function shownInPage(page: string): Shown[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-/** What `llms.txt` shows, in pairs of command and answer. */
+/** The pairs of command and answer in `llms.txt`. */
 export function shownInText(text: string): Shown[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }
@@ -37,7 +37,7 @@ export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-/** What the requests of the collection are, with its own base address filled in. */
+/** The requests of the collection, with its own base address filled in. */
 export function shownInCollection({ item = [], variable }: Collection): Shown[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
   return item.flatMap((one) => shownInItem(one, baseUrl));
@@ -81,7 +81,10 @@ function fromCommand(command: string): ShownRequest {
   return request;
 }
 
-/** Variables of a shell stand in double quotes alone, for what a reader fills in: `$SECRET_KEY` for `{{secretKey}}`. */
+/**
+ * Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. Such variables occur only in double
+ * quotes.
+ */
 function withPlaceholders(text: string): string {
   return text.replace(
     /\$([A-Z_]+)/g,

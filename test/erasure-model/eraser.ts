@@ -13,7 +13,10 @@ import {
   type Topic,
 } from './state.ts';
 
-/** Topics that must be committed up to where they end when the step begins. */
+/**
+ * Topics of which an eraser waits for the end. It reads the end when the step begins, and goes on when everything
+ * before it is committed.
+ */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
   'wait for the linker once more': ['links'],
@@ -22,7 +25,7 @@ const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the writer': ['events', 'decisions', 'consents'],
 };
 
-/** The next step of every eraser; that another one starts, or the first one ends, between any two of its steps. */
+/** The possible moves of the erasers: each takes its next step, another eraser starts, or the first one ends. */
 export function erase(rules: Rules, state: State): Move[] {
   const moves = state.erasers.flatMap((_, number) => new Work(rules, state, number).moves());
   const isAtWork = (state.erasers[0] as Eraser).at > 0;
@@ -100,7 +103,7 @@ class Work {
     }
   }
 
-  /** All that are open are one batch. Of one that has its receipt nothing but the hold is left to be released. */
+  /** All open erasures form one batch. Erasures that have their receipt only need their holds released. */
   #read(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
@@ -118,15 +121,16 @@ class Work {
     return [this.#pass({ erasures: held }, { batch: open })];
   }
 
-  /** A gateway publishes a link within a known time or never. */
+  /** A gateway publishes a link within a known time, or never. */
   #isAllSent(): boolean {
     const { log } = this.#rules;
     return log.placesOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
   }
 
   /**
-   * The person of the batch's subjects, by its latest T: by decisions, and by what is stored of erasures that overlap, its
-   * own among them if another eraser has begun. Here all erasures overlap, and are about one person.
+   * Finds the person of the batch's subjects as of the latest cut-off. The sources are stored decisions and the stored
+   * closures of overlapping erasures. Those include the batch's own closure if another eraser began it. In this model
+   * all erasures overlap and concern one person.
    */
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
@@ -140,7 +144,10 @@ class Work {
     return merge({}, Object.fromEntries(ids.map((id) => [id, this.#cutoff()])));
   }
 
-  /** Of two erasures the earlier hold may have kept back a link by the T of the other: it may come now. */
+  /**
+   * Places the hold of the whole closure. With two erasures, the hold of the earlier one may have delayed a link that
+   * the later cut-off includes. That link may be decided now, so the eraser resolves again.
+   */
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);
@@ -151,7 +158,7 @@ class Work {
     return this.#to('wait for the linker', { held: ids }, held);
   }
 
-  /** Takes ids out of the graph whatever links them; consents tell their time. */
+  /** Removes the ids from the graph, whatever linked them. Consents have a time, so later ones stay. */
   #forget(): Partial<State> {
     const { has, covers, log } = this.#rules;
     const { graph, choices } = this.#state;
@@ -163,7 +170,10 @@ class Work {
     return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
-  /** By the rows: later links go to the end of their topic, where they wait for the release; later consents to Redis. */
+  /**
+   * Reads what is later than the cut-off from the rows. Links go to the end of their topic, where they wait until the
+   * hold is released. Consents go to Redis.
+   */
   #putBack(): Partial<State> {
     const { has, log, covers } = this.#rules;
     const { rows, topics } = this.#state;
@@ -180,7 +190,7 @@ class Work {
     };
   }
 
-  /** One table, then the others: an eraser may end in between. */
+  /** Decisions and other rows are deleted in two steps, because an eraser may end between them. */
   #delete(step: 'delete decisions' | 'delete other rows'): Partial<State>[] {
     const { log, covers, mayHappen } = this.#rules;
     const { rows, happened, revived } = this.#state;
@@ -192,7 +202,7 @@ class Work {
     return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
   }
 
-  /** Notes where the topics end, then goes on when what stood in them is committed. */
+  /** First notes the ends of the topics. Goes on when everything before those ends is committed. */
   #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
     const { awaited } = this.#eraser;
     if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];
@@ -201,7 +211,7 @@ class Work {
     return [this.#goTo({ awaited: Object.fromEntries(taken.map((each) => [each, this.#state.topics[each].length])) })];
   }
 
-  /** Gone is the hold when another eraser was done, or when Redis has lost it. */
+  /** The hold is gone when another eraser has finished, or when Redis has lost it. */
   #isHeld(): boolean {
     return this.#batch().every(({ held }) => held !== null);
   }
@@ -218,7 +228,7 @@ class Work {
     return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
   }
 
-  /** The same of every erasure of the batch. */
+  /** Makes the same change to every erasure of the batch. */
   #note(change: Partial<Erasure>): Partial<State> {
     const { batch } = this.#eraser;
     const { erasures } = this.#state;

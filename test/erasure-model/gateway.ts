@@ -3,7 +3,10 @@ import { changed, type Move, type Rules, type State, type Topics, withPlace } fr
 
 const TOPIC_OF = { event: 'events', link: 'links', consent: 'consents' } as const;
 
-/** Takes what clients send, one after the other, and puts consents into Redis, each whenever its gateway comes to it. */
+/**
+ * Moves of the gateways. They accept messages and requests in order. Each gateway puts a consent into Redis at some
+ * later moment.
+ */
 export function take(rules: Rules, state: State): Move[] {
   return [...send(rules, state), ...putConsents(rules, state), ...loseHolds(rules, state)];
 }
@@ -34,7 +37,7 @@ function putConsents(rules: Rules, state: State): Move[] {
   ]);
 }
 
-/** One script: of two of one id the one that stands further back in the log is the answer. */
+/** One Redis script. Of two consents of one id, it keeps the one that is later in the log. */
 export function putConsent(rules: Rules, { choices, fences }: State, place: number): readonly number[] {
   const [id] = rules.log.idsOf(place);
   if (rules.covers(fences, place) && rules.has('refuse consents by T of a fenced id')) return choices;
@@ -48,7 +51,7 @@ export function putConsent(rules: Rules, { choices, fences }: State, place: numb
       );
 }
 
-/** A hold lapses while no request stands; any hold may be lost. */
+/** A hold without a request on the topic expires. Any hold may be lost. */
 function loseHolds(rules: Rules, state: State): Move[] {
   const isBehindRequest = (erasure: number) =>
     rules.log.sent.findIndex((sent) => sent.kind === 'request' && sent.erasure === erasure) < state.sent;

@@ -1,7 +1,9 @@
 import { componentOf, joinAll, type Wish } from './people.ts';
 import { commit, type Move, type Rules, type State } from './state.ts';
 
-/** Reads links in the order of their topic. A link that must wait for a hold goes to the end of the line after a while. */
+/**
+ * Reads links in the order of their topic. A link that a hold delays goes back to the end of the topic after a while.
+ */
 export function link(rules: Rules, state: State): Move[] {
   const { topics, decided } = state;
   const place = topics.links[0];
@@ -20,7 +22,10 @@ export function link(rules: Rules, state: State): Move[] {
   return [[`linker joins ${ids}`, { graph: joinAll(state.graph, ids), decided: 'linked' }]];
 }
 
-/** The script's own rule: of each id the latest cut-off of its holds, of a person the earliest of its ids. */
+/**
+ * The linker script's rule. The link touches all ids of the persons that it would join. It is parked when it is later
+ * than the latest cut-off of the holds of any such id.
+ */
 function isParked({ log }: Rules, { graph, erasures }: State, place: number): boolean {
   const touched = log.idsOf(place).flatMap((id) => componentOf(graph, id));
   return touched.some((id) => {

@@ -1,23 +1,26 @@
-/** Ids: `s` is the one that is erased; who else is the same person, and who a stranger, is for the world to say. */
+/** Ids. `s` is the erased one. The world decides which others are the same person and which are strangers. */
 export type Id = 's' | 'd' | 'b' | 'c';
 
-/** Times are those of the gateway that accepted it. What stands behind another may be the earlier one: gateways are slow. */
+/**
+ * What is sent. `at` is the time at which the gateway accepted it. A later place in the log may have an earlier time,
+ * because gateways can be slow.
+ */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
-  /** The gateway has chosen T before; from here on the subject is held. */
+  /** The gateway has chosen the cut-off T before this place. From here on the subject is held. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
-/** An erasure that is asked for: nothing of the subject that was accepted by `cutoff`, its T, may be left. */
+/** A requested erasure. Nothing of the subject that was accepted up to `cutoff` (T) may be left. */
 export interface Wish {
   readonly subject: Id;
   readonly cutoff: number;
 }
 
-/** Components of two or more, each in the order of the alphabet, as is their list. */
+/** Persons of two or more ids. The ids and the persons are sorted. */
 export type Graph = readonly (readonly Id[])[];
 
-/** By id, up to when it is erased. */
+/** For each id, the time up to which it is erased. */
 export type Cutoffs = Readonly<Partial<Record<Id, number>>>;
 
 export const idsOf = (cutoffs: Cutoffs): Id[] => Object.keys(cutoffs).sort() as Id[];
@@ -28,28 +31,28 @@ export const link = (at: number, ...ids: [Id, Id]): Sent => ({ kind: 'link', at,
 export const hold = (erasure: number): Sent => ({ kind: 'hold', erasure });
 export const request = (erasure: number): Sent => ({ kind: 'request', erasure });
 
-/** Everybody who is one person with the id, itself too. */
+/** All ids that are one person with this id, itself included. */
 export function componentOf(graph: Graph, id: Id): readonly Id[] {
   return graph.find((ids) => ids.includes(id)) ?? [id];
 }
 
-/** The same where these are one person too. */
+/** The graph after these ids are joined into one person. */
 export function joinAll(graph: Graph, ids: readonly Id[]): Graph {
   const joined = [...new Set(ids.flatMap((id) => componentOf(graph, id)))].sort();
   const others = graph.filter((each) => !each.some((id) => joined.includes(id)));
   return joined.length < 2 ? others : [...others, joined].sort();
 }
 
-/** Those who stay are still one person. */
+/** The graph without the erased ids. The remaining ids of a person stay one person. */
 export function withoutIds(graph: Graph, erased: readonly Id[]): Graph {
   return graph.map((ids) => ids.filter((id) => !erased.includes(id))).filter((ids) => ids.length > 1);
 }
 
-/** What is sent, by its place in the list, and what must become of it. */
+/** Everything that is sent, in order of its place in the log, and which of it each erasure covers. */
 export class Log {
   readonly sent: readonly Sent[];
   readonly wishes: readonly Wish[];
-  /** By erasure, the places that it is about. */
+  /** For each erasure, the places that it covers. */
   readonly #erased: readonly ReadonlySet<number>[];
 
   constructor({ sent, wishes }: { sent: readonly Sent[]; wishes: readonly Wish[] }) {
@@ -80,22 +83,25 @@ export class Log {
     return this.sent[place]?.kind === 'consent';
   }
 
-  /** Who is one person by these links. */
+  /** The persons that these links make. */
   graphOf(links: readonly number[]): Graph {
     return links.reduce((graph, place) => joinAll(graph, this.idsOf(place)), [] as Graph);
   }
 
-  /** Whether it is of one of these ids, and not later than its cut-off. */
+  /** Whether the record has one of these ids and is not later than that id's cut-off. */
   isBy(cutoffs: Cutoffs, place: number): boolean {
     return this.idsOf(place).some((id) => this.atOf(place) <= (cutoffs[id] ?? Number.NEGATIVE_INFINITY));
   }
 
-  /** Whether one of these erasures, by number, is about what stands at this place. */
+  /** Whether one of these erasures covers the record at this place. */
   isErased(erasures: readonly number[], place: number): boolean {
     return erasures.some((erasure) => this.#erased[erasure]?.has(place));
   }
 
-  /** What all that was accepted by T says about the person: in whatever order it came to the log. */
+  /**
+   * The places that an erasure covers: everything accepted up to T for the person that all links up to T make, in
+   * whatever order the log has them.
+   */
   #erasedBy({ subject, cutoff }: Wish): number[] {
     const known = this.placesOf('link').filter((place) => this.atOf(place) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);
@@ -104,15 +110,15 @@ export class Log {
   }
 }
 
-/** What of a person stands somewhere: numbers are places in the log. */
+/** What the stores have of the persons. Numbers are places in the log. */
 export interface Standing {
   readonly rows: readonly number[];
   readonly graph: Graph;
-  /** Of each id the consent that is answered. */
+  /** For each id, the place of the consent that Redis returns. */
   readonly choices: readonly number[];
 }
 
-/** What is left of what these erasures are about; null when nothing is. */
+/** What is left although these erasures cover it; null when nothing is. */
 export function leftIn(log: Log, erasures: readonly number[], { rows, graph, choices }: Standing): string | null {
   const isErased = (place: number) => log.isErased(erasures, place);
   if (rows.some(isErased)) return 'erased rows are left';
@@ -122,7 +128,7 @@ export function leftIn(log: Log, erasures: readonly number[], { rows, graph, cho
   return graph.every(isAllowed) ? null : 'an erased link is left';
 }
 
-/** What of others, or of later, is not there in the end; null when all of it is. */
+/** What is missing at the end although no erasure covers it; null when nothing is. */
 export function lostFrom(log: Log, erasures: readonly number[], { rows, graph, choices }: Standing): string | null {
   const isKept = (place: number) => !log.isErased(erasures, place);
   const consents = log.placesOf('consent').filter(isKept);

@@ -1,10 +1,10 @@
-/** What the eraser does, one after the other. */
+/** The steps of the eraser, in order. */
 export const PROGRAM = [
-  // Also places the hold again where it is gone.
+  // Also places a lost hold again.
   'read the requests',
   'wait until no gateway holds back a link by T',
   'wait for the linker',
-  // A link that an earlier hold has kept back may stand behind the first end.
+  // A link that an earlier hold delayed may have been sent again behind the first end.
   'wait for the linker once more',
   'wait for the decisions',
   'resolve',
@@ -12,7 +12,7 @@ export const PROGRAM = [
   'store the closure',
   'fence',
   'wait for the linker behind the hold',
-  // Of decisions too: what the linker has decided is in front of this end.
+  // Includes decisions: everything that the linker has decided is before this end.
   'wait for the writer',
   'forget',
   'put back what is later',
@@ -24,7 +24,7 @@ export const PROGRAM = [
 ] as const;
 export type Step = (typeof PROGRAM)[number];
 
-/** What the protocol is made of; each part may be left out, to see what it is there for. */
+/** The parts of the protocol. A test leaves out each one to show what it prevents. */
 export const PARTS = [
   'hold the subject when its request is read',
   'wait until no gateway holds back a link by T',

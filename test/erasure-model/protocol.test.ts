@@ -8,23 +8,23 @@ const LEFT = 'erased rows are left';
 const LINK_LOST = 'a later link is lost';
 const ROWS_LOST = 'rows of others, or of later, are lost';
 
-/** What goes wrong, and in which world, when a part of the protocol is left out. */
+/** For each part of the protocol, the world in which its absence causes a fault, and the fault. */
 const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
-  // The hold is lost, and nothing that asks for it ever goes on.
+  // The hold is lost, and no actor places it again.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
   'wait until no gateway holds back a link by T': ['a link by T comes behind the request', LEFT],
   'wait for the linker': ['nothing goes wrong', LEFT],
   'wait for the linker once more': ['two erasures of one person', LEFT],
   'wait for the decisions': ['nothing goes wrong', LEFT],
   'take the ends of decisions when the linker has passed': ['nothing goes wrong', LEFT],
-  // A stranger who was linked later is taken for the person.
+  // Without it, a stranger who was linked later counts as the person.
   'resolve by decisions not later than T': ['the hold is lost', ROWS_LOST],
   'take over the closure of an erasure that overlaps': ['the same is asked twice', LEFT],
-  // A link of another member comes between two erasers that forget.
+  // A link of another member is decided while two erasers remove ids from the graph.
   'hold the whole closure': ['another eraser takes over', LINK_LOST],
   'hold it only while the hold stands': ['another eraser takes over', LINK_LOST],
   'resolve again where erasures were merged': ['two erasures of one person', LEFT],
-  // The next eraser does not find those whose decisions are deleted already.
+  // The next eraser cannot find ids whose decisions are deleted already.
   'store the closure': ['another eraser takes over', LEFT],
   fence: ['everything is read again', LEFT],
   'fence nothing that is later than T': ['nothing goes wrong', ROWS_LOST],
@@ -32,14 +32,14 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'refuse decisions by T about a fenced id': ['everything is read again', LEFT],
   'refuse consents by T of a fenced id': ['consents are given', 'an erased consent is left'],
   'stop a writer that has not loaded the fences': ['everything is read again', LEFT],
-  // What the linker has decided and not yet published is not put back.
+  // A link that is decided but not yet published is not put back.
   'wait for the linker behind the hold': ['two erasures of one person', LINK_LOST],
   'wait for the writer': ['nothing goes wrong', LEFT],
   forget: ['nothing goes wrong', 'an erased link is left'],
   'forget only while the hold stands': ['another eraser takes over', LINK_LOST],
   'forget no later consent': ['consents are given', 'a later consent is lost'],
   'put back later links': ['the hold is lost', LINK_LOST],
-  // It was superseded by one that came late, and that one is erased.
+  // An erased consent came late and replaced the later one in Redis.
   'put back later consents': ['consents are given', 'a later consent is lost'],
   'delete decisions': ['nothing goes wrong', NEVER_ENDS],
   'delete other rows': ['nothing goes wrong', NEVER_ENDS],
@@ -49,25 +49,25 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'scrub while the fence lives': ['a zombie writer inserts late', LEFT],
 };
 
-/** The eraser's steps with one of them behind another that comes later. */
+/** The eraser's steps, with one of them moved behind a later one. */
 function programWith(step: Step, behind: Step): Step[] {
   const others = PROGRAM.filter((each) => each !== step);
   return others.flatMap((each) => (each === behind ? [each, step] : [each]));
 }
 
-describe('the protocol of an erasure, in any order of the steps of all who take part', () => {
+describe('the erasure protocol, in any order of the steps of all actors,', () => {
   it.each(Object.entries(WORLDS))(
-    'loses nothing of others or of later and leaves nothing of the person: %s',
+    'keeps all later data and all data of other people, and leaves nothing of the erased person: %s',
     (_, world) => {
       const { faults, states, ends } = search(new Protocol({ world }));
       expect(Object.fromEntries(faults)).toEqual({});
-      // It did search: a system that cannot move has no faults either.
+      // Proves that the search reached states, because a system that cannot move has no faults either.
       expect(states).toBeGreaterThan(400);
       expect(ends).toBeGreaterThan(0);
     },
   );
 
-  it.each(PARTS)('needs to %s', (without) => {
+  it.each(PARTS)('fails without this part: %s', (without) => {
     const [world, fault] = FAULT_WITHOUT[without];
     const { faults } = search(new Protocol({ world: WORLDS[world], without }), (found) => found === fault);
     expect([...faults.keys()]).toContain(fault);
@@ -94,7 +94,7 @@ describe('the protocol of an erasure, in any order of the steps of all who take 
     ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link is left'],
     ['put back what is later', 'release the hold', 'the hold is lost', LINK_LOST],
     ['verify, and delete again', 'write the receipt', 'a delete fails', LEFT],
-  ])('may not %s only behind: %s', (step, behind, world, fault) => {
+  ])('fails when a step comes too late: "%s" only after "%s"', (step, behind, world, fault) => {
     const system = new Protocol({ world: WORLDS[world], program: programWith(step, behind) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);
   });

@@ -8,27 +8,29 @@ import { type Mishap, type Rules, type State, startOf, type Variant } from './st
 import { scrub, takeOver, write } from './writer.ts';
 
 /**
- * The protocol of an erasure as a system of small steps. Any actor may be interrupted between any two of its steps by any
+ * The erasure protocol as a system of small steps. Any actor may be interrupted between any two of its steps by any
  * other:
- * - gateways take what clients send, hold the subject of an erasure, publish its request, put consents into Redis;
- * - the linker decides links in the order of their topic, parks those that a hold keeps back, publishes decisions;
- * - the writer writes rows of events, decisions and consents;
- * - erasers, one or two, follow a program (`program.ts`) and may end at any moment; what they have stored stays.
+ * - Gateways accept messages, hold the subject of an erasure, publish its request, and put consents into Redis.
+ * - The linker decides links in the order of their topic, parks those that a hold delays, and publishes decisions.
+ * - The writer writes rows of events, decisions and consents.
+ * - One or two erasers follow a program (`program.ts`). Each may end at any moment; what it has stored stays.
  *
- * A world (`worlds.ts`) says what is sent, in the order of the log, which is not that of time, and what goes wrong. There
- * are many small worlds instead of one that has everything: each has the actors that its question needs.
+ * A world (`worlds.ts`) says what is sent, in the order of the log, and what goes wrong. The log is not in order of
+ * time. There are many small worlds instead of one large one. Each has only the actors that it needs.
  *
- * What must hold in each of them:
- * - from its receipt on nothing is left of what an erasure is about: of all who are one person with its subject by links
- *   that were accepted by its T, what was accepted by T (except rows that a writer which was believed
- *   dead has brought back since they were last deleted: those are gone in the end);
- * - whatever came later than T, and whatever is a stranger's, is there in the end.
+ * In each world this must hold, where T is the cut-off of the erasure:
+ * - After the receipt, nothing of the person is left that was accepted up to T. The person is all ids that links up to
+ *   T join with the subject. One exception: a writer that was believed dead may insert rows again after they were
+ *   deleted. Those rows are gone at the end.
+ * - Everything later than T, and everything of strangers, exists at the end.
  *
- * Simpler than what it stands for: everybody knows fences at once; one environment, one partition a topic; a link that is
- * parked keeps the linker waiting until it is sent round; links are refused for no other reason than a fence; a batch is
- * about one person; a request is read, found without a receipt and held in one step; Redis loses holds and nothing else.
- * One thing goes wrong at a time: a hold that is lost while two erasers run is not covered, since each goes on under the
- * hold that the other has placed anew.
+ * The model is simpler than the system. All actors know new fences at once. There is one environment, and each topic
+ * has one partition. The linker waits for a parked link until it goes back to the end of the topic. Only a fence makes
+ * the linker refuse a link. A batch is about one person. An eraser reads a request, checks that it has no receipt and
+ * holds the subject in one step. Redis loses only holds.
+ *
+ * One thing goes wrong at a time. So the model does not cover a hold that is lost while two erasers run: each would
+ * rely on the hold that the other has placed again.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;
@@ -69,7 +71,7 @@ export class Protocol implements System<State>, Rules {
     this.#variant.world.mishaps?.includes(mishap) === true && !happened.includes(mishap);
 }
 
-/** Events and links from the first one on. */
+/** Reads all events and links of the log again, from the first one on. */
 function readAgain(rules: Rules, state: State) {
   const { hands, decided, topics, happened } = state;
   if (!rules.mayHappen(state, 'replay') || hands.events !== null || hands.decisions !== null || decided !== null)

@@ -1,36 +1,37 @@
-/** A state and what led to it, in words. */
+/** A state, with the step that led to it in words. */
 export type Named<S> = readonly [words: string, state: S];
 
-/** A system of steps that may come in any order. States are plain data: two that print the same are one. */
+/** A system whose steps may come in any order. States are plain data. Two states with the same JSON are the same. */
 export interface System<S> {
   readonly start: S;
-  /** Every state that one step of anybody may lead to. */
+  /** Every state that one step of any actor may lead to. */
   next(state: S): readonly Named<S>[];
-  /** What is wrong in a state; null when nothing is. */
+  /** The fault of a state; null when there is none. */
   faultOf(state: S): string | null;
-  /** What is wrong where nobody can take a step any more; null when nothing is. */
+  /** The fault of a final state, in which no actor can take a step; null when there is none. */
   faultAtEnd(state: S): string | null;
 }
 
 export interface Searched {
-  /** Different states that can be reached. */
+  /** Number of different states that can be reached. */
   readonly states: number;
-  /** Those in which nobody can take a step. */
+  /** Number of states in which no actor can take a step. */
   readonly ends: number;
-  /** What is wrong, and the fewest steps that lead there. */
+  /** Each fault, with a shortest sequence of steps that leads to it. */
   readonly faults: ReadonlyMap<string, readonly string[]>;
 }
 
 export const NEVER_ENDS = 'it may never end';
 
 /**
- * Visits every state that any order of steps can reach. One from which no end can be reached is a fault as well.
- * @param isSought ends the search at such a fault
+ * Visits every state that any order of steps can reach. A state from which no final state can be reached is a fault
+ * too.
+ * @param isSought the search ends when it returns true for a fault
  */
 export function search<S>(system: System<S>, isSought = (_fault: string): boolean => false): Searched {
   const places = new Map([[JSON.stringify(system.start), 0]]);
   const states = [system.start];
-  /** By place, the places from which a step leads there, the first of them by the fewest steps, and that step. */
+  /** For each state, the states from which one step leads to it. The first one is on a shortest path. */
   const origins: number[][] = [[]];
   const words = [''];
   const ends: number[] = [];
@@ -68,14 +69,14 @@ export function search<S>(system: System<S>, isSought = (_fault: string): boolea
   return { states: states.length, ends: ends.length, faults };
 }
 
-/** Places from which one of the ends can be reached. */
+/** The states from which a final state can be reached. */
 function reachedFrom(ends: readonly number[], origins: readonly (readonly number[])[]): Set<number> {
   const reached = new Set(ends);
   for (const place of reached) for (const origin of origins[place] ?? []) reached.add(origin);
   return reached;
 }
 
-/** States are found by the fewest steps first. */
+/** The steps that lead to a state. They are the fewest, because the search is breadth-first. */
 function traceTo(place: number, origins: readonly (readonly number[])[], words: readonly string[]): string[] {
   const trace: string[] = [];
   for (let at = place; at > 0; at = origins[at]?.[0] as number) trace.unshift(words[at] as string);

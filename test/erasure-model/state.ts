@@ -1,22 +1,25 @@
 import type { Cutoffs, Graph, Id, Log, Sent, Wish } from './people.ts';
 import type { Part, Step } from './program.ts';
 
-/** What may happen once, at any moment. */
+/** Things that may go wrong, each at most once and at any moment. */
 export type Mishap =
-  /** Another writer takes over while the first is paused between its look at the fences and its insert; it goes on later. */
+  /**
+   * Another writer takes over while the first is paused between its check of the fences and its insert. The first one
+   * inserts later.
+   */
   | 'zombie writer'
-  /** A delete ends without having deleted anything. */
+  /** A delete ends without deleting anything. */
   | 'delete fails'
   /** Everything in the log is read a second time. */
   | 'replay'
-  /** A hold is gone: it lapsed, or Redis lost its last second. */
+  /** A hold is gone: it expired, or Redis lost its last second of writes. */
   | 'hold is lost'
   /** The request is never written to its topic, and the gateway cannot know that. */
   | 'request is lost'
-  /** Another eraser starts from what is stored; the first one may go on at any moment, or never again. */
+  /** Another eraser starts from the stored state. The first one may go on at any moment, or never. */
   | 'second eraser';
 
-/** What is sent, in the order of the log, what is asked for, and what goes wrong. */
+/** What is sent, in the order of the log; the requested erasures; what goes wrong. */
 export interface World {
   readonly sent: readonly Sent[];
   readonly wishes: readonly Wish[];
@@ -26,30 +29,35 @@ export interface World {
 export interface Variant {
   readonly world: World;
   readonly without?: Part;
-  /** Another order of the eraser's steps. */
+  /** The eraser's steps in another order. */
   readonly program?: readonly Step[];
 }
 
-/** Numbers of events, links, their decisions and consents are places in what is sent; those of erasures, in the wishes. */
+/** Records are numbers: the place in `World.sent`. Erasures are numbers: the place in `World.wishes`. */
 export interface State {
   readonly sent: number;
-  /** What stands in each topic and is not committed. */
+  /** The uncommitted records of each topic. */
   readonly topics: Topics;
-  /** By topic, whether the writer found the first record free of fences, and has inserted it. */
+  /**
+   * For each topic, whether the writer will keep its first record (no fence covers it), and whether it has inserted the
+   * row.
+   */
   readonly hands: Readonly<Record<Written, { readonly keep: boolean; readonly inserted: boolean } | null>>;
-  /** Whether the present writer knows the fences. */
+  /** Whether the current writer has loaded the fences. */
   readonly loaded: boolean;
-  /** What became of the first link of its topic; null before the linker's script has run. */
+  /** What the linker's script has made of the first link of the topic; null before it has run. */
   readonly decided: 'linked' | 'refused' | 'parked' | null;
   readonly graph: Graph;
-  /** Consents that stand in the log and that their gateways have not put into Redis yet; those that Redis answers. */
+  /** `unput`: consents in the log that their gateways have not put into Redis yet. `choices`: consents in Redis. */
   readonly unput: readonly number[];
   readonly choices: readonly number[];
   readonly rows: readonly number[];
   readonly fences: Cutoffs;
   readonly erasures: readonly Erasure[];
   readonly erasers: readonly Eraser[];
-  /** The event that a paused writer will insert whatever has happened since, and what it has inserted. */
+  /**
+   * `zombie`: the event that a paused writer will insert, whatever has happened since. `revived`: what it has inserted.
+   */
   readonly zombie: number | null;
   readonly revived: readonly number[];
   readonly scrubbed: boolean;
@@ -60,24 +68,24 @@ export type Written = 'events' | 'decisions' | 'consents';
 export type Topic = Written | 'links';
 export type Topics = Readonly<Record<Topic, readonly number[]>>;
 
-/** What is stored of an erasure, whoever works on it. */
+/** The stored state of an erasure, whichever eraser works on it. */
 export interface Erasure {
-  /** Whether its request stands on the topic. */
+  /** Whether its request is on the topic. */
   readonly asked: boolean;
   readonly held: readonly Id[] | null;
   readonly closure: Cutoffs | null;
   readonly hasReceipt: boolean;
 }
 
-/** What an eraser knows by heart. */
+/** What an eraser has in memory. */
 export interface Eraser {
-  /** Where in its program; -1 when it has ended for good. */
+  /** Its place in the program; -1 when it has ended for good. */
   readonly at: number;
-  /** How many records of each topic are still to be committed until it goes on. */
+  /** For each topic, how many records must still be committed before the eraser goes on. */
   readonly awaited: Readonly<Partial<Record<Topic, number>>> | null;
   readonly batch: readonly number[];
   readonly found: Cutoffs;
-  /** Whom it has held itself. */
+  /** The ids for which this eraser itself has placed a hold. */
   readonly held: readonly Id[];
 }
 
@@ -102,35 +110,35 @@ export const startOf = ({ wishes }: World): State => ({
   happened: [],
 });
 
-/** What one step of somebody changes, and what it is called. */
+/** One step of an actor: its name, and what it changes. */
 export type Move = readonly [words: string, change: Partial<State>];
 
-/** What every actor is told about the world and about what is left out. */
+/** What every actor knows of the world, and which part of the protocol is left out. */
 export interface Rules {
   readonly log: Log;
   readonly program: readonly Step[];
   readonly has: (part: Part | Step) => boolean;
-  /** Whether what stands at this place is of an erased id, and not later than its cut-off. */
+  /** Whether the record at this place has an erased id and is not later than that id's cut-off. */
   readonly covers: (erased: Cutoffs, place: number) => boolean;
-  /** Whether it is part of this world and has not happened yet. */
+  /** Whether this can go wrong in this world and has not happened yet. */
   readonly mayHappen: (state: State, mishap: Mishap) => boolean;
 }
 
-/** The same with one of a list changed. */
+/** A copy of the list with one element changed. */
 export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
   list.map((each, place) => (place === at ? { ...each, ...change } : each));
 
-/** In one order, so that states that hold the same are one. */
+/** Sorted, so that equal states have the same JSON. */
 export const withPlace = (places: readonly number[], place: number): number[] =>
   [...new Set([...places, place])].sort((one, other) => one - other);
 
-/** The later cut-off of each id, in one order. */
+/** For each id the later cut-off. Sorted. */
 export function merge(one: Cutoffs, other: Cutoffs): Cutoffs {
   const ids = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort() as Id[];
   return Object.fromEntries(ids.map((id) => [id, Math.max(one[id] ?? -1, other[id] ?? -1)]));
 }
 
-/** The first record of a topic is committed. `again`: it stands at the end once more, as a link that waits for a hold does. */
+/** Commits the first record of a topic. `again`: records that go back to its end, as a link does that a hold delays. */
 export function commit(state: State, topic: Topic, again: readonly number[] = []): Partial<State> {
   const topics = { ...state.topics, [topic]: [...state.topics[topic].slice(1), ...again] };
   const erasers = state.erasers.map((eraser) => {

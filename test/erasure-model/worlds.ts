@@ -1,9 +1,9 @@
 import { consent, event, hold, link, request } from './people.ts';
 import type { World } from './state.ts';
 
-/** One erasure of `s` as of time 1. */
+/** One erasure of `s` with cut-off 1. */
 const ONE = [{ subject: 's', cutoff: 1 }] as const;
-/** Its device `d` is linked by T, the stranger `b` later. */
+/** The device `d` is linked with `s` up to the cut-off. The stranger `b` is linked later. */
 const USUAL = [
   event(1, 's'),
   event(1, 'd'),
@@ -15,12 +15,12 @@ const USUAL = [
   link(2, 'd', 'b'),
   event(2, 'b'),
 ] as const;
-/** The same in short: what only has to do with links, with rows, or with reading the log twice. */
+/** Short versions: only links, only rows, or only what is read again. */
 const LINKS = [event(1, 'd'), event(1, 'b'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
 const EVENTS = [event(1, 's'), event(1, 'b'), hold(0), request(0), event(2, 's')] as const;
 const READ_TWICE = [event(1, 'd'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
 
-/** What the protocol must survive. */
+/** The situations that the protocol must survive. */
 export const WORLDS = {
   'nothing goes wrong': { sent: USUAL, wishes: ONE },
   'a zombie writer inserts late': { sent: EVENTS, wishes: ONE, mishaps: ['zombie writer'] },
@@ -29,7 +29,7 @@ export const WORLDS = {
   'the hold is lost': { sent: LINKS, wishes: ONE, mishaps: ['hold is lost'] },
   'nobody knows whether the request stands': { sent: LINKS, wishes: ONE, mishaps: ['request is lost'] },
   'another eraser takes over': { sent: LINKS, wishes: ONE, mishaps: ['second eraser'] },
-  // Gateways are slow: the log is not in the order of time.
+  // Gateways can be slow, so the log is not in order of time.
   'a link by T comes late': {
     sent: [event(1, 'd'), event(1, 'b'), hold(0), link(2, 'd', 'b'), link(1, 's', 'd'), request(0)],
     wishes: ONE,
@@ -38,12 +38,12 @@ export const WORLDS = {
     sent: [event(1, 'd'), event(1, 'b'), hold(0), request(0), link(2, 'd', 'b'), link(1, 's', 'd')],
     wishes: ONE,
   },
-  // T is chosen before the hold is in force.
+  // The cut-off is chosen before the hold is in force.
   'the hold comes late': {
     sent: [event(1, 'd'), event(1, 'b'), link(1, 's', 'd'), link(2, 'd', 'b'), hold(0), request(0)],
     wishes: ONE,
   },
-  // `b` is linked between the two T and belongs to the second, `c` is linked later than both.
+  // `b` is linked between the two cut-offs and belongs to the second erasure. `c` is linked after both.
   'two erasures of one person': {
     sent: [
       event(1, 'd'),
@@ -62,7 +62,7 @@ export const WORLDS = {
       { subject: 'd', cutoff: 2 },
     ],
   },
-  // The way from `s` to `b` is by `d`, which the first erasure forgets.
+  // `s` and `b` are joined through `d`, which the first erasure removes from the graph.
   'the same is asked twice': {
     sent: [
       event(1, 'd'),
@@ -81,7 +81,7 @@ export const WORLDS = {
       { subject: 's', cutoff: 2 },
     ],
   },
-  // The last one was accepted by T, and its gateway is late.
+  // The last consent was accepted before the cut-off, but its gateway is late.
   'consents are given': {
     sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')],
     wishes: ONE,

@@ -2,7 +2,7 @@ import { commit, type Move, type Rules, type State, type Written, withPlace } fr
 
 const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 
-/** Writes rows of events, decisions and consents: judges a record by the fences, inserts its row, commits it. */
+/** Writes rows of events, decisions and consents: checks a record against the fences, inserts its row, commits it. */
 export function write(rules: Rules, state: State): Move[] {
   const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
   for (const topic of TOPICS) {
@@ -32,7 +32,9 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; place: n
   return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
 }
 
-/** The paused writer keeps what it has judged; the other begins at what is committed, without fences. */
+/**
+ * The paused writer keeps its decision about a record. The other one starts at the committed position without fences.
+ */
 export function takeOver(rules: Rules, state: State): Move[] {
   const { hands, zombie, rows, happened } = state;
   if (zombie !== null)
@@ -43,7 +45,10 @@ export function takeOver(rules: Rules, state: State): Move[] {
   return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
 }
 
-/** Daily, and so once behind whatever else happens. It goes by the fences: they are what is known then. */
+/**
+ * The scrub runs daily, so it runs once after everything else. It uses the fences, because nothing else is stored by
+ * then.
+ */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(({ asked, hasReceipt, held }) => !asked || (hasReceipt && held === null));

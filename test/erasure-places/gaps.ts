@@ -1,6 +1,6 @@
 import type { Place, TablePlace } from '@playline/erasure';
 
-/** A column as the engine tells of it. */
+/** A column as ClickHouse describes it. */
 export interface RealColumn {
   readonly table: string;
   readonly name: string;
@@ -9,13 +9,13 @@ export interface RealColumn {
 }
 
 const FILES = 'packages/erasure/src/places';
-/** Named like an identity, or of the type of one. */
+/** A column that has the name or the type of an identity. */
 const NAMED_LIKE_IDENTITY = /(^|_)(keys?|ids?)$/;
 const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;
 
 const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(name) || TYPED_LIKE_IDENTITY.test(type);
 
-/** Tables and columns that the registry says nothing about, or that it names and are not there. One sentence each. */
+/** Tables and columns that the registry lacks, or that it names but do not exist. One sentence each. */
 export function findTableGaps(real: readonly RealColumn[], registered: readonly TablePlace[]): string[] {
   const tables = [...new Set(real.map(({ table }) => table))];
   const strangers = tables.filter((name) => !registered.some((place) => place.name === name));
@@ -62,7 +62,7 @@ const sweptIn = ({ own, carried, times }: SweepClearing) => [
   ...carried.flatMap(({ key, texts }) => [key, ...texts]),
 ];
 
-/** What the engine would refuse in the middle of an erasure. */
+/** Mistakes in the registry that would make ClickHouse refuse a statement in the middle of an erasure. */
 function sweepGaps({ name, clearing }: TablePlace, columns: readonly RealColumn[]): string[] {
   if (clearing.by !== 'sweep') return [];
   const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
@@ -84,7 +84,7 @@ function sweepGaps({ name, clearing }: TablePlace, columns: readonly RealColumn[
   ];
 }
 
-/** Names that are not registered, and registered ones that are not there. */
+/** Names that are not registered, and registered names that do not exist. */
 export function findNameGaps(
   real: readonly string[],
   registered: readonly Place[],

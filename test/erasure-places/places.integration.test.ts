@@ -12,23 +12,26 @@ async function query<T>(sql: string): Promise<T[]> {
 
 beforeAll(async () => {
   own = await openOwnDatabase();
-  // The engine makes its own logs with the first lines of each.
+  // ClickHouse creates its log tables with their first rows.
   await own.query('SYSTEM FLUSH LOGS query_log, part_log');
 });
 afterAll(() => own?.close());
 
-/** Views hold nothing: what they show is deleted with the rows behind them. So do materialized ones that fill a table. */
+/**
+ * Views store nothing; their content goes when the rows behind them are deleted. The same holds for a materialized view
+ * that fills a table.
+ */
 const readColumns = () =>
   query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
     FROM system.columns WHERE database = currentDatabase()
       AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'
         OR (engine = 'MaterializedView' AND create_table_query LIKE '% TO %'))`);
 
-it('every table and column that the numbered SQL files make is registered with how a person is cleared from it', async () => {
+it('every table and column of the SQL migrations is registered with the way to remove a person from it', async () => {
   expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
 });
 
-it('a table, a materialized view and a column with an identity that nobody registered are reported', async () => {
+it('an unregistered table, materialized view or column of identities is reported', async () => {
   await query('CREATE TABLE visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key');
   await query('CREATE MATERIALIZED VIEW by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events');
   await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');
@@ -46,7 +49,7 @@ it('a table, a materialized view and a column with an identity that nobody regis
   }
 });
 
-it('a property of events that an operator has made a column is accounted for by its prefix, in no other table', async () => {
+it('a column that an operator adds for a property of events is registered by its prefix, and only in that table', async () => {
   await query('ALTER TABLE events ADD COLUMN property_friend_id String');
   await query('ALTER TABLE consent_log ADD COLUMN property_friend_id String');
   try {
@@ -57,13 +60,13 @@ it('a property of events that an operator has made a column is accounted for by 
   }
 });
 
-it('no swept table has a projection: a delete of rows would be refused, or write the projection anew', async () => {
+it('no swept table has a projection, because a delete would be refused or would rewrite the projection', async () => {
   const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
   const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;
   expect(await query(projections)).toEqual([]);
 });
 
-it('every table of the engine itself that keeps statements or words of errors is registered', async () => {
+it('every system table of ClickHouse that keeps statements or error texts is registered', async () => {
   const real = await query<{ name: string }>(`SELECT name FROM system.tables WHERE database = 'system' AND (
       engine LIKE '%MergeTree' OR name IN (SELECT table FROM system.columns WHERE database = 'system'
         AND name IN ('query', 'last_error_message', 'latest_fail_reason', 'message')))`);
@@ -75,7 +78,7 @@ it('every table of the engine itself that keeps statements or words of errors is
   expect(gaps).toEqual([]);
 });
 
-it('every log of the engine forgets by itself, in the time that the list of places promises', async () => {
+it('every log table of ClickHouse deletes its rows within the time that the list of places promises', async () => {
   const logs = await query<{ name: string; rule: string }>(
     `SELECT name, extract(create_table_query, 'TTL [^)]+[)]') AS rule FROM system.tables
      WHERE database = 'system' AND engine LIKE '%MergeTree' ORDER BY name`,

@@ -7,7 +7,7 @@ import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Every column that the registry names, as if it were there. */
+/** Every column that the registry names, as if ClickHouse had it. */
 const registeredColumns = (): RealColumn[] =>
   TABLES.flatMap(({ name: table, columns, clearing }) => {
     const swept =
@@ -28,7 +28,7 @@ const column = (table: string, name: string, over: Partial<RealColumn> = {}): Re
 const withColumn = (added: RealColumn) => findTableGaps([...registeredColumns(), added], TABLES);
 
 describe('the list of places', () => {
-  it('has no gap where everything is as it says', () => {
+  it('has no gaps when all tables are as it says', () => {
     expect(findTableGaps(registeredColumns(), TABLES)).toEqual([]);
   });
 
@@ -52,23 +52,23 @@ describe('the list of places', () => {
       column('message_rejections', 'note'),
       /^column message_rejections\.note/,
     ],
-  ])('is found to lack %s that nobody registered', (_what, added, sentence) => {
+  ])('reports an unregistered %s', (_what, added, sentence) => {
     const gaps = withColumn(added);
     expect(gaps).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('is found to lack nothing when a swept table gets a column that goes with its row', () => {
+  it('reports nothing when a swept table gets a column that is deleted with its row', () => {
     expect(withColumn(column('events', 'game_version'))).toEqual([]);
   });
 
-  it('is found to lack nothing when an operator gives a property of events a column, whatever it is called', () => {
+  it('reports nothing when an operator adds a column for a property of events, whatever its name', () => {
     expect(withColumn(column('events', 'property_friend_id'))).toEqual([]);
     expect(withColumn(column('consent_log', 'property_friend_id'))).toEqual([
       expect.stringMatching(/^column consent_log\.property_friend_id is not registered/),
     ]);
   });
 
-  it('is found to name a table and a column that are gone', () => {
+  it('reports a registered table and column that no longer exist', () => {
     const gaps = findTableGaps(
       registeredColumns().filter(({ table, name }) => table !== 'consent_log' && name !== 'device_id'),
       TABLES,
@@ -79,7 +79,7 @@ describe('the list of places', () => {
     ]);
   });
 
-  it('is found to ask for what the engine refuses: a blank within the sorting key, a time in seconds', () => {
+  it('reports what ClickHouse would refuse: blanking a column of the sorting key, and times in seconds', () => {
     const columns = registeredColumns().map((each) => ({
       ...each,
       inSortingKey: each.name === 'anonymous_key',
@@ -91,7 +91,7 @@ describe('the list of places', () => {
     ]);
   });
 
-  it('has every topic, those of dead letters included', () => {
+  it('has every topic, dead-letter topics included', () => {
     const of = { what: 'topic', file: 'topics.ts' };
     expect(
       findNameGaps(
@@ -105,7 +105,7 @@ describe('the list of places', () => {
     ]);
   });
 
-  it('promises no topic to be empty before its last segment may be gone', () => {
+  it('promises no topic to be empty before its last segment can be deleted', () => {
     const promised = (place: Place | undefined) => (place?.clearing.by === 'ttl' ? place.clearing.windowMs : null);
     for (const topic of allTopics()) {
       const windowMs = promised(TOPIC_PLACES.find(({ name }) => name === topic.name));
@@ -113,19 +113,19 @@ describe('the list of places', () => {
     }
   });
 
-  it('has every family of Redis keys that the page about Redis names', () => {
+  it('has every family of Redis keys that the page about Redis lists', () => {
     const tables = read('infra/redis/README.md').split('## Settings')[0]!;
     const families = tables
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
-    // Limits of a rate are no data that a rebuild would bring back, so that page leaves them out.
+    // The page leaves out the keys of rate limits, because a rebuild does not restore them.
     expect(findNameGaps([...families, 'rate:<id>'], REDIS_PLACES, { what: 'Redis family', file: 'redis.ts' })).toEqual(
       [],
     );
   });
 
-  it('has every family of Redis keys that a package makes names of', () => {
+  it('has every family of Redis keys for which a package builds names', () => {
     const sources = readdirSync(new URL('packages', ROOT), { recursive: true, encoding: 'utf8' }).filter(
       (path) => /^[^/]+\/src\/(.+\/)?redis\/[^/]+\.ts$/.test(path) && !path.endsWith('.test.ts'),
     );
@@ -140,7 +140,7 @@ describe('the list of places', () => {
     expect(strange).toEqual([]);
   });
 
-  it("sweeps every table by keys and times that a row has, and blanks nothing that makes a row somebody's", () => {
+  it('sweeps every table by keys and times that its rows have, and never blanks a column that identifies the owner of a row', () => {
     for (const { name, clearing } of SWEPT_TABLES) {
       const { own, carried, times } = clearing;
       expect([name, own.length > 0, times.length > 0]).toEqual([name, true, true]);

@@ -58,8 +58,8 @@ beforeAll(async () => {
     redisFiles: findInRedisFiles(rig, needles),
   };
   kept = await rowsAbout(rig, bystander);
-  // Connections go through this process, which stood still while it searched files: the gateway may have given up the
-  // one that keys are looked up by, answers 500 for a moment, and is asked again, as by any client.
+  // Connections pass through this process, which was busy searching files. The gateway may have closed the Redis
+  // connection for key look-ups, and then it answers 500 for a moment. The request is repeated, as any client would.
   await until('the erasure is accepted', async () => {
     const accepted = await rig.erase(asVisitor(erasedOne)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
@@ -73,7 +73,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => rig?.close(), 60_000);
 
-/** Names the person in every way that the interface lets through. */
+/** Sends the person's token in every way that the interface accepts. */
 async function leaveTraces(person: Person): Promise<void> {
   const { token, anonymousId } = person;
   const messages = messagesWith(person);
@@ -84,7 +84,7 @@ async function leaveTraces(person: Person): Promise<void> {
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
   expect((await rig.ask('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
   await sendRefused(person);
-  // Unreadable bytes become dead letters unchanged.
+  // Values that cannot be decoded become dead letters unchanged.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
   await rig.log.publish(topics.map((topic) => ({ topic, key: person.userKey, value })));
@@ -96,13 +96,13 @@ async function leaveTraces(person: Person): Promise<void> {
     );
 }
 
-/** As the writer stores that somebody was split off from the person, who stays. */
+/** Adds an override that splits another identity off, as the writer stores it. The person stays. */
 async function noteUnlink({ userKey }: Person): Promise<void> {
   await rig.query(`INSERT INTO identity_unlinks SELECT environment_id, identity_key, 0, 0, 'stayed', now64(3)
     FROM events WHERE identity_key = unhex('${userKey.toString('hex')}') LIMIT 1`);
 }
 
-/** Messages, a body and a request that are refused, and name the token wherever something is judged. */
+/** Sends messages, a body and a request that are rejected, with the token wherever the gateway validates something. */
 async function sendRefused({ token, anonymousId }: Person): Promise<void> {
   const context = { library: `library ${token}`, libraryVersion: token };
   const wrong = [
@@ -121,7 +121,7 @@ async function sendRefused({ token, anonymousId }: Person): Promise<void> {
   );
 }
 
-/** Somebody plays on the device of somebody else. @returns the message */
+/** A second person plays on the first person's device. @returns the message */
 async function shareDevice(player: Person, owner: Person): Promise<string> {
   const message = track({ ...asPlayer(player), ...asVisitor(owner), eventName: 'shared' });
   await rig.send([message]);
@@ -129,7 +129,7 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
   return message.messageId;
 }
 
-it('finds the person before the erasure in every place that is cleared: it would see what is left', () => {
+it('finds the person before the erasure in every place that is cleared, so the search would see what is left', () => {
   for (const { name } of ERASED_TABLES) {
     expect(placesIn(before.engine)).toContain(`table ${name}`);
     expect(placesIn(before.engineFiles)).toContain(`table ${name}`);
@@ -144,19 +144,19 @@ it('finds the person before the erasure in every place that is cleared: it would
   expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
 });
 
-it('leaves nothing that a query finds, in any table of ours or log of the engine, but where the registry says so', async () => {
+it('leaves nothing that a query finds in any table or ClickHouse log, except where the registry allows it', async () => {
   const after = await findInTables(engineOf(), needles);
   expect(findForbidden(after)).toEqual([]);
   expect(placesIn(after)).toContain('table erasure_fences');
 });
 
-it('leaves nothing in any key of Redis but the fences', async () => {
+it('leaves nothing in any Redis key except the fences', async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
   expect(after.map(({ place }) => clearingOf(place))).toContain('kept');
 });
 
-it('is told by no metric, and by no log of any process', async () => {
+it('leaves nothing in any metric, nor in the log of any process', async () => {
   for (const service of Object.values(rig.running)) {
     const text = Buffer.from(await metricsOf(service));
     expect(text.length).toBeGreaterThan(0);
@@ -165,7 +165,7 @@ it('is told by no metric, and by no log of any process', async () => {
   expect(findInLogs(rig, needles)).toEqual([]);
 });
 
-it('is nobody any more to the commands of the operator', async () => {
+it("makes the person unknown to the operator's commands", async () => {
   const subject = [
     '--project',
     'erasure',
@@ -185,7 +185,7 @@ it('is nobody any more to the commands of the operator', async () => {
   }
 });
 
-it('takes no row from anybody else; what was done on a shared device lives on without its id', async () => {
+it('removes no row of another person, and keeps what was done on a shared device, without its id', async () => {
   const now = await rowsAbout(rig, bystander!);
   const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
   for (const { name } of SWEPT_TABLES) {
@@ -202,7 +202,7 @@ it('takes no row from anybody else; what was done on a shared device lives on wi
   expect(others.sent()).toBeGreaterThan(100);
 });
 
-it('stands in no file of the column store behind the removal, compressed or not', async () => {
+it('leaves nothing in any file of ClickHouse after the removal, compressed or not', async () => {
   const { rows, records } = rig;
   const pause = () => awaitReplacedFiles(rig);
   const removal = await removeFromDisk({ rows, records, wallClockMs: Date.now, pause });
@@ -216,7 +216,7 @@ it('stands in no file of the column store behind the removal, compressed or not'
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('stands in the file of Redis as often as fences are kept, once the file was written anew', async () => {
+it('leaves only the fences in the file of Redis after it was rewritten', async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();
@@ -229,7 +229,7 @@ it('stands in the file of Redis as often as fences are kept, once the file was w
   expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
 });
 
-it('stands in no file of the log once it has expired, and the receipt says so', async () => {
+it('leaves nothing in any log segment after it has expired, and the receipt says so', async () => {
   await expireTopics(rig);
   await until('no segment is left', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
@@ -237,7 +237,7 @@ it('stands in no file of the log once it has expired, and the receipt says so', 
     await noteExpiredLogs({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
     return await rig.receiptOf(erasureId);
   };
-  // Retention was hurried; by the clock what came late behind the ends may still be there.
+  // The test forced retention early. By the clock, records behind the noted ends might still exist.
   expect(await noteAt(Date.now())).toEqual({ ...receipt, physicallyErasedAt: expect.any(Number) });
   const logExpiredAt = receipt.logExpiresAt;
   expect(await noteAt(logExpiredAt)).toMatchObject({ closureHash: receipt.closureHash, logExpiredAt });

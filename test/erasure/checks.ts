@@ -19,18 +19,18 @@ export async function expectErased(
   return receipt;
 }
 
-/** Nothing of these identities that is not later than the cut-off. */
+/** Asserts that no row of these identities up to the cut-off is left. */
 export async function expectNothing(rig: ErasureRig, keys: readonly Buffer[], cutoffMs: number): Promise<void> {
   expect(await survivorsOf(rig, keys, cutoffMs)).toEqual([]);
 }
 
-/** Nothing of these identities in Redis, but what the registry of places keeps. */
+/** Asserts that Redis has nothing of these identities except what the registry of places keeps. */
 export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffer[]): Promise<void> {
   const needles = keys.flatMap((key, at) => keyNeedles(`key ${at}`, key));
   expect(findForbidden(await findInRedis(rig.redis, needles))).toEqual([]);
 }
 
-/** What a query finds of these identities up to the cut-off. */
+/** The rows of these identities up to the cut-off that a query finds. */
 export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
   const batch = newLook(Date.now());
   await rows.putTargets(
@@ -52,7 +52,7 @@ export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[],
 export const isHeld = async ({ people }: ErasureRig, erasureId: Buffer): Promise<boolean> =>
   (await people.guards.list(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
 
-/** Checks that neither this erasure nor any other has a hold. */
+/** Asserts that neither this erasure nor any other has a hold. */
 export async function expectNoHold(rig: ErasureRig, erasureId: Buffer): Promise<void> {
   await until('the hold is released', async () => !(await isHeld(rig, erasureId)));
   for (const family of ['h', 'hl', 'hk']) expect(await rig.redis.exists(`${family}:{${ENVIRONMENT_ID}}`)).toBe(0);

@@ -7,9 +7,9 @@ const PEOPLE = 10;
 
 /** People who play during the whole test and are not erased. */
 export interface Others {
-  /** Messages that were taken. */
+  /** Number of accepted messages. */
   sent(): number;
-  /** Waits for what was sent to be stored. @returns ids of messages that are not there */
+  /** Waits until everything sent is stored. @returns ids of messages that are missing */
   missing(): Promise<string[]>;
   /** Ends the traffic; resolves when the last batch is answered. */
   close(): Promise<void>;
@@ -28,7 +28,7 @@ export function openOthers(rig: ErasureRig): Others {
     }
   };
   const running = run();
-  // It is thrown where it is waited for.
+  // The error is thrown where the promise is awaited.
   running.catch(() => {});
   const readMissing = async () => {
     const rows = await rig.query('SELECT DISTINCT toString(message_id) FROM events');

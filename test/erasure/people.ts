@@ -10,14 +10,14 @@ export interface Person {
   readonly anonymousId: string;
   readonly userId: string;
   readonly steamId: string;
-  /** Identity keys of the three, and of the ids without type, as links make them. */
+  /** Identity keys of the three ids, and of the same ids without a type, as links create them. */
   readonly keys: readonly Buffer[];
   readonly anonymousKey: Buffer;
   readonly userKey: Buffer;
   readonly steamKey: Buffer;
 }
 
-/** A person that the rig's keyer knows and no store does. */
+/** Creates a person of whom no store has anything yet. */
 export function createPerson({ keyer }: Pick<ErasureRig, 'keyer'>): Person {
   const token = `t${randomBytes(12).toString('hex')}`;
   const [anonymousId, userId, steamId] = [`visitor-${token}`, `player-${token}`, `account-${token}`];
@@ -36,10 +36,10 @@ const messageOf = (type: string, fields: object): Message => smallMessage(type, 
 export const track = (fields: object): Message => messageOf('track', fields);
 export const asVisitor = ({ anonymousId }: Person) => ({ anonymousId });
 export const asPlayer = ({ userId }: Person) => ({ userId, identityType: 'passport' });
-/** Says that the visitor is the player. */
+/** Links the visitor with the player. */
 export const identify = (person: Person, fields: object = {}): Message =>
   messageOf('identify', { ...asVisitor(person), ...asPlayer(person), ...fields });
-/** Says that the Steam account is the player's. */
+/** Links the Steam account with the player. */
 export const alias = (person: Person, fields: object = {}): Message =>
   messageOf('alias', {
     fromId: person.steamId,
@@ -49,7 +49,7 @@ export const alias = (person: Person, fields: object = {}): Message =>
     ...fields,
   });
 
-/** Messages of each type that name the token in every free field of the contract. */
+/** Messages of every type, with the token in every free-form field of the contract. */
 export function messagesWith(person: Person): Message[] {
   const { token } = person;
   const text = (field: string) => `${field} ${token}`;
@@ -82,7 +82,7 @@ export function messagesWith(person: Person): Message[] {
   ];
 }
 
-/** Waits until each of these messages is a row, and each that links is decided. */
+/** Waits until each of these messages is a row and each link is decided. */
 export async function stored(rig: ErasureRig, messages: readonly Message[]): Promise<void> {
   const count = async (table: string, of: readonly Message[]) => {
     const ids = of.map(({ messageId }) => `'${messageId}'`).join(', ');

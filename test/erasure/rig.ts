@@ -15,12 +15,12 @@ import { openWorld, type World } from '../faults/world/world.ts';
 const PROJECT = 'erasure';
 export const ENVIRONMENT_ID = `${PROJECT}-production`;
 const PEPPER = randomBytes(32);
-/** An erasure waits five seconds for fences and two for Redis; the machine may have much else to do. */
+/** Generous. An erasure itself waits five seconds for fences and two for Redis, and the machine may be busy. */
 export const ERASED_WITHIN_MS = 100_000;
-/** Whoever has been killed is missed soon, and a busy machine still beats in time. */
+/** Short, so that a killed member is missed soon, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 6_000;
 
-/** Real stores, and a process of each service on them, all in one folder of their own. */
+/** Real stores and a process of each service, all in a separate folder. */
 export interface ErasureRig {
   readonly world: World;
   readonly log: LogAccess;
@@ -29,26 +29,26 @@ export interface ErasureRig {
   readonly rows: ErasureRows;
   readonly records: ErasureRecords;
   readonly keyer: IdentityKeyer;
-  /** The processes that run now; a test that ends one puts its successor here. */
+  /** The running processes. A test that ends one stores its successor here. */
   readonly running: Record<ServiceName, ServiceProcess>;
-  /** Topic under the prefix of this rig. */
+  /** The full name of a topic, with the prefix of this rig. */
   topic(name: string): string;
-  /** Settings of every process of this rig, including the world's. */
+  /** Settings of every process of this rig, including those of its world. */
   settingsWith(more: Record<string, string>): Record<string, string>;
   /** Starts one more process of a service; resolves when it is ready. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Asks the gateway; `secret` for what only a server may do. */
+  /** Sends a request to the gateway. `secret`: with the secret key. */
   ask(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
-  /** Sends messages, again after a 500, and expects that all are taken. */
+  /** Sends messages, again after a 500. Expects that all are accepted. */
   send(messages: readonly object[]): Promise<void>;
-  /** Asks for an erasure. @returns its id */
+  /** Requests an erasure. @returns its id */
   erase(subject: Readonly<Record<string, string>>): Promise<Buffer>;
   /** The receipt, or null. */
   receiptOf(erasureId: Buffer): Promise<ErasureReceipt | null>;
   query(sql: string): Promise<string[][]>;
   /** Runs a command of the operator. */
   operate(...args: string[]): Promise<Operated>;
-  /** The same. @throws Error with what it said unless it ends with 0 */
+  /** Runs a command of the operator. @throws Error with its output unless it ends with 0 */
   operateWell(...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
@@ -116,7 +116,7 @@ function settingsOf(world: World): Record<string, string> {
     WRITER_GROUP: world.groupOf('event-writer'),
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
     BATCH_WINDOW_MS: '100',
-    // A busy machine is no fault of the brokers.
+    // Brokers may be slow on a busy machine, so the gateway waits longer than usual.
     PUBLISH_DEADLINE_MS: '20000',
     LOG_LEVEL: 'debug',
   };
@@ -140,7 +140,7 @@ function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; s
   };
 }
 
-/** As clients do: after a 500 the same messages go again. */
+/** Sends the same messages again after a 500, as clients must. */
 async function send(ask: ErasureRig['ask'], messages: readonly object[]): Promise<void> {
   const post = async () => {
     const answer = await ask('messages', { method: 'POST', body: JSON.stringify({ messages }) });
@@ -164,7 +164,7 @@ export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureRecei
   return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
 }
 
-/** Puts everything back that a test which failed has left standing or ended. */
+/** Resumes and restarts whatever a failed test has stopped or ended. */
 export async function recover(rig: ErasureRig): Promise<void> {
   await rig.world.wires.mend();
   for (const process of Object.values(rig.running)) {

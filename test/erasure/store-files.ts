@@ -9,16 +9,16 @@ import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
 
 const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'data', store);
-/** The broker looks for what has expired half a minute after its start, and then every five minutes. */
+/** The broker checks for expired segments half a minute after its start, then every five minutes. */
 const EXPIRED_WITHIN_MS = 110_000;
 
-/** Files of ClickHouse by table, as they are on disk and uncompressed. */
+/** Searches the files of ClickHouse by table, both as they are on disk and decompressed. */
 export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needle[]): Promise<Trace[]> {
   const tables = await rig.query(
     `SELECT database, name, toString(uuid) FROM system.tables
      WHERE database IN (currentDatabase(), 'system') AND engine LIKE '%MergeTree'`,
   );
-  // A folder of the engine is called after the id of its table, or after its name.
+  // ClickHouse names a table's folder by the table's id or by its name.
   const placeOf = (path: string) => {
     const found = tables.find(
       ([database, name, id = '']) => path.includes(`/${id}/`) || path.includes(`/${database}/${name}/`),
@@ -28,7 +28,7 @@ export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needl
   return findInFiles(dataOf(rig, 'clickhouse'), needles, { placeOf, decompress: true });
 }
 
-/** Files that were replaced go within a second instead of eight minutes. */
+/** Makes ClickHouse remove replaced files after a second instead of eight minutes. */
 export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
   const { engine } = rig.world.deployment;
   const tables = await rig.query(
@@ -42,10 +42,13 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
     );
 }
 
-/** A look holds every part for its time, so the engine removes none while it is looked at without a rest. */
+/**
+ * A query of `system.parts` holds every part for its duration. Without pauses between queries ClickHouse could remove
+ * none.
+ */
 const LOOK_MS = 1_000;
 
-/** The engine looks for them now and then, and rarely on a busy machine. */
+/** ClickHouse removes replaced files from time to time, and rarely on a busy machine. */
 const REPLACED_WITHIN_MS = 200_000;
 
 export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
@@ -60,7 +63,7 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
   await until('no replaced file is left', isGone, REPLACED_WITHIN_MS);
 }
 
-/** Topics by the folders of their partitions; segments are not compressed, nor are the records in them. */
+/** Searches the files of the brokers by topic. Segments and records are not compressed. */
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
   const placeOf = (path: string) => {
@@ -70,7 +73,7 @@ export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): 
   return findInFiles(dataOf(rig, 'kafka'), needles, { placeOf });
 }
 
-/** Lets every topic of the product expire as if its time had passed, segments that still took records included. */
+/** Makes every topic of the product expire at once, active segments included. */
 export async function expireTopics(rig: ErasureRig): Promise<void> {
   const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -79,7 +82,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
     { name: 'retention.ms', value: '1' },
     { name: 'file.delete.delay.ms', value: '1' },
   ];
-  // 2: a topic.
+  // Resource type 2: a topic.
   const resources = topics.map((name) => ({ type: 2, name, configEntries }));
   await admin.alterConfigs({ validateOnly: false, resources });
   await admin.disconnect();
@@ -92,7 +95,10 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
   await until('every topic begins behind what it held', isExpired, EXPIRED_WITHIN_MS);
 }
 
-/** Writes the one file of Redis anew, without what was deleted since, and readable: values are not compressed. */
+/**
+ * Rewrites the append-only file of Redis. The new file lacks what was deleted, and is readable because its values are
+ * not compressed.
+ */
 export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
   await redis.config('SET', 'rdbcompression', 'no');
   await redis.bgrewriteaof();
@@ -107,10 +113,10 @@ function expectOk(info: string): void {
   if (!/aof_last_bgrewrite_status:ok/.test(info)) throw new Error('Redis could not write its file anew');
 }
 
-/** The append-only file: what Redis was told since it was last written anew, and a picture of what it held then. */
+/** Searches the append-only file: a snapshot from the last rewrite, and all commands since. */
 export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(dataOf(rig, 'redis'), needles, { placeOf: () => 'files of Redis' });
 
-/** What every process of the stack has written down, the stores included. */
+/** Searches the logs of all processes of the stack, stores included. */
 export const findInLogs = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(join(rig.world.folder, 'logs'), needles);

@@ -10,7 +10,7 @@ import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
 import { openBrokers } from './world/brokers.ts';
 import type { World } from './world/world.ts';
 
-describe('among three brokers', () => {
+describe('a cluster of three brokers', () => {
   let world: World;
   const tryIt = prepareTrials({
     brokers: BROKERS,
@@ -21,7 +21,7 @@ describe('among three brokers', () => {
 
   it.each(CLUSTER_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);
 
-  it('new topics have three replicas, two of them in sync; what stands is made no less safe, and is told of', async () => {
+  it('has three replicas of each new topic, two of them in sync; existing topics are made no less safe, and are reported', async () => {
     const { kafka, registry } = world.stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { GATEWAY_SCENARIOS } from './scenarios/index.ts';
 import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
 
-describe('on the way into the log', () => {
+describe('faults on the way into the log', () => {
   const tryIt = prepareTrials();
   it.each(GATEWAY_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);
 });

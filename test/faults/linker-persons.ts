@@ -7,16 +7,19 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** A decision is published, consumed and written before a view shows it; a rebuilt graph starts from the beginning. */
+/** A decision is published, consumed and written before a view shows it. A rebuilt graph is read from the beginning. */
 const SEEN_MAX_MS = 90_000;
 
-/** Persons of whom a trial knows what has been said, beside those of the traffic. */
+/** Persons whose links and events a trial knows, in addition to those of the traffic. */
 export interface Persons {
-  /** Says that a visitor is a player, with an event of each. */
+  /** Links a visitor with a player, with an event of each. */
   identify(name: string): Promise<void>;
-  /** Says that a Steam account is a player's, with an event of the account. */
+  /** Links a Steam account with a player, with an event of the account. */
   alias(name: string): Promise<void>;
-  /** Waits until all events of each name are one person's. @throws Error when they are not, or two names are one */
+  /**
+   * Waits until all events of each name belong to one person.
+   * @throws Error when they do not, or when two names share a person
+   */
   assertWhole(names: readonly string[], eventsEach: number): Promise<void>;
 }
 
@@ -26,7 +29,7 @@ export interface Sender {
   readonly key: string;
 }
 
-/** @param sender asked at each message: a key may have been made anew */
+/** @param sender called for each message, because the key may have changed */
 export function createPersons({ world, ledger, environmentId }: Trial, sender: () => Sender): Persons {
   const deliver = async (messages: readonly Omit<Message, 'messageId'>[]) => {
     const whole = messages.map((message) => ({ messageId: randomUUID(), surface: 'web', ...message }));

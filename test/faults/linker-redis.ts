@@ -12,12 +12,12 @@ import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
 
-/** Redis stays away for up to this long after the linker's first attempt. */
+/** Redis stays down for up to this long after the linker's first attempt. */
 const FURTHER_MAX_MS = 2_000;
 
 const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
 
-/** Link facts that the linkers have committed. */
+/** Number of link facts that the linkers have committed. */
 async function committedFacts(world: World): Promise<number> {
   const topic = world.deployment.topicPrefix + TOPICS.identityLinks.name;
   return sum((await world.log.committed(world.groupOf('identity-linker'), topic)).values());
@@ -67,7 +67,7 @@ export const redisAwayFromLinker: Scenario = {
   },
 };
 
-/** Runs a command of the operator as a process. @throws Error with what it said unless it ends with 0 */
+/** Runs a command of the operator as a process. @throws Error with its output unless it ends with 0 */
 async function operateWell(world: World, args: readonly string[]): Promise<void> {
   const settings = { REDIS_URL: world.stack.file.redis };
   const { code, stdout, stderr } = await operate(world, args, { settings, maxMs: 0 });
@@ -86,13 +86,16 @@ const rebuild = (world: World) =>
     ...['--writer-group', world.groupOf('event-writer')],
   ]);
 
-/** Link facts that come while the graph is empty: none may be decided. @returns how often the linker refused them */
+/**
+ * Sends link facts while the graph is empty, and asserts that none is decided.
+ * @returns how often the linker refused them
+ */
 async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
   await waitFor('the linker is not ready', async () => !(await linker.isReady()));
   const [committed, decisions] = [await committedFacts(world), await loggedDecisions(world)];
-  // It repeats attempts of earlier trials, too: only those that it adds are tries of these facts.
+  // The linker also repeats attempts of earlier trials, so only additional ones count.
   const retried = await retriesOf(linker);
   for (const name of names) await persons.alias(name);
   await persons.identify('empty');
@@ -103,7 +106,7 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
   return refused;
 }
 
-/** Attempts at link facts that a linker has repeated since it started. */
+/** Number of attempts at link facts that a linker has repeated since it started. */
 async function retriesOf(linker: ServiceProcess): Promise<number> {
   return sumOf(await metricsOf(linker), 'stream_retries_total', 'step="batch"');
 }
@@ -125,12 +128,12 @@ export const redisWiped: Scenario = {
     await settle(world);
     await persons.assertWhole(names, 2);
     await wipeRedis(world);
-    // The keys were in the same Redis; theirs is another rebuild.
+    // The access keys were in the same Redis, and are rebuilt by another command.
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
     await waitFor('the linker goes on', () => linkerOf(trial).isReady());
-    // An emptied graph would have put the account and the player together, and left the visitor behind.
+    // A linker on an emptied graph would join the account with the player but not with the visitor.
     await persons.assertWhole(names, 3);
     await persons.assertWhole(['empty'], 2);
     return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };

@@ -60,9 +60,9 @@ function toOptions(args: readonly string[]): Options {
   return options;
 }
 
-/** The worlds of a run, by how many brokers they have. */
+/** The worlds of a run, by number of brokers. */
 interface Worlds {
-  /** Starts it for the first scenario that needs it. */
+  /** Starts the world for the first scenario that needs it. */
   of(scenario: Pick<Scenario, 'brokers'>): Promise<World>;
   close(): Promise<void>;
 }
@@ -80,7 +80,9 @@ function openWorlds(): Worlds {
   };
 }
 
-/** A scenario, to be tried seed by seed. A failed seed leaves the deployment in doubt: the next begins with a new one. */
+/**
+ * Tries a scenario seed by seed. A failed seed may leave the deployment damaged, so the next one gets a new deployment.
+ */
 function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<WriterTrial, 'row' | 'trySeed'> {
   const row = createRow(scenario, seeds);
   const trySeed = async (seed: number) => {
@@ -101,14 +103,14 @@ function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<Wr
 
 const say = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
-/** Round by round, so that a run that is cut short has tried every fault. */
+/** Runs one seed of every fault, then the next seed, so that a run that is cut short has tried all faults. */
 async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options): Promise<Row[]> {
   const worlds = openWorlds();
-  // Ended from outside: the stores are processes of this one and must not outlive it.
+  // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void worlds.close().finally(() => process.exit(1)));
   const scenarios = SCENARIOS.filter(isChosen);
-  // Writers and minters that are tried alone work on the stores of the world with one broker.
+  // Faults of the writer and of the minter use the stores of the world with one broker.
   const stores = async () => (await worlds.of({})).stack.file;
   const minters = createMintTrials(stores, { isChosen, seeds });
   const alone = WRITER_FAULTS.some(isChosen)
@@ -119,7 +121,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
   const trials = [...scenarios.map((scenario) => createTrial(worlds, scenario, seeds)), ...alone];
   trials.sort((one, other) => one.row.fault - other.row.fault);
   const rows = trials.map(({ row }) => row);
-  // From when the stores stand: they may have to be fetched first.
+  // The time counts from when the stores run, because they may have to be installed first.
   const end = Date.now() + minutes * 60_000;
   try {
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {

@@ -5,11 +5,14 @@ import { type Minting, openMinting } from '../../services/minter/src/test/open-m
 import { addFailure, addSeed, createRow, type Row, type SeedEnd } from './world/report.ts';
 import type { WriterTrial } from './writer-faults.ts';
 
-/** A fault of the minter. Requests are what is sent, states what is acknowledged, tokens of the chain its rows. */
+/**
+ * A fault of the minter. In its results, `sent` counts requests, `acknowledged` counts states, and `rows` counts tokens
+ * on the chain.
+ */
 interface MintFault {
   readonly fault: number;
   readonly tried: string;
-  /** @returns what one seed does, and how it is ended */
+  /** @returns functions that try one seed, and that close everything */
   open(stores: () => Promise<Stores>): { try(seed: number): Promise<SeedEnd>; close(): Promise<void> };
 }
 
@@ -55,7 +58,7 @@ function openOnBrokers(stores: () => Promise<Stores>): ReturnType<MintFault['ope
         const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
         return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
       } catch (error) {
-        // Leftovers of a failed seed would fail the next one too.
+        // Leftovers of a failed seed would make the next one fail too.
         await close();
         throw error;
       }
@@ -63,7 +66,7 @@ function openOnBrokers(stores: () => Promise<Stores>): ReturnType<MintFault['ope
   };
 }
 
-/** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` */
+/** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` to run */
 export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },

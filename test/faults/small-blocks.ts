@@ -1,4 +1,4 @@
 const PRELOAD = new URL('../../services/event-writer/src/test/small-blocks.ts', import.meta.url).href;
 
-/** Lets a writer cut blocks smaller than a deployment may have them: many, so many moments for a cut to fall between. */
+/** Allows a writer smaller blocks than a deployment may set. Many blocks give many moments at which a fault can hit. */
 export const SMALL_BLOCKS = { NODE_OPTIONS: `--import=${PRELOAD}` };

@@ -4,22 +4,22 @@ import { runTrial, type Scenario } from './world/trial.ts';
 import { verify } from './world/verify.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 
-/** Four stores and the topics on a busy machine. */
+/** Time to start four stores and create the topics on a busy machine. */
 const START_MAX_MS = 180_000;
-/** A trial that waits for everything as long as it may. */
+/** Longest time of a trial in which every wait takes as long as allowed. */
 export const TRIAL_MAX_MS = 240_000;
-/** Seeds to try until the fault strikes in one: most strike in every seed, some cut at a moment that is luck. */
+/** Number of seeds to try until the fault takes effect. Most faults do so with every seed; some depend on timing. */
 const SEEDS_MAX = 3;
 
 export interface TrialsOptions extends WorldOptions {
-  /** Given the world, for tests that ask its stores themselves. */
+  /** Called with the world, for tests that query its stores themselves. */
   onOpen?: (world: World) => void;
 }
 
 /**
- * A world for a test file: started before its tests, ended after them.
- * @returns what a test does with a scenario: one seed, or the next ones, too, while its fault does not strike;
- *   FAULT_SEED is the first
+ * Opens a world for a test file, from before its tests until after them.
+ * @returns a function that tries a scenario with one seed, and with the next seeds as long as the fault does not take
+ * effect. FAULT_SEED is the first seed
  */
 export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scenario: Scenario) => Promise<void> {
   const firstSeed = Number(process.env.FAULT_SEED ?? 1);
@@ -30,7 +30,7 @@ export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scen
     onOpen?.(world);
   }, START_MAX_MS);
   afterAll(async () => {
-    // Once for the whole log: as its own process it takes longer than a trial's other checks together.
+    // Runs once for the whole log, because as a process it takes longer than the other checks of a trial together.
     try {
       if (world !== undefined && !inDoubt) await verify(world);
     } finally {

@@ -2,31 +2,32 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Socket } from 'node:net';
 import { closeServer, listen } from './writer-kafka-gate.ts';
 
-/** What the gate does with an insert; a promise delays it. */
+/** What the gate does with an insert. A returned promise delays it. */
 export interface InsertWatch {
-  /** The whole insert has reached the gate and not the engine; `token` names its block. */
+  /** The whole insert has reached the gate but not ClickHouse. `token` names its block. */
   arrived?(token: string): Promise<void> | void;
-  /** Its last byte has been handed to the engine. True breaks the connection to the engine off. */
+  /** The gate has passed on the last byte. Return true to break the connection to ClickHouse. */
   sent?(): Promise<boolean> | boolean | undefined;
   /**
-   * The engine has answered, and the process does not know it yet. True breaks the connection off instead.
-   * @param code the engine's number of what went wrong; 0 when nothing did
+   * ClickHouse has answered, and the process does not know it yet. Return true to break the connection instead of
+   * passing the answer on.
+   * @param code ClickHouse's error code; 0 for success
    */
   answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
-/** A way to ClickHouse for one process, where inserts can be held up, doubled in time and lost. */
+/** A proxy of ClickHouse for one process. It can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
-  /** Address for the process instead of the engine's. */
+  /** The address that the process uses instead of ClickHouse's. */
   readonly url: string;
   watch: InsertWatch;
-  /** Settings of the engine that inserts get on their way, such as a limit of memory. */
+  /** ClickHouse settings that the gate adds to inserts, such as a limit of memory. */
   insertSettings: Readonly<Record<string, string>>;
-  /** While true, connections are broken off as soon as they are made. */
+  /** While true, the gate closes connections as soon as they are made. */
   down: boolean;
-  /** Inserts that have reached the gate and are not answered. */
+  /** Number of inserts that have reached the gate and are not answered. */
   readonly inFlight: number;
-  /** Resolves when everything that has reached the gate has been answered by the engine, or broken off. */
+  /** Resolves when ClickHouse has answered everything that reached the gate, or its connection has broken. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -80,7 +81,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   return gate;
 }
 
-/** The name of an insert's block; null for any other request. */
+/** The token of an insert's block; null for any other request. */
 function tokenOf({ url }: IncomingMessage): string | null {
   return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
 }
@@ -119,7 +120,7 @@ interface Question {
   sent: InsertWatch['sent'] | undefined;
 }
 
-/** Asks the engine; its answer is read whole, so that it can be held back whole. */
+/** Sends a request to ClickHouse. Reads the whole answer, so that the gate can hold it back as a whole. */
 function ask(
   target: URL,
   question: Question,

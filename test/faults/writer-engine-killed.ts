@@ -6,7 +6,7 @@ import { waitFor } from './world/wait.ts';
 
 const ENGINE_MAX_MS = 90_000;
 
-/** Inserts that the writers of the crew have repeated since they started. */
+/** Number of inserts that the writers of the crew have repeated since they started. */
 async function countRepeated({ crew }: Trial): Promise<number> {
   const writers = crew.filter(({ service }) => service === 'event-writer');
   const texts = await Promise.all(writers.map(metricsOf));
@@ -21,7 +21,8 @@ export const engineKilled: Scenario = {
   run: async (trial) => {
     const { world, random } = trial;
     const { engine } = world.deployment;
-    // Kept with the table: an engine that comes back would merge again, and fold what was written twice.
+    // A setting of the table, because SYSTEM STOP MERGES is lost with the process. Merges would fold rows that were
+    // written twice.
     await ask(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
     const before = await countRepeated(trial);

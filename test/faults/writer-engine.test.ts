@@ -4,11 +4,11 @@ import { fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engin
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
 const SESSION_TIMEOUT_MS = 2_000;
-/** Some attempts of the writer, whose waits double. The command tries minutes. */
+/** Long enough for some attempts of the writer, whose waits double. The command uses minutes. */
 const AWAY_MS = 3_000;
 const SEED_MAX_MS = 400_000;
 
-describe('a writer whose engine', () => {
+describe('a writer whose ClickHouse', () => {
   let rig: WriterRig;
 
   beforeAll(async () => {
@@ -17,19 +17,19 @@ describe('a writer whose engine', () => {
   afterAll(() => rig.close());
 
   it(
-    'goes away waits, says so, and stores every record once when it is back',
+    'is down waits, reports it, and stores every record once when it is back',
     () => takeEngineAway(rig, { seed: 1, forMs: AWAY_MS }),
     SEED_MAX_MS,
   );
 
   it(
-    'has too many parts waits until it takes inserts again, and stores every record once',
+    'has too many parts waits until inserts are accepted again, and stores every record once',
     () => fillEngineWithParts(rig, 1),
     SEED_MAX_MS,
   );
 
   it(
-    'stores a block and cannot say so repeats the block, and every record is stored once',
+    'stores a block but loses the answer repeats the block, and every record is stored once',
     () => loseAnswers(rig, 1),
     SEED_MAX_MS,
   );

@@ -9,13 +9,13 @@ import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 300;
-/** The engine's number for it. */
+/** ClickHouse's error code. */
 const TOO_MANY_PARTS = 252;
 
 export const retriesOf = async (writer: GatedProcess) =>
   sumOf(await writer.metrics(), 'stream_retries_total', 'step="write"');
 
-/** Runs a writer through `work`, and asserts that it has lived through it and that every record is stored once. */
+/** Runs a writer during `work`. Asserts that the writer survives and that every record is stored once. */
 export async function withWriter(
   rig: WriterRig,
   work: (writer: GatedProcess) => Promise<Reached>,
@@ -35,7 +35,7 @@ export async function withWriter(
   }
 }
 
-/** The engine is away for a while under traffic: nothing is dropped, the writer says that it is not ready. */
+/** ClickHouse is down for a while under traffic. Nothing is dropped, and the writer reports that it is not ready. */
 export async function takeEngineAway(
   rig: WriterRig,
   { seed, forMs }: { seed: number; forMs: number },
@@ -60,7 +60,7 @@ export async function takeEngineAway(
   });
 }
 
-/** The engine itself refuses inserts, since merges do not keep up: the same blocks are written once they do. */
+/** ClickHouse refuses inserts because merges do not keep up. The same blocks are written once they do. */
 export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
@@ -84,7 +84,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
   });
 }
 
-/** Inserts that succeeded are answered by a connection that breaks off: the writer repeats them under their token. */
+/** Connections break instead of answering successful inserts. The writer repeats them with the same token. */
 export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { BrokenPromise } from './world/report.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 
-/** Long enough for a process on a machine that has ten times as much to do as it can. */
+/** Long enough for a process on a machine with ten times too much load. */
 export const WAIT_MAX_MS = 120_000;
 
 /**
- * Waits until the writers have committed all there is, and asserts that every record is one raw row and that the
+ * Waits until the writers have committed everything. Then asserts that every record is one raw row and that the
  * operator's verifier agrees.
  */
 export async function assertExact(rig: WriterRig): Promise<void> {

@@ -28,21 +28,21 @@ interface WriterFault {
   readonly fault: number;
   readonly tried: string;
   readonly partitions: number;
-  /** Each seed begins with empty topics: it counts everything there is. */
+  /** True when each seed needs empty topics, because it counts everything in them. */
   readonly isAlone?: boolean;
-  /** It stops, starves or fills the engine, so it needs a separate one. */
+  /** Present when the fault stops, starves or fills ClickHouse, so that it needs a separate server. */
   readonly engine?: OwnEngineOptions;
-  /** @returns what one seed does, and comes to; it throws when the end is not as promised */
+  /** @returns a function that runs one seed and returns what took effect. It throws when a promise is broken */
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** A fault of the engine itself, tested on a separate engine. */
+/** A fault of ClickHouse itself, tested on a separate server. */
 function onOwnEngine(
   tried: string,
   engine: OwnEngineOptions,
   run: (rig: StarvedRig, seed: number) => Promise<Reached>,
 ): WriterFault {
-  // Opened by the trial before the rig, which it hands over: this only says what runs on it.
+  // The trial opens the server before the rig and passes it on. This only says what runs on it.
   return {
     fault: 5,
     tried,
@@ -56,15 +56,15 @@ function onOwnEngine(
 }
 
 export interface WriterFaultOptions {
-  /** Seeds that will be tried. */
+  /** Number of seeds to try. */
   readonly seeds: number;
-  /** How long the engine stays away. */
+  /** How long ClickHouse stays down. */
   readonly awayMs: number;
-  /** Kills writers without intents instead: seeds that kill between an insert and its commit should fail. */
+  /** Tests a writer without intents instead. Seeds that kill it between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
-/** The shortest in which heartbeats of a busy machine still come: every kill waits for it. */
+/** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
 const SESSION_TIMEOUT_MS = 1_500;
 
 const FAULTS: readonly WriterFault[] = [
@@ -151,15 +151,15 @@ const FAULTS: readonly WriterFault[] = [
 
 export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
 
-/** A fault of the writer, to be tried seed by seed. */
+/** A fault of the writer that is tried seed by seed. */
 export interface WriterTrial {
   readonly row: Row;
-  /** Tries a seed, and notes in the row how it ended. @returns what it came to, or what went wrong */
+  /** Tries a seed and notes the result in the row. @returns the result in words */
   trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
 }
 
-/** @param isChosen which of `WRITER_FAULTS` */
+/** @param isChosen which of `WRITER_FAULTS` to run */
 export function createWriterTrials(
   stores: Stores,
   { isChosen, ...options }: WriterFaultOptions & { isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean },
@@ -205,7 +205,7 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
       if (fault.isAlone === true) await close();
       return words;
     } catch (error) {
-      // What a failed seed left behind would fail the next one, too.
+      // Leftovers of a failed seed would make the next one fail too.
       await close();
       throw error;
     }

@@ -8,13 +8,13 @@ import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 200;
 const MOMENT_MAX_MS = 300;
-/** A frozen writer stands at a point at most this long before it is frozen wherever it is. */
+/** Longest wait for the point. After it, the writer is frozen wherever it is. */
 const REACH_MAX_MS = 5_000;
 
 /**
- * Freezes a writer past its session at a point or at any moment; another takes over and finishes; the first wakes up with
- * a request under way, or the answer to it, and goes on beside the other.
- * @returns 0 for the point when the writer was frozen before it came there
+ * Freezes a writer for longer than its session, at a point or at any moment. Another one takes over and finishes. The
+ * first wakes up in the middle of a request, or just before the answer, and continues beside the other.
+ * @returns 0 for the point when the writer was frozen before it reached the point
  */
 export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
@@ -32,13 +32,13 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reache
   ]);
   one.signal('SIGSTOP');
   await publish();
-  // Only a takeover gets here: what the frozen one holds is nobody else's before.
+  // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp(WAIT_MAX_MS);
   trap.release();
   one.signal('SIGCONT');
   await publish();
   await rig.caughtUp(WAIT_MAX_MS);
-  // Awake, and a member again, it may still write: it must not.
+  // The woken writer is a member again. If it writes its old block now, that is a fault.
   await until('the first is back', () => one.isReady(), WAIT_MAX_MS);
   await publish();
   await one.clickhouse.settled();

@@ -14,8 +14,8 @@ const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
 /**
- * One identity is half of the traffic, and the partition it falls on cannot keep up: its inserts stand still. The other
- * partitions are stored to their ends meanwhile, all by the same process; then the hot one is, too.
+ * Half of the traffic has one identity, and inserts of its partition are blocked. Meanwhile the same process stores the
+ * other partitions to their ends; then the hot one too.
  */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);

@@ -2,27 +2,30 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What passes a gate may be watched; a promise holds it up, and everything behind it on its connection. */
+/**
+ * Callbacks for commits that pass a gate. A returned promise delays the commit and everything after it on the
+ * connection.
+ */
 export interface CommitWatch {
-  /** Which commits: of offsets unless it says transactions. */
+  /** Which commits to watch: of transactions, or of offsets when absent. */
   readonly of?: 'transactions';
-  /** A commit has reached the gate and not the broker. `text` holds metadata of offsets as it stands in the request. */
+  /** A commit has reached the gate but not the broker. `text` contains the metadata of the offsets. */
   arrived?(text: string): Promise<void> | void;
   /** The broker has answered a commit, and the process does not know it yet. */
   answered?(): Promise<void> | void;
 }
 
-/** A way to the brokers for one process, where commits of offsets or transactions can be held up. */
+/** A proxy of the brokers for one process. It can delay commits of offsets or transactions. */
 export interface KafkaGate {
-  /** Addresses for the process instead of the brokers'. */
+  /** The addresses that the process uses instead of the brokers'. */
   readonly brokers: string[];
   watch: CommitWatch;
-  /** Resolves when the process has gone and every commit it had sent has been answered, or cannot be any more. */
+  /** Resolves when the process has ended and every commit that it sent is answered or can no longer be. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Numbers of Kafka's requests, by its protocol guide. */
+/** API keys of Kafka's protocol. */
 const METADATA = 3;
 const OFFSET_COMMIT = 8;
 const FIND_COORDINATOR = 10;
@@ -76,10 +79,13 @@ interface Way {
   rewrite(frame: Buffer): void;
 }
 
-/** A slower answer is one that a broker delays until there are records. */
+/** An answer that takes longer is a fetch that waits for records. */
 const ANSWER_MAX_MS = 2_000;
 
-/** Both directions of one connection. A request that is held when its process dies still goes on when it is let go. */
+/**
+ * Passes both directions of one connection. If the process dies while the gate holds a request, the request is still
+ * sent when the hold ends.
+ */
 async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   const asked: number[] = [];
   let onAnswer = () => {};
@@ -108,7 +114,7 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
     .catch(() => {})
     .finally(() => client.destroy());
   await thereDone;
-  // A broker that hears of the end first may leave what came before it unread.
+  // If a broker sees the end of the connection first, it may leave the request unread.
   const answered = new Promise<void>((resolve) => {
     onAnswer = () => (asked.some(isCommit) ? undefined : resolve());
     onAnswer();
@@ -118,7 +124,7 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   await backDone;
 }
 
-/** Requests and answers whole, each with its size in front. */
+/** Whole requests and answers, each with its size in front. */
 async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -132,7 +138,7 @@ async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   }
 }
 
-/** A broker says where it is as a host and, right behind it, a port of four bytes: the gate's port takes its place. */
+/** A broker states its address as a host followed by a port of four bytes. This replaces the port by the gate's. */
 function replacePort(frame: Buffer, { host, port, own }: { host: string; port: number; own: number }): void {
   const name = Buffer.from(host);
   for (let at = frame.indexOf(name); at >= 0; at = frame.indexOf(name, at + 1)) {

@@ -2,7 +2,7 @@ import type { InsertWatch } from './writer-clickhouse-gate.ts';
 import type { CommitWatch } from './writer-kafka-gate.ts';
 import type { GatedProcess } from './writer-process.ts';
 
-/** Holds a passage up until it is let go. */
+/** Delays a request until released. */
 type Hold = () => Promise<void>;
 
 interface Watches {
@@ -10,10 +10,10 @@ interface Watches {
   readonly clickhouse?: InsertWatch;
 }
 
-/** Commits that name a block; `e` is its end. */
+/** A commit of an intent: its metadata has `e`, the end of a block. */
 const isIntent = (metadata: string) => metadata.includes('"e":');
 
-/** Watches commits only once an insert has been answered: those that come then complete a block. */
+/** Watches commits only after an insert was answered. Those commits complete a block. */
 function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   let isOver = false;
   const answered = () => {
@@ -23,7 +23,7 @@ function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   return { clickhouse: { answered }, kafka: create(() => isOver) };
 }
 
-/** The passage of each kill point. */
+/** The request to hold at each kill point. */
 const POINTS = {
   'before the intent': (hold: Hold): Watches => ({
     kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },
@@ -52,19 +52,19 @@ const POINTS = {
 export type KillPoint = keyof typeof POINTS;
 export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 
-/** A writer that will stand still at a point. */
+/** A hold at a point, which stops a writer there. */
 export interface Trap {
-  /** Resolves when the writer stands there; never at `at any moment`. */
+  /** Resolves when the writer has reached the point; never for `at any moment`. */
   readonly reached: Promise<void>;
-  /** Lets everything that is held go on. */
+  /** Releases everything that is held. */
   release(): void;
 }
 
 /**
- * Makes a writer stand still at a point. Nothing of the writer is changed: its request, or the answer to it, waits at a
- * gate, and everything behind it.
- * @param options.passages so many passages of the point go by first
- * @param options.breaksOff whether a connection to the engine breaks off when it is let go
+ * Stops a writer at a point. The writer itself is unchanged: its request, or the answer to it, waits at a gate with
+ * everything after it.
+ * @param options.passages how often the writer passes the point before
+ * @param options.breaksOff whether the connection to ClickHouse breaks on release
  */
 export function setTrap(
   victim: GatedProcess,

@@ -9,34 +9,34 @@ import { type Difference, EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 export interface KillPlan {
   readonly seed: number;
   readonly point: KillPoint;
-  /** So many passages of the point go by before the one that kills. */
+  /** How often the writer passes the point before it is killed there. */
   readonly passages: number;
-  /**
-   * What the killed writer had sent reaches its store only after the successor has finished, like a packet that was
-   * delayed.
-   */
+  /** What the killed writer had sent reaches its store only after the successor has finished, like a delayed packet. */
   readonly arrivesLate: boolean;
-  /** The connection to the engine breaks off with the writer; otherwise the engine goes on reading the insert. */
+  /**
+   * True when the connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the rest of the insert.
+   */
   readonly breaksOff: boolean;
-  /** The successor is a member of the group already; otherwise it is started after the kill. */
+  /** True when the successor is a member of the group already. Otherwise it starts after the kill. */
   readonly standsBy: boolean;
   readonly messages: number;
   /**
-   * Block sizes of the writer and of its successor. With equal blocks even a writer without intents would look exact.
+   * Block sizes of the writer and of its successor. With equal sizes even a writer without intents would store every
+   * row once.
    */
   readonly blockRowsMax: readonly [number, number];
-  /** When the writer is killed at any moment: so long after the first message. Messages come until then. */
+  /** For a kill at any moment: the time from the first message to the kill. Messages keep coming until then. */
   readonly momentMs: number;
 }
 
-/** Many small blocks, so that every point is passed several times. */
+/** Many small blocks, so that the writer passes every point several times. */
 const BLOCK_ROWS = { min: 10, max: 40 };
-/** Times the number of records that one call to the producer publishes. */
+/** Number of calls to the producer, and records in each. */
 const RUNS = { min: 10, max: 20, records: 20 };
 const MOMENT_MAX_MS = 400;
 const HEIR_WAITS_SHARE = 0.3;
 
-/** Every point comes in turn; the rest is drawn from the seed. */
+/** Points come in turn. Everything else depends on the seed. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!): KillPlan {
   const random = createRandom(seed);
   const rows = () => random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max);
@@ -54,13 +54,15 @@ export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KIL
 }
 
 export interface KillResult {
-  /** What is stored and should not be, or is missing; empty when every record is one row. */
+  /** Rows that are missing or too many; empty when every record is one row. */
   readonly differences: Difference[];
-  /** Whether the writer was killed at the point or, at any moment, with work left; false when it had finished before. */
+  /**
+   * True when the writer was killed at the point, or at any moment with work left. False when it had finished before.
+   */
   readonly reached: boolean;
 }
 
-/** Kills the writers of one rig one after the other, each by a plan: the successor of one is killed next. */
+/** Kills the writers of a rig one after the other, each by a plan. The successor of one is the next to be killed. */
 export interface KillRun {
   run(plan: KillPlan): Promise<KillResult>;
 }
@@ -89,7 +91,7 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER): KillRun {
       trap.release();
       await Promise.all([victim.kafka.settled(), victim.clickhouse.settled()]);
       await victim.close();
-      // A late commit that was accepted would have taken the group back.
+      // If the group had accepted a late commit, its position would have moved back.
       await rig.caughtUp(WAIT_MAX_MS);
       return { differences: await rig.differences(), reached };
     },
@@ -101,10 +103,9 @@ interface Killing {
   publish(): Promise<void>;
 }
 
-/** Messages come until the kill, so that the writer is in the midst of some block. @returns whether work was left */
+/** Publishes messages until the kill, so that the writer is in the middle of a block. @returns whether work was left */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing & { momentMs: number }) {
-  // Looked at twice: at first there may be nothing new yet, and later a successor that was waiting may have done it
-  // all.
+  // Checked twice: at first there may be nothing to do yet, and later a waiting successor may have done everything.
   const leftAtOnce = delay(momentMs)
     .then(() => victim.kill())
     .then(() => rig.lag());
@@ -115,8 +116,8 @@ async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killi
 }
 
 /**
- * @returns false when the writers have finished first: a successor that waits may have taken the partition where the point
- * was
+ * @returns false when the writers have finished first, because a waiting successor took over the partition with the
+ * point
  */
 async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing & { trap: Trap }) {
   await publish();

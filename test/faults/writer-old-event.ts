@@ -8,7 +8,7 @@ import type { Scenario } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** A day less than the oldest event that the contract allows. The log keeps records for a tenth of that time. */
+/** A day less than the oldest event that the contract accepts. The log keeps records for a tenth of that time. */
 const AGE_MS = 29 * DAY_MS;
 
 export const oldEventKept: Scenario = {
@@ -29,7 +29,7 @@ export const oldEventKept: Scenario = {
       ledger.note([messageId], attempt);
       return attempt.status === 200;
     });
-    // Retention goes by the time of the record, and takes a segment when its youngest record is too old.
+    // Retention uses the time of the record, and deletes a segment when its youngest record is too old.
     const topic = world.deployment.topicPrefix + TOPICS.messages.name;
     for (const { partition, start: from, end } of await world.log.bounds(topic))
       for await (const record of world.log.read({ topic, partition, start: from, end }))

@@ -7,25 +7,25 @@ import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';
 import { placesOf } from '../../infra/local/places.ts';
 import { loadSecrets } from '../../infra/local/secrets.ts';
 
-/** A ClickHouse of one test alone, with production's accounts, that may be stopped, starved and filled. */
+/** A separate ClickHouse for one test, with production's accounts. The test may stop, starve and fill it. */
 export interface OwnEngine {
-  /** As the operator. */
+  /** Address with the operator's account. */
   readonly address: Stores['clickhouse'];
-  /** Every account for people who ask questions. */
+  /** The accounts for analysts. */
   readonly analysts: readonly Readonly<{ user: string; password: string }>[];
-  /** Where its tables lie. */
+  /** Folder of its tables. */
   readonly dataFolder: string;
-  /** Asks it to end, as a deployment does; resolves when it has ended. */
+  /** Sends SIGTERM, as a deployment does. Resolves when it has ended. */
   stop(): Promise<void>;
-  /** Starts it again where it was. @param operatorPassword other than before, as after a rotation */
+  /** Starts it again in the same place. @param operatorPassword a new one, as after a rotation */
   start(operatorPassword?: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface OwnEngineOptions {
-  /** Of the whole server; production's when absent. */
+  /** Memory limit of the whole server; production's when absent. */
   readonly memoryMaxBytes?: number;
-  /** Makes the folder for its tables ready, such as a small disk. @returns what undoes it */
+  /** Prepares the folder for its tables, such as a small disk. @returns a function that undoes it */
   readonly prepareData?: (folder: string) => () => void;
 }
 

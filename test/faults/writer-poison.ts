@@ -13,7 +13,7 @@ const RUN_RECORDS = 10;
 const POISON_SHARE = 0.2;
 const FRAME_BYTES = 5;
 
-/** Bytes that are no record: no frame, a record that breaks off (reading it throws), a frame of an unknown schema. */
+/** Bytes that cannot be decoded: no frame, a truncated record, or the frame of an unknown schema. */
 function toPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
@@ -23,12 +23,12 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
   return random.pick([noFrame, brokenOff, unknown]);
 }
 
-/** Where a letter came from. */
+/** The place on the log from which a dead letter came. */
 const originOf = ({ headers }: StreamRecord) =>
   `${String(headers['original-partition'])}/${String(headers['original-offset'])}`;
 
 /**
- * Mixes records that cannot be read among others, and kills the writer on the way: each of them is kept as it was, the
+ * Mixes broken records among others, and kills the writer. Each broken record becomes an unchanged dead letter, the
  * others are stored once each, and the group's commits never go back.
  */
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
@@ -43,7 +43,7 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   };
   const runsBefore = random.integer(RUNS / 2, RUNS - 1);
   await publish(runsBefore);
-  // In the midst of its work, neither before its first block nor behind its last one.
+  // In the middle of its work: after its first block and before its last one.
   await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
   const left = await rig.lag();
@@ -83,7 +83,7 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
   });
 }
 
-/** Every poisoned record has a letter with its key, its bytes and a reason; a crash may repeat a letter. */
+/** Every broken record has a dead letter with its key, its bytes and a reason. A crash may repeat a dead letter. */
 async function assertLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
   const letters = new Map(
     (await rig.read(deadLetterTopicOf(rig.messages))).map((letter) => [originOf(letter), letter]),
@@ -101,7 +101,7 @@ async function assertLetters(rig: WriterRig, poison: ReadonlySet<string>): Promi
 
 const LOOK_EVERY_MS = 50;
 
-/** Looks at the group's commits again and again. */
+/** Reads the group's commits repeatedly. */
 function watchCommits({ reader, group, messages }: WriterRig) {
   const best = new Map<number, number>();
   const backwards: string[] = [];

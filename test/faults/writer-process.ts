@@ -11,27 +11,27 @@ export interface GatedProcess {
   readonly pid: number;
   readonly kafka: KafkaGate;
   readonly clickhouse: ClickHouseGate;
-  /** Whether it has ended, however that came. */
+  /** Whether it has ended, for any reason. */
   readonly gone: boolean;
   isReady(): Promise<boolean>;
-  /** Text of its metrics. */
+  /** Its metrics as text. */
   metrics(): Promise<string>;
   /** Sends a signal without waiting for anything. */
   signal(signal: NodeJS.Signals): void;
-  /** Kills it at once; resolves when it is gone. Its gates stay, and with them what they hold. */
+  /** Kills it at once. Resolves when it has ended. Its gates stay open, with everything that they hold. */
   kill(): Promise<void>;
-  /** Asks it to end. @returns its exit code */
+  /** Sends SIGTERM. @returns its exit code */
   stop(): Promise<number | null>;
   /** Kills it if it still runs, and closes the gates. */
   close(): Promise<void>;
 }
 
 export interface GatedProcessOptions {
-  /** From the top of the repository. */
+  /** Path from the top of the repository. */
   readonly file: string;
-  /** Words of its command line. */
+  /** Its command line arguments. */
   readonly args?: readonly string[];
-  /** Where the gates lead. */
+  /** The brokers behind the gate. */
   readonly brokers: readonly string[];
   readonly clickhouse: string;
   /** All other settings. */
@@ -39,7 +39,7 @@ export interface GatedProcessOptions {
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** A process that is frozen, or whose ports are taken, must not hold a look at it up. */
+/** Bound of one request, because a frozen process does not answer. */
 const ASK_MAX_MS = 2_000;
 
 export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
@@ -63,7 +63,7 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   const end = (signal: NodeJS.Signals) => endChild(child, signal);
   const ask = (path: string) =>
     fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(ASK_MAX_MS) });
-  // Whatever ends the run, its processes do not outlive it.
+  // These processes must not outlive the test process.
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));

@@ -8,10 +8,10 @@ import type { WriterRig } from './writer-rig.ts';
 
 const CHANGES = 4;
 const MESSAGES = 120;
-/** An insert is on its way for so long, so that members come and go while it is. */
+/** Longest delay of an insert, so that members come and go meanwhile. */
 const INSERT_MAX_MS = 250;
 
-/** Writers join, leave in order, and are killed, while inserts are on their way. */
+/** Writers join, leave gracefully, and are killed, while inserts are in flight. */
 export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const members: GatedProcess[] = [];

@@ -8,15 +8,15 @@ import { listen } from './writer-kafka-gate.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
-/** A replay takes a hundred letters at a time: more transactions than all kills together let pass. */
+/** A transaction replays a hundred dead letters. All kills together leave some over. */
 const LETTERS = 1_000;
 const KILLS = 3;
 const PASSAGES_MAX = 2;
 
 /**
- * Makes every message a dead letter (the registry has lost its schemas), and replays them with a command that is killed
- * again and again, at the end of a transaction: before the brokers know of it, or before the command knows that they
- * do. Each message is stored once.
+ * Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
+ * is killed repeatedly at the end of a transaction, either before the brokers get the request or before the command
+ * gets the answer. Each message is stored once.
  */
 export async function replayLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
@@ -41,7 +41,7 @@ export async function replayLetters(rig: WriterRig, seed: number): Promise<Reach
   }
 }
 
-/** A writer that can read nothing. */
+/** Runs a writer that can decode nothing. */
 async function makeLetters(rig: WriterRig, environmentId: string): Promise<void> {
   const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
@@ -57,7 +57,7 @@ async function makeLetters(rig: WriterRig, environmentId: string): Promise<void>
   assert.equal(await openLetters(rig), LETTERS, 'letters');
 }
 
-/** Kills a replay at the end of one of its transactions; what it had sent may still arrive, or nothing of it. */
+/** Kills a replay at the end of one of its transactions. What it had sent may still arrive later, or not at all. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { kafka: brokers, clickhouse } = rig.stores;
   const command = await startGatedProcess({
@@ -93,7 +93,10 @@ async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLat
   await command.kafka.settled();
 }
 
-/** As the writer's metrics tell; it looks every ten seconds. Undefined while it has not looked. */
+/**
+ * The number of dead letters in the writer's metrics, which it updates every ten seconds. Undefined before the first
+ * update.
+ */
 async function countedLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `stream_dead_letters_open{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));

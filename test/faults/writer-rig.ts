@@ -12,11 +12,11 @@ export interface WriterRig {
   readonly prefix: string;
   readonly database: string;
   readonly group: string;
-  /** Settings of all of its processes. */
+  /** Settings of all processes of the rig. */
   readonly environment: Readonly<Record<string, string>>;
   readonly producer: Producer;
   readonly reader: LogReader;
-  /** `audience.messages` under this rig's prefix. */
+  /** Full name of the message topic, with the rig's prefix. */
   readonly messages: string;
   toRecord(message: MessageRecord, key?: Buffer | null): OutgoingRecord;
   /** Publishes raw records; resolves when all are acknowledged. */
@@ -25,43 +25,46 @@ export interface WriterRig {
   publishMessages(environmentId: string, count: number, changes?: Partial<MessageRecord>): Promise<void>;
   startWriter(settings?: Record<string, string>, file?: string): Promise<GatedProcess>;
   query(sql: string): Promise<string>;
-  /** Everything of a topic that is not undone. */
+  /** All records of a topic, except aborted ones. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Records of the topic of messages that the group has not committed. */
+  /** Number of records on the message topic that the group has not committed. */
   lag(): Promise<number>;
   /** Resolves when the group has committed all records of the message topic. */
   caughtUp(deadlineMs?: number): Promise<void>;
-  /** What is wrong with the raw rows of `events`, compared with the log; empty when every record is one row. */
+  /** Differences between the raw rows of `events` and the log; empty when every record is one row. */
   differences(): Promise<Difference[]>;
-  /** Records published, and raw rows stored. */
+  /** Number of published records and of stored raw rows. */
   totals(): Promise<{ records: number; rows: number }>;
   operate(...args: string[]): Promise<{ code: number; lines: string[] }>;
   close(): Promise<void>;
 }
 
-/** A partition whose raw rows are not the records published. */
+/** A partition whose raw rows differ from its published records. */
 export interface Difference {
   readonly partition: number;
   readonly published: number;
   readonly rows: number;
-  /** Offsets without a row. */
+  /** Number of offsets without a row. */
   readonly lost: number;
-  /** Rows more than offsets. */
+  /** Number of rows minus number of different offsets. */
   readonly doubled: number;
-  /** Behind the last offset that is stored. */
+  /** Number of offsets after the last stored one. */
   readonly behind: number;
 }
 
 export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
-/** Records without a key stay together in one call and take partitions in turn: this many a call. */
+/**
+ * The producer sends records without a key of one call to one partition, and partitions take turns. This many records
+ * go into a call.
+ */
 const RUN_RECORDS = 20;
-/** Long enough for a machine that is busy with everything else. */
+/** Long enough for a busy machine. */
 const CAUGHT_UP_MAX_MS = 120_000;
 
 export interface WriterRigOptions {
   readonly partitions: number;
-  /** A killed writer is replaced after it. */
+  /** Time after which a killed writer is replaced. */
   readonly sessionTimeoutMs: number;
 }
 
@@ -116,7 +119,7 @@ async function openBase(stores: Stores, options: WriterRigOptions) {
   const own = await openOwnStores({ stores, partitions });
   const { prefix, database, query } = own;
   const log = await openLogAccess(stores.kafka);
-  // Merges would fold a doubled row away before it is counted.
+  // Merges would remove a doubled row before it is counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
   const group = `${prefix}writer`;
@@ -149,7 +152,7 @@ function createProcesses(stores: Stores, environment: Record<string, string>) {
   };
 }
 
-/** The set of (partition, offset) that is stored must be the set that was published, each once. */
+/** Compares stored with published places: each (partition, offset) must be stored exactly once. */
 async function differencesOf({ reader, messages, query }: WriterRig): Promise<Difference[]> {
   const text = await query(
     'SELECT kafka_partition, count(), uniqExact(kafka_offset), min(kafka_offset), max(kafka_offset) + 1 ' +

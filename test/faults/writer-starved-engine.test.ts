@@ -17,7 +17,7 @@ import {
 const SESSION_TIMEOUT_MS = 2_000;
 const SEED_MAX_MS = 400_000;
 
-/** An engine and a rig for each: what one does to the engine must not meet the next. */
+/** A separate ClickHouse and rig for each test, because faults of the server would affect the next test. */
 async function onOwnEngine(options: OwnEngineOptions, work: (rig: StarvedRig) => Promise<unknown>): Promise<void> {
   const engine = await openOwnEngine(options);
   try {
@@ -33,39 +33,39 @@ async function onOwnEngine(options: OwnEngineOptions, work: (rig: StarvedRig) =>
   }
 }
 
-describe('a writer goes on by itself, and has every record once,', () => {
+describe('a writer recovers without help and stores every record once', () => {
   it(
-    'when its engine was asked to end under load and comes back',
+    'after ClickHouse was stopped under load and started again',
     () => onOwnEngine({}, (rig) => stopEngineGracefully(rig, 1)),
     SEED_MAX_MS,
   );
 
   it(
-    'when analysts have taken all memory of the server',
+    'after analysts have used all memory of the server',
     () => onOwnEngine({ memoryMaxBytes: ENGINE_MEMORY_BYTES }, (rig) => exhaustMemory(rig, 1)),
     SEED_MAX_MS,
   );
 
   it(
-    'when its blocks need more memory than an insert may have',
+    'when its blocks need more memory than an insert may use',
     () => onOwnEngine({}, ({ rig }) => refuseLargeBlocks(rig, 1)),
     SEED_MAX_MS,
   );
 
   it(
-    'when the disk was full',
+    'after the disk was full',
     () => onOwnEngine({ prepareData: mountSmallDisk }, (rig) => fillDisk(rig, 1)),
     SEED_MAX_MS,
   );
 
   it(
-    'when its engine remembers the token of an insert and has lost the rows',
+    'when ClickHouse knows the token of an insert but has lost its rows',
     () => onOwnEngine({}, (rig) => losePart(rig, 1)),
     SEED_MAX_MS,
   );
 
   it(
-    'when its password was changed and changed back',
+    'after its password was changed and changed back',
     () => onOwnEngine({}, (rig) => rotatePassword(rig, 1)),
     SEED_MAX_MS,
   );

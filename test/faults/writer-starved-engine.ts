@@ -16,36 +16,40 @@ import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 300;
 const MIB = 1024 * 1024;
-/** Attempts of one block, or of several. */
+/** Number of failed attempts to see, of one block or of several. */
 const FAULTS_MIN = 3;
 
-/** Limits of an engine of its own: analysts may take more than the first, and the second is soon full. */
+/**
+ * Memory limit and disk size of a separate ClickHouse. Analysts may use more memory than that, and the disk is soon
+ * full.
+ */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 export const ENGINE_DISK_MIB = 96;
 
-/** A rig on a separate engine. */
+/** A rig on a separate ClickHouse. */
 export interface StarvedRig {
   readonly rig: WriterRig;
   readonly engine: OwnEngine;
 }
 
-/** Faults of the store that the writer has counted, by the engine's name for them. */
+/** Number of faults that the writer has counted, by ClickHouse's name of the error. */
 async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'event_writer_store_faults_total', `code="${code}"`);
 }
 
-/** Resolves when the writer has met a fault, and not only brushed it. */
+/** Resolves when the writer has met the fault several times, not only once. */
 const meets = (writer: GatedProcess, code: string) =>
   until(`the writer meets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
 
-/** No partition may stand: what is tried here passes, and the writer must know that. */
+/** Asserts that no partition is standing. These faults pass, and the writer must know that. */
 async function assertNoneStopped(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'stream_partitions_stopped'), 0, 'no partition has stopped');
 }
 
 /**
- * Records that may wait for the writer: more would only be waited for in the end, forty rows a block. Without it a
- * trial on a busy machine published for as long as the engine was away, and the writer did not catch up in two minutes.
+ * Limit of records that wait for the writer. More of them would only prolong the end, with forty rows per block.
+ * Without the limit, a trial on a busy machine published during the whole outage, and the writer did not catch up
+ * within two minutes.
  */
 const BEHIND_MAX = 4_000;
 const LOOK_AGAIN_MS = 50;
@@ -66,11 +70,14 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
   };
 }
 
-/** Kept with the table: an engine that comes back would merge again, and fold what was written twice. */
+/**
+ * A setting of the table, because SYSTEM STOP MERGES is lost with the process. Merges would fold rows that were written
+ * twice.
+ */
 const neverMerge = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-/** The engine is asked to end under load, as in a deployment, and comes back. */
+/** Stops ClickHouse gracefully under load, as a deployment does, and starts it again. */
 export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
@@ -87,25 +94,28 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
   });
 }
 
-/** Two people's dashboards. Many small queries, so that the last MiB are taken as well: a few large ones starve first. */
+/**
+ * Number of queries at once, like two people's dashboards. Many small queries also take the last MiB, while a few large
+ * ones fail first.
+ */
 const ANALYSTS = 64;
-/** Holds 8 MiB for a second: sixty-four of them are more than the engine has. */
+/** Holds 8 MiB for a second. Sixty-four of these need more memory than ClickHouse has. */
 const GREEDY_QUERY =
   'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
 
-/** Analysts ask for as much as they may, so that the whole server has none left; then they go home. */
+/** Analysts use all memory of the server for a while, and then stop. */
 export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
-    // Plain: an answer that breaks off in the midst of its compression ends more than the question.
+    // Without compression, because an answer that breaks off in compressed data ends more than the query.
     const plain = { 'accept-encoding': 'identity' };
     let isOver = false;
-    // No account may ask as many questions at once as this takes.
+    // The queries are spread over accounts, because one account may not run that many at once.
     const ask = async (_: unknown, index: number) => {
       const { user = '', password = '' } = engine.analysts[index % engine.analysts.length] ?? {};
       const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       while (!isOver) {
         const answer = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
-        // Without memory the engine may break connections off as well.
+        // Without memory ClickHouse may also break connections.
         await answer.then((given) => given.text()).catch(() => {});
       }
     };
@@ -122,11 +132,11 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
   });
 }
 
-/** Rows of these messages alone are some MiB a block; an insert of a few of them fits under this limit. */
+/** Messages with these properties make blocks of some MiB. An insert of a few of them is below the limit. */
 const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
-/** Blocks of a size that no insert may have: the writer halves them until they fit, and stores every row once. */
+/** Blocks are larger than an insert may be. The writer halves them until they fit, and stores every row once. */
 export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
   const settings = { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' };
   const work = async (writer: GatedProcess) => {
@@ -139,7 +149,7 @@ export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<R
   return await withWriter(rig, work, settings);
 }
 
-/** A file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
+/** Mounts a file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
 export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${ENGINE_DISK_MIB}m`, 'tmpfs', folder], { stdio: 'pipe' });
@@ -149,7 +159,10 @@ export function mountSmallDisk(folder: string): () => void {
   return () => void execFileSync('umount', ['--lazy', folder]);
 }
 
-/** All but a few hundred KiB: the engine asks for a MiB before it begins an insert. It may take what is left meanwhile. */
+/**
+ * Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert; other writes may use the
+ * rest meanwhile.
+ */
 function fillUp(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   try {
@@ -159,7 +172,7 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-/** The disk of the engine is full, and later has room again. */
+/** The disk of ClickHouse is full, and later has room again. */
 export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
@@ -179,8 +192,8 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
 }
 
 /**
- * As an engine leaves it that is killed after it has noted the token of an insert and before it has renamed the part
- * into place: it remembers the token and does not have the rows.
+ * Creates the state of a ClickHouse that was killed after it noted the token of an insert and before it renamed the
+ * part into place: it knows the token but has no rows.
  */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
@@ -188,7 +201,8 @@ export async function losePart({ rig, engine }: StarvedRig, seed: number): Promi
   return await withWriter(rig, async (writer) => {
     let passages = random.integer(0, 3);
     let lost = 0;
-    // One insert at a time: the youngest part is then the one whose answer is taken away, and no acknowledged one.
+    // Runs one insert at a time. So the youngest part belongs to the insert whose answer is lost, and not to an
+    // acknowledged one.
     let turn = Promise.resolve();
     let endTurn = () => {};
     writer.clickhouse.watch = {
@@ -223,7 +237,7 @@ async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
   await engine.start();
 }
 
-/** The writer's password is changed under it, and changed back. */
+/** Changes the writer's password while it runs, and changes it back. */
 export async function rotatePassword({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {

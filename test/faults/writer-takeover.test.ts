@@ -4,9 +4,9 @@ import { freezeWriter } from './writer-freeze.ts';
 import { rebalanceWriters } from './writer-rebalance.ts';
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
-/** A freeze outlasts it, and so does a kill among members; heartbeats of a busy machine come in time. */
+/** Freezes and kills of members last longer. Heartbeats on a busy machine arrive in time. */
 const SESSION_TIMEOUT_MS = 1_500;
-/** Several sessions run out in one seed; a busy machine takes several times as long. */
+/** Several sessions expire in one seed, which takes several times as long on a busy machine. */
 const SEED_MAX_MS = 400_000;
 
 describe('writers of one group', () => {
@@ -18,13 +18,13 @@ describe('writers of one group', () => {
   afterAll(() => rig.close());
 
   it.each([0, 3])(
-    'leave every record once when one is frozen past its session, replaced and woken (seed %i)',
+    'store every record once when one is frozen past its session, replaced and woken (seed %i)',
     async (seed) => void (await freezeWriter(rig, seed)),
     SEED_MAX_MS,
   );
 
   it.each([1, 2])(
-    'leave every record once when they come, go and die while inserts are on their way (seed %i)',
+    'store every record once when they join, leave and die during inserts (seed %i)',
     async (seed) => void (await rebalanceWriters(rig, seed)),
     SEED_MAX_MS,
   );

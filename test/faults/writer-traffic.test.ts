@@ -15,7 +15,7 @@ describe('a writer', () => {
   afterAll(() => rig.close());
 
   it(
-    'keeps up on every other partition while one identity is half of the traffic and its partition stands still',
+    'keeps up on all other partitions while one identity has half of the traffic and inserts of its partition are blocked',
     () => overloadPartition(rig, 1),
     SEED_MAX_MS,
   );

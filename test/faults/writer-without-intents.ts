@@ -1,7 +1,7 @@
 /**
- * The event writer as its main.ts makes it, but without intents: the control of the kill tests. It doubles rows, which
- * shows that they would see it. Nothing else differs, and nothing can come to differ: it runs that very file, which
- * finds another consumer behind the name of the adapter.
+ * The event writer without intents, as the control of the kill tests. It stores rows twice, which proves that the tests
+ * would notice. Nothing else differs, now or later: it runs main.ts itself, with another consumer under the name of the
+ * adapter.
  */
 import { registerHooks } from 'node:module';
 

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { validMessages } from '@playline/testkit';
 import fc from 'fast-check';
 
-/** A body as it is posted, and the messages in it when it is a batch. */
+/** A body to post, with its messages when it is a batch. */
 export interface FuzzBody {
   text: string;
-  /** Null for a body that is no whole batch. */
+  /** Null when the body is not a complete batch. */
   messages: unknown[] | null;
 }
 
@@ -15,18 +15,18 @@ const FIELDS = [
   ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
   ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
 ];
-/** Numbers, texts and shapes that some reader of JSON treats specially. */
+/** Numbers, texts and shapes that JSON readers often treat specially. */
 const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
 const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constantFrom<unknown>(...ODD));
 const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), odd, fc.boolean());
 
 function withField(target: object, name: string, value: unknown): void {
-  // Assigning to `__proto__` would not make a member of that name.
+  // An assignment to `__proto__` would not create a member of that name.
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A valid message in which one to three fields were changed. */
+/** A valid message with one to three changed fields. */
 const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
   fc.tuple(validMessages(nowMs), fc.array(change, { minLength: 1, maxLength: 3 })).map(([message, changes]) => {
     const copy = structuredClone(message);
@@ -36,12 +36,12 @@ const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-/** Well-formed ids are made distinct: what an answer does not name is then known to be accepted. */
+/** Makes well-formed ids distinct. Every id that an answer does not name is then known to be accepted. */
 function withOwnId(message: unknown): unknown {
   return idOf(message) === null ? message : { ...(message as object), messageId: randomUUID() };
 }
 
-/** The id of a message that has a well-formed one, else null. */
+/** The id of a message if it is well-formed, else null. */
 export function idOf(message: unknown): string | null {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return null;
   const { messageId } = message as Record<string, unknown>;
@@ -53,7 +53,7 @@ function toBody(batch: readonly unknown[]): FuzzBody {
   return { text: JSON.stringify({ messages }), messages };
 }
 
-/** Bodies of any kind: batches good, nearly good and bad; arbitrary JSON; batches that are cut off. */
+/** Bodies of any kind: valid, nearly valid and invalid batches; arbitrary JSON; truncated batches. */
 export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
   const sizes = { minLength: 1, maxLength: 100, size: '+1' } as const;
   const valid = validMessages(nowMs);

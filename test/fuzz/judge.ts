@@ -4,17 +4,17 @@ import { type FuzzBody, idOf } from './bodies.ts';
 /** Contract, "Body limits". */
 const BATCH_BYTES_MAX = 1 << 20;
 
-/** An answer as it came. */
+/** An answer as received. */
 export interface FuzzAnswer {
   status: number;
   text: string;
 }
 
-/** What one answer says, by its own words. */
+/** What one answer says. */
 export interface Verdict {
-  /** What is wrong with the answer; empty when all is well. */
+  /** Faults of the answer; empty when there are none. */
   faults: string[];
-  /** Ids of messages that were accepted, and of those that were not. */
+  /** Ids of accepted messages, and of rejected ones. */
   accepted: string[];
   rejected: string[];
 }
@@ -26,7 +26,7 @@ interface MessagesResponse {
   rejections: { messageId: string }[];
 }
 
-/** Judges the answer to one body by the contract alone. */
+/** Checks the answer to one body by the contract alone. */
 export type Judge = (body: FuzzBody, answer: FuzzAnswer) => Verdict;
 
 /** @param openapi the document that the gateway serves */

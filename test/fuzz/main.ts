@@ -10,13 +10,13 @@ import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
 
 const SEED_MAX = 2 ** 31;
 
-/** The same part of the time for each of the three; the last two on one gateway with stores of its own. */
+/** Runs three parts for a third of the time each. The last two share a gateway with separate stores. */
 async function fuzz(minutes: number, seed: number): Promise<boolean> {
   const missing = await provideSchemathesis();
   const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 3 : 2)));
   const isCheap = await findDearest(seconds, seed);
   const stores = await openStores();
-  // Ended from outside: the stores are processes of this one and must not outlive it.
+  // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
   try {
@@ -37,7 +37,7 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
   }
 }
 
-/** Searches for the dearest body. @returns false when one costs too much, or too little is charged for one */
+/** Searches for the most expensive body. @returns false when one costs too much, or is charged too little */
 async function findDearest(seconds: number, seed: number): Promise<boolean> {
   console.error(`searching for the dearest body for ${seconds} s, seed ${seed}`);
   const endAt = performance.now() + seconds * 1000;

@@ -5,7 +5,10 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from '../conforma
 import { createJudge } from './judge.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
 
-/** Twenty bodies each, the same on a machine of any speed. `npm run fuzz` takes minutes, with other seeds. */
+/**
+ * Number of seeds, with twenty bodies each. The bodies are the same on any machine. `npm run fuzz` takes minutes and
+ * uses other seeds.
+ */
 const SEEDS = 30;
 const SEED = 20261121;
 
@@ -15,9 +18,9 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => gateway.close());
 
-describe('whatever is posted', () => {
+describe('any posted body', () => {
   it(
-    'is answered as documented and never with a 5xx, and what was accepted is on the log exactly once',
+    'is answered as documented and never with a 5xx, and accepted messages are on the log exactly once',
     async () => {
       const options = { gateway, brokers: testStores().kafka, seed: SEED, bound: { seeds: SEEDS } };
       const report = await runFuzz(options);
@@ -31,7 +34,7 @@ describe('whatever is posted', () => {
   );
 });
 
-describe('the judge', () => {
+describe('the judge of answers', () => {
   const id = '0192f1c0-7b3a-7c4d-8e5f-000000000001';
   const body = { text: '{}', messages: [{ messageId: id }] };
   const fine = { success: true, accepted: 1, rejected: 0, rejections: [] };
@@ -43,7 +46,7 @@ describe('the judge', () => {
     ['numbers that are not what was sent', 200, { ...fine, rejected: 1 }],
     ['a success without an accepted message', 200, { ...fine, accepted: 0, rejected: 1 }],
     ['a message that was neither accepted nor named', 400, { ...fine, success: false, accepted: 0, rejected: 1 }],
-  ])('finds fault with %s', async (_, status, answer) => {
+  ])('reports %s as a fault', async (_, status, answer) => {
     const judge = createJudge((await gateway.request('/openapi.json')).body);
     expect(judge(body, { status, text: JSON.stringify(answer) }).faults).not.toEqual([]);
     expect(judge(body, { status: 200, text: JSON.stringify(fine) })).toEqual({

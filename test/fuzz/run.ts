@@ -10,28 +10,28 @@ import { createJudge } from './judge.ts';
 export interface FuzzOptions {
   gateway: Client & ConformanceGateway;
   brokers: readonly string[];
-  /** Of the first bodies; each twenty take the next one. */
+  /** Seed of the first twenty bodies. Each twenty have the next seed. */
   seed: number;
-  /** How many seeds, which is the same bodies each time, or how long. */
+  /** Number of seeds, which gives the same bodies each time, or a duration. */
   bound: { seeds: number } | { seconds: number };
 }
 
 export interface FuzzReport {
-  /** The first seed, and the one behind the last. */
+  /** The first seed, and the one after the last. */
   seeds: [number, number];
   requests: number;
   accepted: number;
   rejected: number;
   byStatus: Record<string, number>;
-  /** What was wrong, the first few. */
+  /** The first few faults. */
   faults: { fault: string; seed: number; body: string; answer: string }[];
-  /** Accepted messages that the log has not, or more than once; rejected ones that it has. */
+  /** Accepted messages that are not on the log or more than once, and rejected messages that are on it. */
   missing: string[];
   repeated: string[];
   unwanted: string[];
 }
 
-/** Settings of a gateway that is fuzzed: nothing is refused for being much. */
+/** Settings of the gateway under test. Its limits are too high to be reached. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
@@ -41,12 +41,12 @@ export const FUZZ_SETTINGS: Record<string, string> = {
 };
 
 const BODIES_PER_SEED = 20;
-/** The first say enough. */
+/** More faults add nothing. */
 const FAULTS_MAX = 20;
-/** Enough of a body to see what it is; its seed makes the rest. */
+/** Enough of a body to recognise it. Its seed gives the rest. */
 const SHOWN_CHARACTERS = 3000;
 
-/** Posts generated bodies up to the bound, then compares what was accepted with the log. */
+/** Posts generated bodies until the bound, then compares the accepted messages with the log. */
 export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions): Promise<FuzzReport> {
   const judge = createJudge((await gateway.request('/openapi.json')).body);
   const report: FuzzReport = {
@@ -91,7 +91,7 @@ async function post(gateway: Client & ConformanceGateway, body: string): Promise
   return { status: answer.status, text: await answer.text() };
 }
 
-/** How often each message id is on the log. */
+/** How often each message id occurs on the log. */
 async function countOnLog(topicPrefix: string, brokers: readonly string[]): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const topic = topicPrefix + TOPICS.messages.name;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Client } from '../conformance/client.ts';
 import type { ConformanceGateway } from '../conformance/gateway.ts';
 
-/** Pinned: another version generates other requests. */
+/** Pinned, because another version generates other requests. */
 const VERSION = '4.32.5';
 const FOLDER = fileURLToPath(new URL('../../.playline/fuzz/', import.meta.url));
 const VENV = `${FOLDER}venv`;
@@ -16,10 +16,10 @@ const CHECKS = [
   'content_type_conformance',
   'response_headers_conformance',
 ];
-/** Longer than any answer takes: a request that gets none is a fault. */
+/** Longer than any answer takes. A request without an answer is a fault. */
 const REQUEST_MAX_S = '60';
 
-/** Runs a program with this terminal, or without output, and gives its exit code; 127 when there is no such program. */
+/** Runs a program with this terminal, or without output. @returns its exit code; 127 when the program does not exist */
 function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignore'): Promise<number> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { cwd: FOLDER, stdio: ['ignore', stdio, stdio] });
@@ -28,7 +28,7 @@ function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignor
   });
 }
 
-/** Installs schemathesis into the checkout's own state. @returns why it cannot; null when it is there */
+/** Installs schemathesis into the state folder of the checkout. @returns why that fails; null when it is installed */
 export async function provideSchemathesis(): Promise<string | null> {
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === VERSION) return null;
   mkdirSync(FOLDER, { recursive: true });
@@ -42,11 +42,11 @@ export async function provideSchemathesis(): Promise<string | null> {
   return null;
 }
 
-/** Sends what schemathesis makes of the OpenAPI document, to every operation. @returns its exit code */
+/** Sends requests that schemathesis generates from the OpenAPI document, to every operation. @returns its exit code */
 export function runSchemathesis(gateway: Client & ConformanceGateway, seconds: number, seed: number): Promise<number> {
   const args = ['run', `${gateway.base}/openapi.json`, '--workers', '1', '--continue-on-failure', '--no-color'];
   const bounds = ['--max-time', String(seconds), '--request-timeout', REQUEST_MAX_S, '--seed', String(seed)];
-  // Its own warnings are about requests that the gateway rightly refuses.
+  // Off, because the warnings of schemathesis are about requests that the gateway correctly refuses.
   const headers = [
     ...['-H', `x-service-publishable-key: ${gateway.publishableKey}`],
     ...['-H', `x-service-api-key: ${gateway.secretKey}`],

@@ -5,8 +5,8 @@ import { ABSENT_PAGES } from '../architecture/words.ts';
 import { closureOf, type House, readHouse } from './sources.ts';
 
 /**
- * Counts how the house is built: `node test/house/count.ts [folder of a checkout]`. Product files are the TypeScript of
- * `packages`, `services` and `infra` without tests, what only tests use, and the testkit. Nothing is judged here.
+ * Prints statistics of the code's structure: `node test/house/count.ts [folder of a checkout]`. Product files are the
+ * TypeScript of `packages`, `services` and `infra`, without tests, test helpers and the testkit. It sets no bounds.
  */
 
 const linesOf = ({ text }: SourceFile) => text.replace(/\n$/, '').split('\n').length;
@@ -21,7 +21,7 @@ function spread(numbers: readonly number[]): string {
   return `median ${quantile(numbers, 0.5)}, 90th percentile ${quantile(numbers, 0.9)}, most ${Math.max(...numbers)}`;
 }
 
-/** Places of a pattern, as `path (times)`. */
+/** Matches of a pattern, as `path (times)`. */
 function placesOf(files: readonly SourceFile[], pattern: RegExp): string[] {
   const all = new RegExp(pattern, `${pattern.flags.replace('g', '')}g`);
   return files.flatMap(({ path, text }) => {
@@ -45,7 +45,10 @@ function importersOf(house: House): Map<SourceFile, Set<SourceFile>> {
   return importers;
 }
 
-/** Windows of so many lines that stand in more than one place, blank lines, imports and closing brackets left out. */
+/**
+ * Number of consecutive lines that count as repeated when they occur in more than one place. Blank lines, imports and
+ * closing brackets do not count.
+ */
 const WINDOW_LINES = 5;
 function saidTwice(files: readonly SourceFile[]): number {
   const places = new Map<string, number>();
@@ -63,7 +66,7 @@ function saidTwice(files: readonly SourceFile[]): number {
   return [...places.values()].reduce((sum, times) => sum + (times > 1 ? times - 1 : 0), 0);
 }
 
-/** Where a POST of messages is handled: the steps that its route is given, and the flow that writes its record. */
+/** The files that handle a POST of messages: the steps of its route, and the flow that writes its record. */
 const ENTRANCES = [
   [
     'the gateway',

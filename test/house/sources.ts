@@ -3,11 +3,11 @@ import { isNode, nameOf, nodesIn, parseSources } from '../architecture/syntax.ts
 import { type Node, readTree, type SourceFile, type Tree } from '../architecture/tree.ts';
 import { manifestOf } from '../architecture/zones.ts';
 
-/** What a service runs: code of packages, services and infra without tests and what only tests use. */
+/** Product code: packages, services and infra, without tests and test helpers. */
 const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
 const OF_TESTS = /\.test\.ts$|(^|\/)test\/|^packages\/testkit\//;
 
-/** One name that a file takes from another. `name`: `*` for all of them, or for what is run on import. */
+/** One name that a file imports from another. `name` is `*` for all names, or for an import without names. */
 export interface Taken {
   readonly from: SourceFile;
   readonly name: string;
@@ -18,9 +18,9 @@ export interface Taken {
 export interface House {
   readonly files: readonly SourceFile[];
   readonly byPath: ReadonlyMap<string, SourceFile>;
-  /** The product files that a product file names in an import or an `export … from`. */
+  /** The product files that a product file imports or re-exports. */
   taken(file: SourceFile): readonly Taken[];
-  /** The file that declares a name which another exports, through any number of `export … from`. */
+  /** The file that declares a name, found through any number of `export … from`. */
   declaring(file: SourceFile, name: string): SourceFile;
 }
 
@@ -107,7 +107,7 @@ function createDeclaring(taken: House['taken']): House['declaring'] {
   return (file, name) => find(file, name) ?? file;
 }
 
-/** Every file that a reader comes to who follows all names but those of types from one file to where they are declared. */
+/** All files that are reachable from a file by following every imported name, except for types, to its declaration. */
 export function closureOf(house: House, start: SourceFile): SourceFile[] {
   const entered = new Set([start]);
   for (const file of entered)

@@ -1,4 +1,6 @@
-/** The chain of a local stack: what the demo project has on it, what it costs at rest, and what becomes of it when a part is lost. */
+/**
+ * The chain of a local stack: the demo project's objects on it, its cost while idle, and recovery after parts are lost.
+ */
 import { readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
@@ -11,7 +13,7 @@ import { Redis } from 'ioredis';
 import { type Address, createPublicClient, http, recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** A start on a busy machine, and the stop before it. */
+/** Time to stop and start a stack on a busy machine. */
 const START_MS = 240_000;
 const directory = testStackFolder('demo-chain');
 const said: string[] = [];
@@ -68,14 +70,14 @@ const isFinal = async () => {
   return head - final.number <= 4n && head > 4n;
 };
 
-/** Seconds of a processor that a process has used. */
+/** CPU-seconds that a process has used. */
 function cpuSecondsOf(pid: number): number {
   const [, fields = ''] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
   const [user, system] = fields.split(' ').slice(11, 13).map(Number);
   return (user! + system!) / 100;
 }
 
-/** A head that no block comes behind for three times as long as one takes. */
+/** The latest block, when no other follows for three times the usual interval. */
 async function headAtRest(): Promise<bigint> {
   for (;;) {
     const head = await askChain().getBlockNumber();
@@ -93,7 +95,7 @@ async function restartWithout(...lost: string[]) {
 }
 
 describe('the demo project', () => {
-  it('has a key that mints at all contracts, which only the signer of this stack can open', async () => {
+  it('has a key that may mint on all contracts, and that only the signer of this stack can open', async () => {
     await expectSignerAdmitted();
     const [record, ...others] = await readRecords<SignableKeyRecord>('signable-keys');
     expect(others).toEqual([]);
@@ -104,7 +106,7 @@ describe('the demo project', () => {
     expect((await recoverMessageAddress({ message: 'hello', signature })).toLowerCase()).toBe(chainOf().signer);
   });
 
-  it('has both collections of the chain linked, under the addresses that the stack file names', async () => {
+  it('has both collections of the chain linked, under the addresses in the stack file', async () => {
     const { contracts } = chainOf();
     const linked = await readRecords<CollectionRecord>('collections');
     expect(linked.map(({ id, projectId, state }) => [id, projectId, state]).sort()).toEqual(
@@ -115,8 +117,10 @@ describe('the demo project', () => {
   });
 });
 
-describe('the chain', () => {
-  it('makes no block, uses no processor and writes nothing while nobody sends', { timeout: START_MS }, async () => {
+describe('the chain of a stack', () => {
+  it('makes no block, uses no CPU and writes nothing while there are no transactions', {
+    timeout: START_MS,
+  }, async () => {
     const head = await headAtRest();
     expect(await isFinal()).toBe(true);
     const pid = stack.file.processes.chain ?? 0;
@@ -127,13 +131,15 @@ describe('the chain', () => {
     expect(statSync(state).mtimeMs).toBe(writtenAt);
   });
 
-  it('is not served to pages of other origins', async () => {
+  it('cannot be used by web pages of other origins', async () => {
     const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
     const answer = await fetch(chainOf().rpc, { method: 'OPTIONS', headers });
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('comes back when it is killed, on its address, with all that was final', { timeout: START_MS }, async () => {
+  it('comes back at the same address when it is killed, with everything that was final', {
+    timeout: START_MS,
+  }, async () => {
     const head = await askChain().getBlock({ blockTag: 'finalized' });
     const { chain: killed } = stack.file.processes;
     process.kill(killed ?? 0, 'SIGKILL');
@@ -143,18 +149,20 @@ describe('the chain', () => {
     await expectSignerAdmitted();
   });
 
-  it('stands after a restart as it stood, and nothing is made twice', { timeout: START_MS }, async () => {
+  it('is unchanged after a restart, and nothing is created twice', { timeout: START_MS }, async () => {
     const [head, before] = [await headAtRest(), chainOf()];
     const genesis = await askChain().getBlock({ blockNumber: 0n });
     await restartWithout();
     expect(chainOf()).toEqual(before);
-    // As many blocks as show what is final again; none of them takes anything.
+    // Only the blocks that make the last ones final again. None of them has a transaction.
     expect(await headAtRest()).toBe(head + 4n);
     expect((await askChain().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
     expect(await readRecords('signable-keys')).toHaveLength(1);
   });
 
-  it('that has lost its state has contracts and roles again, and it is said', { timeout: START_MS }, async () => {
+  it('that has lost its state gets contracts and roles again, and this is reported', {
+    timeout: START_MS,
+  }, async () => {
     const before = chainOf();
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);
@@ -164,7 +172,7 @@ describe('the chain', () => {
     expect(said).not.toContainEqual(expect.stringContaining('begun anew'));
   });
 
-  it('is linked again when what is remembered of it, or Redis, was lost, by the records of the log', {
+  it('is linked again from the records of the log when its file, or Redis, was lost', {
     timeout: START_MS,
   }, async () => {
     const before = chainOf();
@@ -174,7 +182,7 @@ describe('the chain', () => {
     expect(await readRecords('collections')).toHaveLength(2);
   });
 
-  it('has another key when all records were lost, which may mint too', { timeout: START_MS }, async () => {
+  it('gets another key, which may mint too, when all records were lost', { timeout: START_MS }, async () => {
     const before = chainOf();
     await restartWithout('data/kafka', 'data/registry', 'data/redis', 'data/clickhouse', 'keys.json');
     expect(chainOf().contracts).toEqual(before.contracts);

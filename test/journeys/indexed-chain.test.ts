@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
 const OPERATOR = MAIN('operator');
-/** Blocks behind the latest one that are final: two epochs of two. */
+/** Number of latest blocks that are not final: two epochs of two. */
 const DEPTH = 4;
 const NAME = 'demo-chain';
 
@@ -61,7 +61,7 @@ const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
 const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: readonly unknown[]): Hash =>
   encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
 
-/** What the chain says now of all that is final, asked for block by block. */
+/** Activities of all final blocks, computed from fresh queries of the chain, block by block. */
 async function freshIndex(): Promise<string[]> {
   const node = createRpcNode({ name: 'test', url: chain.rpc });
   const read = createReadActivities({ chain: NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
@@ -91,10 +91,10 @@ async function untilIndexed(): Promise<string[]> {
   return expected;
 }
 
-describe('a chain that is indexed from a real node', () => {
+describe('the index of a chain, from a real node,', () => {
   let erc20: Address;
 
-  it('is read as its contracts say: mints, transfers and burns of three standards, with the names of tokens', async () => {
+  it('has what the contracts did: mints, transfers and burns of three standards, with the names of tokens', async () => {
     await indexers.start();
     const [admin, player] = chain.accounts as readonly [Address, Address];
     const demo = await chain.deployDemo(admin);
@@ -132,7 +132,7 @@ describe('a chain that is indexed from a real node', () => {
     expect(tokens.some(({ decimals }) => decimals === 18)).toBe(true);
   });
 
-  it('survives a reorganisation of all that is not final, and kills of the indexer and of the node', async () => {
+  it('survives a reorganisation of all blocks that are not final, and kills of the indexer and of the node', async () => {
     const [, player] = chain.accounts as readonly [Address, Address];
     const mint = (value: bigint) => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, value]) });
     for (let value = 1n; value <= 3n; value++) await mint(value);
@@ -151,12 +151,12 @@ describe('a chain that is indexed from a real node', () => {
     expect((await published()).map(({ id }) => id)).toEqual(expected);
   });
 
-  it('is compared with its history by commands, which publish what is missing and nothing twice', async () => {
+  it('can be compared with the history by commands, which publish what is missing, and nothing twice', async () => {
     const { code: ofStatus, out: status } = await chainCommand('status', '--json');
     expect(ofStatus, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);
     expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
-    // Nobody has written the history yet.
+    // Nothing has written the history yet.
     const before = await chainCommand('verify', '--chain', NAME);
     expect(before.code, before.out).toBe(1);
     expect(before.out).toContain('is not in the history');

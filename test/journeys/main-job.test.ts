@@ -86,7 +86,7 @@ describe('a batch posted over HTTP', () => {
 });
 
 describe('people', () => {
-  /** Person keys of the messages, once `count` different ones remain. */
+  /** Person keys of the messages, once they belong to exactly `count` persons. */
   const personsOf = (messages: { messageId: string }[], count: number) =>
     until(`${messages.length} messages belong to ${count} persons`, async () => {
       const ids = idsOf(messages)
@@ -99,7 +99,7 @@ describe('people', () => {
       return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
     });
 
-  it('what was played before identify and after it, and on an aliased account, is one person; a stranger is another', async () => {
+  it('events before and after identify, and of an aliased account, belong to one person; those of a stranger to another', async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const before = trackMessage({ anonymousId });
     const identify = trackMessage({
@@ -147,7 +147,7 @@ describe('people', () => {
     expect(refusals).toEqual([{ reason: 'shared_device' }]);
   });
 
-  it('an event without owner is nobody', async () => {
+  it('an event without an owner has no person', async () => {
     const sent = trackMessage();
     await stack.post([sent]);
     await stored(stack, [sent.messageId]);
@@ -158,27 +158,24 @@ describe('people', () => {
   });
 });
 
-describe('a process that dies', () => {
+describe('a killed process', () => {
   const processes = ['event-writer', 'identity-linker', 'gateway', 'kafka', 'clickhouse', 'redis'];
 
-  it.each(processes)(
-    '%s killed: it comes back with a new process id, nothing accepted is lost or doubled',
-    async (name) => {
-      const pid = stack.file().processes[name];
-      if (pid === undefined) throw new Error(`${name} has no process id in the stack file`);
-      const batch = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
-      expect((await stack.post(batch)).status).toBe(200);
-      process.kill(pid, 'SIGKILL');
-      const later = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
-      // A client resends with the same ids until it gets a 2xx.
-      await until('the later batch is accepted', async () => (await stack.post(later)).status === 200, 60_000);
-      expect((await stored(stack, idsOf([...batch, ...later]))).exact).toBe(100);
-      await until(`${name} has a new process id`, () => {
-        const now = stack.file().processes[name];
-        return now !== undefined && now !== pid;
-      });
-    },
-  );
+  it.each(processes)('%s comes back with a new process id, and nothing accepted is lost or doubled', async (name) => {
+    const pid = stack.file().processes[name];
+    if (pid === undefined) throw new Error(`${name} has no process id in the stack file`);
+    const batch = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
+    expect((await stack.post(batch)).status).toBe(200);
+    process.kill(pid, 'SIGKILL');
+    const later = Array.from({ length: 50 }, () => trackMessage({ anonymousId: randomUUID() }));
+    // A client resends with the same ids until it gets a 2xx.
+    await until('the later batch is accepted', async () => (await stack.post(later)).status === 200, 60_000);
+    expect((await stored(stack, idsOf([...batch, ...later]))).exact).toBe(100);
+    await until(`${name} has a new process id`, () => {
+      const now = stack.file().processes[name];
+      return now !== undefined && now !== pid;
+    });
+  });
 });
 
 describe('secrets', () => {
@@ -190,7 +187,7 @@ describe('secrets', () => {
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('a secret key sent everywhere stands in no log', async () => {
+  it('a secret key that was sent everywhere is in no log', async () => {
     const secret = stack.keys.production.secret;
     const { gateway } = stack.file();
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });

@@ -1,4 +1,4 @@
-/** A game that mints on a stack with its chain, and what an operator does about an asset that has failed. */
+/** A game that mints on a stack with a chain, and what an operator does about a failed asset. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { query } from './stack.ts';
 
 const START_MS = 240_000;
-/** A game, or a handful of assets that come to finality one after the other. */
+/** Time for a game, or for a handful of assets that become final one after the other. */
 const GAME_MS = 280_000;
 /** Some blocks of a second each, on a busy machine. */
 const FINAL_MS = 120_000;
@@ -22,7 +22,7 @@ let stack: Stack;
 
 beforeAll(async () => {
   const services = ['gateway', 'chain-api', 'activity-writer', 'chain-indexer', 'minter'] as const;
-  // Whoever waits here looks often: more calls than an address has.
+  // This test polls often, with more requests than one address may send.
   const settings = { RATE_LIMIT_CALLS: '50000' };
   stack = await startStack({ directory: join(root, '.playline'), services, settings, chain: true });
 }, START_MS);
@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, START_MS);
 
-/** The operator's program, as `npm run` calls it for this stack. */
+/** Runs the operator's program, as `npm run` does for this stack. */
 function operate(...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
   const program = join(CHECKOUT, 'services/operator/src/main.ts');
   return new Promise((done) => {
@@ -53,7 +53,7 @@ const headers = () => ({
   'content-type': 'application/json',
 });
 
-/** Asks for a token of the ERC-721 with this id. @returns its reference id */
+/** Requests a token of the ERC-721 with this id. @returns its reference id */
 async function ask(tokenId: string, owner: string): Promise<string> {
   const referenceId = `journey-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];
@@ -94,7 +94,7 @@ const retry = (referenceId: string) =>
   operate('mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId);
 
 describe('a game that mints', () => {
-  it('ends with one token or one clear failure for each reference id, and everything that tells of it agrees', {
+  it('ends with one token or one clear failure for each reference id, and all sources agree about it', {
     timeout: GAME_MS,
   }, async () => {
     const { code, out, err } = await operate(
@@ -116,15 +116,15 @@ describe('a game that mints', () => {
   });
 });
 
-describe('mints retry', () => {
-  it('makes one token of an asset that has failed, once what it failed by has changed', {
+describe('the command `mints retry`', () => {
+  it('mints one token for a failed asset, once the cause of the failure is gone', {
     timeout: GAME_MS,
   }, async () => {
     expect(await ended(await ask('5', ADMIN))).toMatchObject({ status: 'succeeded' });
     const failed = await ask('5', OWNER);
     expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
     await sendAsAdmin('burn', [5n]);
-    // Two at once: one attempt comes of them, whoever is told what.
+    // Two commands at once must start only one attempt, whichever of them reports it.
     const runs = await Promise.all([retry(failed), retry(failed)]);
     expect(runs.map(({ code }) => code)).toContain(0);
     for (const { code, out, err } of runs)
@@ -145,7 +145,7 @@ describe('mints retry', () => {
     expect([code, err]).toEqual([1, expect.stringContaining('it has succeeded and is token 5: only what has failed')]);
   });
 
-  it('is refused for an asset that is pending, which goes on as if nobody had asked', {
+  it('is refused for a pending asset, whose mint is not affected', {
     timeout: GAME_MS,
   }, async () => {
     const role = [ROLES.MINTER_ROLE, chainOf().signer] as const;
@@ -157,7 +157,7 @@ describe('mints retry', () => {
     expect(await ended(pending)).toMatchObject({ status: 'succeeded' });
   });
 
-  it('is refused for a reference id that nobody has used', async () => {
+  it('is refused for an unknown reference id', async () => {
     const { code, err } = await retry('nothing');
     expect([code, err]).toEqual([1, expect.stringContaining('the collection has no mint request nothing')]);
   });

@@ -1,4 +1,4 @@
-/** The minter as a stack runs it: told of the chain and of what opens sealed keys, and nobody else is. */
+/** The minter in a stack. It is the only service that gets the keys that open sealed keys. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { frameRecord, mintRequestCodec, mintStateCodec, TOPICS, toSignerKey } from '@playline/contracts';
@@ -31,7 +31,7 @@ async function publish(request: Parameters<typeof mintRequestCodec.encode>[0]): 
   await producer.close();
 }
 
-it('a request of the demo project becomes a token of the demo contract', { timeout: START_MS }, async () => {
+it('a mint request of the demo project becomes a token of the demo contract', { timeout: START_MS }, async () => {
   const { kafka, chain } = stack.file;
   const { contracts, signer } = chain!;
   await publish({

@@ -1,4 +1,4 @@
-/** What an operator does at night, with the commands and nothing else, on a stack that was started with every setting. */
+/** What an operator does at night, with commands alone, on a stack that was started with every setting changed. */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
@@ -17,12 +17,12 @@ import { configSchema as linkerSettings } from '../../services/identity-linker/s
 import { configSchema as portalSettings } from '../../services/portal/src/config.ts';
 import { query, trackMessage } from './stack.ts';
 
-/** Two starts on a busy machine. */
+/** Time for two starts on a busy machine. */
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
 const places = placesOf(join(root, '.playline'));
 
-/** Every setting that services take from whoever starts the stack, none at its default. */
+/** Every setting that users of a stack can change, none at its default. */
 const SETTINGS: Record<string, string> = {
   LOG_LEVEL: 'warn',
   PUBLIC_URL: 'https://audience.example',
@@ -67,7 +67,7 @@ const SETTINGS: Record<string, string> = {
   MINTS_LISTED_AFTER_MS: '4000',
 };
 
-/** What a stack decides itself; whatever the terminal has of another deployment must change nothing. */
+/** Settings that a stack sets itself. They are set here for another deployment, and must have no effect. */
 const OWN: Record<string, string> = {
   KAFKA_BROKERS: 'elsewhere.invalid:9092',
   KAFKA_TLS: 'true',
@@ -96,7 +96,7 @@ const OWN: Record<string, string> = {
   ADMIN_HOST: '203.0.113.1',
   ADMIN_PORT: '1',
 };
-/** Of logins and certificates, which need others of their own. */
+/** Settings of logins and certificates, which are optional. */
 const OPTIONAL_OF_STORES = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
 
 const PORTS = [
@@ -146,13 +146,13 @@ const identify = (anonymousId: string) =>
     ...{ anonymousId, userId: `user-of-${anonymousId}`, identityType: 'steam' },
   });
 
-/** Decisions about links that are stored. */
+/** Number of stored link decisions. */
 async function countLinks(): Promise<number> {
   const [row] = await query<{ n: string }>(stack().clickhouse, 'SELECT toString(count()) AS n FROM identity_links');
   return Number(row?.n);
 }
 
-/** Asks whom the anonymous id of the first message belongs to, in a terminal that has the pepper of another deployment. */
+/** Finds the person of the first message's anonymous id, in a terminal with the pepper of another deployment. */
 const resolveFirst = () => {
   const subject = ['--environment', 'development', '--kind', 'anonymous', '--id', 'before'];
   return run(['identity', 'resolve', ...subject, '--json'], { IDENTITY_PEPPER: 'cd'.repeat(32) });
@@ -161,7 +161,7 @@ const resolveFirst = () => {
 const untilMoreLinksThan = (count: number) =>
   until('a link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
-/** A command costs a second of the machine, so the supervisor's own record is waited for, and the command asked once. */
+/** A command takes a second of CPU. So this waits for the supervisor's own record, and runs the command once. */
 async function untilAllServe(): Promise<void> {
   const record = () => JSON.parse(readFileSync(join(places.state, 'processes.json'), 'utf8')) as { state: string }[];
   await until('all serve again', () => record().every(({ state }) => state === 'serving'), 60_000);
@@ -177,8 +177,8 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-describe('the settings of this test', () => {
-  it('are all that services know', () => {
+describe('the settings in this test', () => {
+  it('include every setting that a service has', () => {
     const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
     const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
       ({ shape }) => Object.keys(shape),
@@ -188,8 +188,8 @@ describe('the settings of this test', () => {
   });
 });
 
-describe('a night', { timeout: NIGHT_MS }, () => {
-  it('begins with a stack that was started with every setting, and serves under the names they gave', async () => {
+describe('a night of an operator', { timeout: NIGHT_MS }, () => {
+  it('begins with a stack that was started with every setting changed, and serves under the changed names', async () => {
     const started = await up();
     expect(started.out).toContain(
       `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
@@ -206,13 +206,13 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(verified.code).toBe(0);
   });
 
-  it('tells who is one person, with the pepper of the stack that it asks', async () => {
+  it('finds out which ids are one person, with the pepper of the running stack', async () => {
     const { code, out } = await resolveFirst();
     expect(code, out).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });
   });
 
-  it('goes on with processes that live and do not serve: every command says which, why, and ends with 1', async () => {
+  it('has processes that run without serving: every command says which and why, and ends with 1', async () => {
     const { processes, redis } = stack();
     const client = new Redis(redis);
     await client.config('SET', 'maxmemory', '1kb');
@@ -230,7 +230,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const told of [doctor!, again!]) {
       expect(told.code).toBe(1);
-      // Six once the activity writer has met it too: it writes to Redis when it has something to tell.
+      // Six when the activity writer has noticed too. It writes to Redis only when it has something to publish.
       expect(told.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
@@ -238,7 +238,7 @@ describe('a night', { timeout: NIGHT_MS }, () => {
     await untilAllServe();
   });
 
-  it('loses the data of Redis while the stack is down: up stays up, one command mends it, traffic flows', async () => {
+  it('loses the data of Redis while the stack is down: `up` keeps the stack up, one command repairs it, and traffic flows', async () => {
     await run(['down']);
     rmSync(join(places.state, 'data', 'redis'), { recursive: true });
     const started = await up();

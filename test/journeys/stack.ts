@@ -10,18 +10,20 @@ import {
 } from '@playline/infra/local';
 import { smallMessage, testStackFolder, until } from '@playline/testkit';
 
-/** A whole pipeline of its own: every store and every service as a process, in a folder that goes with the test. */
+/**
+ * A whole separate pipeline: every store and every service as a process, in a folder that is removed after the test.
+ */
 export interface JourneyStack {
   stack: Stack;
-  /** The stack file as it stands now: process ids change when a process is started again. */
+  /** The current stack file. Process ids change when a process is restarted. */
   file(): StackFile;
   keys: { production: KeyPair; development: KeyPair };
-  /** The account for people who ask questions; the stack file names the operator's. */
+  /** The analysts' account. The stack file has the operator's. */
   analyst: StackFile['clickhouse'];
   /** Rows of a query in the stack's database, as objects. */
   query<T>(sql: string): Promise<T[]>;
   post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
-  /** Folder of everything the stack keeps and logs. */
+  /** Folder with all data and logs of the stack. */
   folder: string;
   /** Stops everything and removes the folder. */
   close(): Promise<void>;
@@ -62,7 +64,7 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
 
 type Engine = StackFile['clickhouse'];
 
-/** @param caFile authority of an engine behind TLS */
+/** @param caFile certificate authority of a ClickHouse with TLS */
 export async function query<T>(engine: Engine, sql: string, caFile?: string): Promise<T[]> {
   const ask = caFile === undefined ? fetch : createStackFetch(caFile);
   const url = new URL(engine.url);
@@ -80,7 +82,7 @@ export async function query<T>(engine: Engine, sql: string, caFile?: string): Pr
         .map((line) => JSON.parse(line) as T);
 }
 
-/** Waits until the exact view holds all of these messages, and returns how often the table and the view hold them. */
+/** Waits until the exact view has all of these messages. @returns how often the table and the view have them */
 export async function stored(
   stack: JourneyStack,
   messageIds: readonly string[],

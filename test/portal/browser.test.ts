@@ -24,9 +24,9 @@ const PAGES = pagesOf(FIRST_PORTAL)
   .filter((path) => useOf(path).isData !== true);
 await FIRST_PORTAL.close();
 
-/** A page where nothing is, and one whose project has nothing in it yet. */
+/** A path that leads to no page. */
 const NO_PAGE = '/no/such/page';
-/** Of the page of live messages: a message and a rejection. */
+/** Number of entries on the page of live messages: a message and a rejection. */
 const PLANTED_EVENTS = 2;
 const UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
 
@@ -34,7 +34,7 @@ let browser: Browser;
 let portal: PlantedPortal;
 let planted: Planted;
 let administrator: string;
-/** Of the administrator. */
+/** Tabs in which the administrator is signed in. */
 let kept: Tabs;
 let tabs: Tab[] = [];
 
@@ -60,7 +60,7 @@ async function tabOf(accountId: string | null, javaScript = true): Promise<Tab> 
   return tab;
 }
 
-/** Opens a page, and waits for what comes to it behind its load. */
+/** Opens a page, and waits for content that arrives after the load event. */
 async function open(page: Page, path: string): Promise<void> {
   await page.goto(at(path));
   if (path.endsWith('/live'))
@@ -74,7 +74,7 @@ const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(
 
 describe('every page', () => {
   it.concurrent.for([...PAGES, NO_PAGE])(
-    '%s is whole, readable and quiet on four screens, and axe finds nothing serious',
+    '%s fits the screen, has readable contrast and causes no errors on four screens, and axe finds nothing serious',
     (path, { expect }) =>
       kept.visit(async (tab) => {
         const { page, faults } = tab;
@@ -88,7 +88,7 @@ describe('every page', () => {
           expect.soft(await seriousIn(page), `${words}: axe`).toEqual([]);
           await takePicture(tab, path, look);
         }
-        // The browser itself reports the status of a page that is not there.
+        // The browser itself logs the 404 of a page that does not exist.
         expect(faults).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
       }),
   );
@@ -101,7 +101,7 @@ describe('every page', () => {
     expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
   });
 
-  it('is whole too for somebody who has nothing yet', async () => {
+  it('fits the screen and is readable for a user who has no project yet', async () => {
     const nobodyYet = await plantAccount(portal, { name: 'Newcomer' });
     const tab = await tabOf(nobodyYet);
     const { page, faults } = tab;
@@ -115,7 +115,7 @@ describe('every page', () => {
     expect(faults).toEqual([]);
   });
 
-  it('stays inside a narrow screen with texts of 200 characters and no space in any field', async () => {
+  it('stays inside a narrow screen when every field contains 200 characters without a space', async () => {
     const long = await openPlantedPortal();
     try {
       const wide = await plant(long, { id: 'demo', textOf: () => 'w'.repeat(200) });
@@ -135,11 +135,11 @@ describe('every page', () => {
   });
 });
 
-describe('a reader without a mouse', () => {
-  it.concurrent.for(PAGES)('reaches everything of %s by Tab, and sees where the focus is', (path, { expect }) =>
+describe('a user who has only a keyboard', () => {
+  it.concurrent.for(PAGES)('reaches everything on %s by Tab, and the focus is visible', (path, { expect }) =>
     kept.visit(async ({ page }) => {
       await open(page, path);
-      // What was planted is told once more to a browser that asks again, and stands above what was walked already.
+      // A browser that reconnects gets the planted events again, above those that Tab has already reached.
       await page.route('**/live/events**', (route) => route.abort());
       await page.evaluate(UNFOLD);
       const unseen: string[] = [];
@@ -156,7 +156,7 @@ describe('a reader without a mouse', () => {
     }),
   );
 
-  it('comes to the content by the first link', async () => {
+  it('can jump to the content with the first link', async () => {
     const { page } = await tabOf(administrator);
     await page.goto(at('/projects/:project'));
     await page.keyboard.press('Tab');
@@ -166,7 +166,7 @@ describe('a reader without a mouse', () => {
 });
 
 describe('without JavaScript', () => {
-  it('every page is read, and nothing is there that does nothing', async () => {
+  it('every page is readable, and shows no control that needs a script', async () => {
     const { page } = await tabOf(administrator, false);
     for (const path of PAGES) {
       await page.goto(at(path));
@@ -178,7 +178,7 @@ describe('without JavaScript', () => {
     }
   });
 
-  it('a form is sent, and says what is wrong with what was typed, which is still there', async () => {
+  it('a form can be sent, and after an error it names the fault and keeps what was typed', async () => {
     const { page } = await tabOf(administrator, false);
     await page.goto(`${portal.origin}/`);
     await page.getByText('Create a project').first().click();

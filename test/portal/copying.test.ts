@@ -20,13 +20,13 @@ afterAll(async () => {
   await portal?.close();
 });
 
-/** Runs in a page: of the row that is open what each button copies, and what stands beside it. */
+/** Runs in a page: for the open row, what each button copies and the label beside it. */
 const COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
   const button = dd.querySelector('button.copy');
   return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
 }))`;
 
-it('a folded row of live messages lets everything in it be copied, as it came', async () => {
+it('a folded row of live messages has a button for each of its values, which copies the exact text', async () => {
   const { page, context, faults } = await openTab(browser, { portal, accountId });
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
   await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/live', planted));
@@ -43,7 +43,7 @@ it('a folded row of live messages lets everything in it be copied, as it came', 
   await context.close();
 });
 
-it('an activity lets its contract, token, addresses, transaction and id be copied', async () => {
+it('the contract, token, addresses, transaction and id of an activity can be copied', async () => {
   const { page, context } = await openTab(browser, { portal, accountId });
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
   await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/activities', planted));

@@ -1,7 +1,7 @@
-/** Longer than any screen, and without a place to break. */
+/** Longer than any screen is wide, and without a place to break the line. */
 const LONG = 'w'.repeat(2_000);
 
-/** Texts that become something else where they are not escaped, by what they try. */
+/** Texts that become markup, script or an address where they are not escaped. The key says what the text attempts. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   'a script': '<script>parent.taken=1</script>',
   'a script in capitals': '<ScRiPt src=//evil.test/x.js></sCrIpT>',

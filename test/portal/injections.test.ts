@@ -16,7 +16,7 @@ interface Answer extends Seen {
   readonly shape: Shape;
 }
 
-/** Every page as an administrator sees it, of a project in whose every field that text stands. */
+/** All pages as an administrator sees them. Every field of the project contains the text. */
 async function pagesWith(textOf: TextOf): Promise<Answer[]> {
   const portal = await openPlantedPortal();
   portals.push(portal);
@@ -46,7 +46,7 @@ interface FormAnswer extends Answer {
   readonly words: string;
 }
 
-/** What every form of every page answers, sent with a text in every field but those that choose. */
+/** Answers of every form of every page. Every field contains the text, except fields that choose a value. */
 async function formsWith(text: string): Promise<{ answers: FormAnswer[]; elements: string[] }> {
   const portal = await openPlantedPortal();
   portals.push(portal);
@@ -56,7 +56,7 @@ async function formsWith(text: string): Promise<{ answers: FormAnswer[]; element
   for (const { path: page, deeds = {} } of pagesOf(portal)) {
     for (const deed of Object.keys(deeds)) {
       const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
-      // Too short to be hashed, which takes its time: what is wrong is said, and the other fields are still there.
+      // A short password is refused before the slow hashing. The form then shows the other fields again.
       const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
         CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
       );
@@ -68,7 +68,7 @@ async function formsWith(text: string): Promise<{ answers: FormAnswer[]; element
   return { answers, elements: answers.flatMap(({ shape }) => shape.elements) };
 }
 
-/** Fields that say which thing is meant, or which of a few: without them a form does not come far. */
+/** Fields that choose an object or one of a few values. With a hostile text in them a form would be refused at once. */
 const CHOOSING = new Set(['kind', 'role', 'code']);
 
 const USUAL = 'a usual text';
@@ -77,10 +77,10 @@ const usual = await pagesWith((field) => {
   fields.push(field);
   return USUAL;
 });
-/** What is sure to be seen of a text: the ends of some are trimmed, and what a browser says it is is cut. */
+/** The part of a text that is always visible: forms trim some texts, and the name of a browser is cut off. */
 const shownOf = (text: string) => asRead(text).trim().slice(0, 100);
 const typedInForms = await formsWith(USUAL);
-/** Details of the audit are JSON, in which a text stands as JSON has it. */
+/** The audit shows details as JSON, so the text may also be visible in its JSON form. */
 const timesSeen = (shown: string, text: string) => {
   const escaped = JSON.stringify(text).slice(1, -1);
   return (
@@ -90,12 +90,12 @@ const timesSeen = (shown: string, text: string) => {
 const timesShown = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
 
 describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size} fields of ${usual.length} pages`, () => {
-  it('are looked for on pages that show such fields', () => {
+  it('are looked for on pages that show these fields', () => {
     const showing = usual.filter(({ shape }) => shape.text.includes(USUAL)).map(({ page }) => page);
     expect(showing).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
   });
 
-  it.each(Object.entries(HOSTILE))('%s is shown as text, and nothing else changes', async (_, text) => {
+  it.each(Object.entries(HOSTILE))('%s is shown as text, and changes nothing else on the page', async (_, text) => {
     for (const [index, answer] of (await pagesWith(() => text)).entries()) {
       const plain = usual[index]!;
       const { page, shape, status, headers } = answer;
@@ -114,12 +114,12 @@ describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size
   });
 });
 
-/** What scripts ask for, and files: no browser takes them for a page. */
+/** Answers for scripts and downloads, which no browser renders as a page. */
 const isData = ({ headers }: Seen) =>
   /^(application\/json|text\/event-stream)/.test(headers.get('content-type') ?? '') &&
   headers.get('x-content-type-options') === 'nosniff';
 
-/** The values of a body: one, or those of a stream by the rules of event streams. @throws Error for what is no JSON */
+/** The JSON values of a body. An event stream has one per event. @throws Error when a value is not JSON */
 function jsonOf({ headers, text }: Seen): unknown[] {
   if (headers.get('content-type')?.startsWith('application/json') === true) return [JSON.parse(text)];
   const fields = text.split(/\r\n|\r|\n/).filter((line) => line !== '');
@@ -127,27 +127,30 @@ function jsonOf({ headers, text }: Seen): unknown[] {
   return fields.map((field) => JSON.parse(field.slice('data: '.length)));
 }
 
-describe('a hostile text that somebody types into every field of a form', () => {
-  it.each(Object.entries(HOSTILE))('%s comes back as text, and leads nowhere else', async (_, text) => {
-    const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
-    for (const { shape, headers, words } of (await formsWith(text)).answers) {
-      expect(
-        shape.elements.filter((each) => !known.has(each)),
-        words,
-      ).toEqual([]);
-      expect(
-        shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
-        words,
-      ).toEqual([]);
-      const location = headers.get('location') ?? '/';
-      expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
-      expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
-    }
-  });
+describe('a hostile text in every field of a form', () => {
+  it.each(Object.entries(HOSTILE))(
+    '%s is shown again as text, and the answer leads to no other address',
+    async (_, text) => {
+      const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
+      for (const { shape, headers, words } of (await formsWith(text)).answers) {
+        expect(
+          shape.elements.filter((each) => !known.has(each)),
+          words,
+        ).toEqual([]);
+        expect(
+          shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
+          words,
+        ).toEqual([]);
+        const location = headers.get('location') ?? '/';
+        expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
+        expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
+      }
+    },
+  );
 });
 
-describe('a hostile text in what is saved as a file', () => {
-  it.each(Object.entries(HOSTILE))('%s is one cell, and none is a formula', async (_, text) => {
+describe('a hostile text in a downloaded file', () => {
+  it.each(Object.entries(HOSTILE))('%s is in one cell, and no cell is a formula', async (_, text) => {
     const portal = await openPlantedPortal();
     portals.push(portal);
     const planted = await plant(portal, { id: 'demo', textOf: () => text });
@@ -173,7 +176,7 @@ describe('a hostile text in what is saved as a file', () => {
   });
 });
 
-/** Where an address leads: to a page of ours by its path, or out. */
+/** Whether an address leads to a page of the portal, by path, or to another site. */
 function toKind(address: string): string {
   if (address.startsWith('#')) return 'this page';
   return /^\/(?![/\\])/.test(address) ? 'ours' : `another: ${address}`;

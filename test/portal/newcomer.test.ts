@@ -9,7 +9,7 @@ import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
 
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';
-/** What pages and documents promise. */
+/** The bounds that pages and documents promise. */
 const LIVE_MAX_MS = 2_000;
 const STOP_MAX_MS = 1_000;
 const PATIENCE_MS = 30_000;
@@ -33,7 +33,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** Does a step of the newcomer's, and notes how long it took. */
+/** Does one step of the newcomer, and records how long it took. */
 async function step<T>(words: string, work: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   const value = await work();
@@ -45,7 +45,7 @@ const press = (name: string | RegExp) => page.getByRole('button', { name }).clic
 const heading = () => page.getByRole('heading', { level: 1 }).textContent();
 const textOfBlock = async (index: number) => (await page.locator('.sample code').nth(index).textContent()) ?? '';
 
-/** As `npm run accounts -- link` prints it. */
+/** The link that `npm run accounts -- link` prints. */
 async function firstLink(): Promise<string> {
   return JSON.parse(await world.operate('accounts', 'link', '--json', '--origin', world.portal)).link;
 }
@@ -67,7 +67,7 @@ async function createProject(): Promise<void> {
   expect(await heading()).toBe('Keys of development');
 }
 
-/** The text of a key that was just made. */
+/** The text of a key that was just created. */
 async function makeKey(kind: 'publishable' | 'secret'): Promise<string> {
   await press(`Create the ${kind} key`);
   expect(await heading()).toBe(`The ${kind} key`);
@@ -80,7 +80,7 @@ const isRefusing = async (url: string, secret: string) => {
   return (await fetch(url + path, { method: 'DELETE', headers })).status === 401;
 };
 
-/** The sender of the first event is found by their id, and erased. */
+/** Finds the sender of the first event by id, and requests the erasure. */
 async function erasePlayer(id: string): Promise<string> {
   await page.getByRole('link', { name: 'People', exact: true }).click();
   await page.getByLabel('Id', { exact: true }).fill(id);
@@ -92,10 +92,10 @@ async function erasePlayer(id: string): Promise<string> {
   return (await page.locator('.copyable code').textContent()) ?? '';
 }
 
-/** Looks at the page again until the receipt is there, and downloads it. */
+/** Reloads the page until the receipt is there, and downloads it. */
 async function downloadReceipt(erasureId: string): Promise<Record<string, unknown>> {
   await page.getByRole('link', { name: 'Erasures', exact: true }).first().click();
-  // Others were asked for, to see which keys are refused.
+  // The test requested other erasures to see which keys are refused, so it finds the row by its id.
   const link = page.getByRole('row', { name: erasureId }).getByRole('link', { name: 'Download' });
   await until('the receipt is there', async () => {
     await page.reload();
@@ -105,8 +105,8 @@ async function downloadReceipt(erasureId: string): Promise<Record<string, unknow
   return JSON.parse(readFileSync((await download.path()) ?? '', 'utf8'));
 }
 
-describe('somebody who has just started the services', () => {
-  it('administers it, makes a project and keys, sees a first event arrive, and ends a key on every gateway', async () => {
+describe('a newcomer who has just started the services', () => {
+  it('becomes administrator, creates a project and keys, sees a first event arrive, and ends a key on every gateway', async () => {
     await step('the link is opened, and makes the administrator', becomeAdministrator);
     await step('a project', createProject);
     await step('a publishable key', () => makeKey('publishable'));
@@ -151,7 +151,7 @@ describe('somebody who has just started the services', () => {
     expect(faults).toEqual([]);
   });
 
-  it('then erases the player who sent it, and keeps the receipt', async () => {
+  it('then erases the player who sent it, and downloads the receipt', async () => {
     const erasureId = await step('an erasure', () => erasePlayer('player-1'));
     const receipt = await step('its receipt', () => downloadReceipt(erasureId));
     expect(receipt).toMatchObject({ erasureId, closureCount: 1, visiblyErasedAt: expect.any(String) });

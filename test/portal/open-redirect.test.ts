@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../services/portal/src/test/people.ts';
 
-/** Places that a browser takes for another address, or that somebody might. */
+/** Addresses that a browser, or a careless parser, takes for another site. */
 const ELSEWHERE = [
   ...['//evil.test', '///evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\\/evil.test', '//\\evil.test'],
   ...[
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => portal?.close());
 
-/** Where a browser goes from the sign-in. */
+/** The origin to which a browser goes from the sign-in. */
 function originOf(location: string): string {
   return new URL(location, `${portal.origin}/sign-in`).origin;
 }
@@ -57,15 +57,15 @@ async function landOf(next: string): Promise<string[]> {
   return [shown, raw].map(({ headers }) => headers.get('location') ?? '');
 }
 
-describe(`${ELSEWHERE.length} places that lead elsewhere`, () => {
-  it.each(ELSEWHERE)('the sign-in of one who has signed in stays here: %j', async (next) => {
+describe(`${ELSEWHERE.length} addresses of other sites`, () => {
+  it.each(ELSEWHERE)('never lead a signed-in user from the sign-in to another site: %j', async (next) => {
     for (const location of await landOf(next)) {
       expect(originOf(location)).toBe(portal.origin);
       expect(location).toMatch(/^\/(?![/\\])[\x21-\x7e]*$/);
     }
   });
 
-  it('a sign-in by password stays here, whatever stood in the link or in the form', async () => {
+  it('never lead away after a sign-in by password, in the link or in the form', async () => {
     for (const next of [
       '//evil.test',
       '/\\evil.test',
@@ -80,7 +80,7 @@ describe(`${ELSEWHERE.length} places that lead elsewhere`, () => {
     }
   });
 
-  it('no text at all leads out', async () => {
+  it('never lead to another site, also when they are generated at random', async () => {
     const piece = fc.constantFrom(
       '/',
       '\\',
@@ -109,7 +109,7 @@ describe(`${ELSEWHERE.length} places that lead elsewhere`, () => {
     );
   });
 
-  it('the way to the sign-in and back keeps to paths: an address of two slashes is no page', async () => {
+  it('are not reached when they are the path of a request: a path that begins with two slashes is no page', async () => {
     for (const path of [
       '//evil.test/',
       '//evil.test/%2f..',

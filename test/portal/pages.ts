@@ -7,21 +7,21 @@ import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Planted } from './planted.ts';
 import { STORED_ID, TRACE_ID } from './planted-portal.ts';
 
-/** How a page of the portal is asked for, and how each of its forms is filled. */
+/** How to request a page of the portal, and how to fill each of its forms. */
 export interface PageUse {
-  /** What stands in the path besides `:project` and `:environment`. */
+  /** Values of path parameters other than `:project` and `:environment`. */
   readonly params?: (planted: Planted) => Readonly<Record<string, string>>;
-  /** What stands behind the path. */
+  /** The query of the path. */
   readonly query?: (planted: Planted) => Readonly<Record<string, string>>;
   readonly deeds?: Readonly<Record<string, DeedUse>>;
-  /** No page that people look at: a script asks for it. */
+  /** True when a script requests it, so it is not a page for people. */
   readonly isData?: boolean;
 }
 
 export interface DeedUse {
-  /** Fields that name nothing which belongs to somebody. */
+  /** Fields that name no object of a project or an account. */
   readonly plain?: (planted: Planted) => Readonly<Record<string, string>>;
-  /** Fields that name a thing of a project by its id. */
+  /** Fields that name an object of a project or an account by its id. */
   readonly refers?: (planted: Planted) => Readonly<Record<string, string>>;
 }
 
@@ -32,16 +32,16 @@ const signableKey = ({ address }: Planted) => ({ address });
 const analyst = ({ members }: Planted) => ({ account: members.analyst });
 const invited = ({ invitedId }: Planted) => ({ account: invitedId });
 
-/** Good passwords; hashing one takes a while, by design. */
+/** Valid passwords. Hashing one is slow by design. */
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
 const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
-/** A page of a link that lets somebody in, and what browsers ask of it. */
+/** A page that a one-time link opens, and its form. */
 const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'deeds'> => ({
   query: (planted) => ({ code: codeOf(planted) }),
   deeds: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
 });
-/** Somebody who has signed in may take it with the account that they have. */
+/** A signed-in user may accept an invitation with their existing account. */
 const invitationUse: PageUse = {
   query: ({ invitationCode }) => ({ code: invitationCode }),
   deeds: {
@@ -54,7 +54,7 @@ const passkeyUse = (codeOf: (planted: Planted) => string): PageUse => ({
   query: (planted) => ({ code: codeOf(planted), login: 'newcomer', name: 'Newcomer' }),
 });
 
-/** Every page, by its path. A page that is missing here fails the tests: say how it is filled. */
+/** All pages, by path. The tests fail for a page that is missing here: add how to fill it. */
 export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/': { deeds: { create: { plain: () => ({ name: 'Another game' }) } } },
   '/projects/:project': {
@@ -133,7 +133,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     },
   },
   '/sign-in/passkey': { isData: true },
-  // Nobody was sent away here: whoever comes back is refused.
+  // No sign-in was started here, so the callback is refused.
   '/sign-in/openid': { isData: true, query: () => ({ state: 'nobody-s', code: 'none' }) },
   '/sign-out': { deeds: { 'sign-out': {} } },
   '/first-sign-in': linkUse(({ firstCode }) => firstCode),
@@ -176,13 +176,13 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
 };
 
-/** Routes that are no pages: the same bytes for everybody. */
+/** Routes that are no pages. They send the same bytes to everybody. */
 export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
 
-/** As `openPortal` gives it to the portal. */
+/** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
 
-/** The portal's own pages, with the deeds that each has. */
+/** The portal's own pages with their forms. */
 export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
     ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
@@ -191,27 +191,27 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
     ...{ admitStranger: () => {}, admitMember: () => {} },
   };
-  // What pages do with it is done by a request, and none is sent here.
+  // Pages use these only during requests, and this function sends none.
   const signIn = {} as PagesParts['signIn'];
   const openId = {} as PagesParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, note: async () => {} });
 }
 
-/** How a page is used. @throws Error for a page that the table does not know */
+/** How to request a page. @throws Error for a page that is not in the table */
 export function useOf(path: string): PageUse {
   const use = PAGE_USES[path];
   if (use !== undefined) return use;
   throw new Error(`The page ${path} is new: say in PAGE_USES how its path and its forms are filled.`);
 }
 
-/** How a form is filled. @throws Error for one that the table does not know */
+/** How to fill a form. @throws Error for a form that is not in the table */
 export function deedUseOf(path: string, deed: string): DeedUse {
   const use = useOf(path).deeds?.[deed];
   if (use !== undefined) return use;
   throw new Error(`The form ${deed} of ${path} is new: say in PAGE_USES how it is filled.`);
 }
 
-/** A page's address for a place. */
+/** The address of a page, with its parameters filled in. */
 export function pathFor(path: string, planted: Planted, environment = planted.environment): string {
   const { params, query } = useOf(path);
   const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
@@ -222,12 +222,12 @@ export function pathFor(path: string, planted: Planted, environment = planted.en
 const LIVE = '/projects/:project/environments/:environment/live';
 const REJECTIONS = '/projects/:project/environments/:environment/rejections';
 
-/** The list of stored messages beside Live, of a span. */
+/** The list of stored messages for a span of time, which belongs to the page Live. */
 export function storedPathFor(planted: Planted): string {
   return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
-/** Whatever is saved as a file, by paths. */
+/** All pages that can be downloaded as a file, by path. */
 export const FILES: readonly ((planted: Planted) => string)[] = [
   (planted) => `${storedPathFor(planted)}&as=csv`,
   (planted) => `/projects/${encodeURIComponent(planted.id)}/audit?as=csv`,
@@ -236,7 +236,7 @@ export const FILES: readonly ((planted: Planted) => string)[] = [
   (planted) => `${pathFor('/projects/:project/environments/:environment/activities', planted)}?as=csv`,
 ];
 
-/** Somebody who has signed in, with good tokens for any form of any page: whatever refuses them is no token. */
+/** A signed-in user with valid form tokens, so that no request is refused because of its token. */
 export interface Person {
   get(path: string): Promise<Seen>;
   send(path: string, deed: string, values: Readonly<Record<string, string>>): Promise<Seen>;
@@ -248,7 +248,7 @@ export interface Seen {
   readonly headers: Headers;
 }
 
-/** Signs an account in; null: somebody who has not signed in. */
+/** Signs an account in. Null: a visitor without a session. */
 export async function personOf(portal: TestPortal, accountId: string | null): Promise<Person> {
   const browser = portal.browser();
   let sessionId = '';
@@ -263,12 +263,12 @@ export async function personOf(portal: TestPortal, accountId: string | null): Pr
     get: browser.get,
     send: (path, deed, values) => {
       const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), deed });
-      // From an address of its own each time: how many forms somebody may send is not asked here.
+      // A random client address for each form, because the limit of forms per address is not under test here.
       const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
       return browser.post(path, new URLSearchParams({ deed, token, ...values }), headers);
     },
   };
 }
 
-/** As the portal reads a path of a request. */
+/** The path of a request, decoded as the portal does it. */
 const decodedPath = (path: string) => new URL(path, 'http://localhost').pathname;

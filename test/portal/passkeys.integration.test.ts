@@ -10,7 +10,7 @@ let browser: Browser;
 let context: BrowserContext;
 let page: Page;
 let devices: CDPSession;
-/** What the browser itself finds wrong with pages. */
+/** Errors that the browser reports about pages. */
 const faults: string[] = [];
 
 beforeAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
   await portal?.close();
 });
 
-/** A device that keeps passkeys and makes sure of the person. */
+/** A virtual authenticator that stores passkeys and verifies the user. */
 async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
   const options = {
     ...{ transport, hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
@@ -43,7 +43,7 @@ async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
 const button = (name: string) => page.getByRole('button', { name });
 
 describe('passkeys in a browser', () => {
-  it('make the first administrator, let them in again without a login, and are added and removed', async () => {
+  it('make the first administrator, sign them in again without a login, and can be added and removed', async () => {
     await addDevice('internal');
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
     await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
@@ -75,7 +75,7 @@ describe('passkeys in a browser', () => {
     expect(faults.filter((fault) => !fault.includes('409'))).toEqual([]);
   });
 
-  it('that were made elsewhere let nobody in, and the page says so', async () => {
+  it('that the portal does not know sign nobody in, and the page says so', async () => {
     const made = await browser.newContext();
     const other = await made.newPage();
     await other.goto(`${portal.origin}/sign-in`);

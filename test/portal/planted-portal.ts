@@ -19,7 +19,7 @@ import { createMemoryReads } from '../../services/portal/src/test/memory-reads.t
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { TextOf } from './planted.ts';
 
-/** What stands in stores that the portal only reads, by environments and projects. */
+/** Rows of the stores that the portal only reads, by environment or project. */
 export interface PlantedRows {
   readonly rejections: Record<string, RejectionCount[]>;
   readonly steps: Record<string, RejectionStep[]>;
@@ -29,7 +29,7 @@ export interface PlantedRows {
   readonly consents: Record<string, ConsentChange[]>;
   readonly ids: Record<string, Record<string, string>>;
   readonly erasures: Record<string, ErasureLine[]>;
-  /** By `chain 0x…`. */
+  /** Key: `chain 0x…`. */
   readonly activities: Record<string, ActivityLine[]>;
   readonly tokens: Record<string, TokenLine>;
   readonly mints: Record<string, MintLine[]>;
@@ -39,7 +39,7 @@ export interface PlantedRows {
   readonly found: Record<string, FoundMessage[]>;
 }
 
-/** The portal, with rows that tests put into what it reads. */
+/** The portal, with stores that tests fill with rows. */
 export interface PlantedPortal extends TestPortal {
   readonly rows: PlantedRows;
 }
@@ -73,7 +73,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
   return { ...portal, rows };
 }
 
-/** Tells each looker what is planted in its environment, and ends: so a stream is a text that can be read whole. */
+/** Sends each client the events of its environment and then ends, so that a stream can be read whole. */
 function createToldLive(planted: PlantedRows['live']): LiveHub {
   return {
     look: ({ environmentId }) => {
@@ -89,7 +89,7 @@ function createToldLive(planted: PlantedRows['live']): LiveHub {
 export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
 export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 
-/** Fills what an environment has in stores that are only read. */
+/** Adds one environment's rows to the stores that the portal only reads. */
 export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: TextOf): void {
   const { environmentId, projectId } = place;
   const client = {
@@ -116,7 +116,7 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
   ];
 }
 
-/** A sale and a payout of a contract, with a text wherever a chain or its contracts could have said one. */
+/** Adds a sale and a payout of a contract. Every field that a chain or a contract controls has its own text. */
 export function plantActivities({ rows }: PlantedPortal, contractAddress: string, textOf: TextOf): void {
   const contract = { chain: 'demo-chain', contractAddress };
   const name = `demo-chain ${contractAddress}`;
@@ -138,7 +138,7 @@ export function plantActivities({ rows }: PlantedPortal, contractAddress: string
   rows.tokens[name] = { ...contract, ...words, decimals: 2 };
 }
 
-/** A mint that waits, and what a game or a contract could have said of it. */
+/** A pending mint. Every field that a game or a contract controls has its own text. */
 function toMint(textOf: TextOf): MintLine {
   const address = `0x${'ab'.repeat(20)}`;
   return {
@@ -149,7 +149,7 @@ function toMint(textOf: TextOf): MintLine {
   };
 }
 
-/** A stored message of a list; ids are shown to whoever may see them. */
+/** A stored message as the list of messages shows it. Pages show its ids to people whose role allows it. */
 function toMessage(textOf: TextOf): MessageLine {
   return {
     ...{ messageId: textOf('message id in a list'), happenedMs: Date.now() - 1_000, receivedMs: Date.now() - 1_000 },
@@ -165,7 +165,7 @@ interface OfPerson {
   readonly identityId: string;
 }
 
-/** What tables tell of a person: who was linked or refused, and what was chosen. */
+/** Adds a person's link decisions, one linked and one refused, and a consent. */
 export function plantDecisions({ rows }: PlantedPortal, of: OfPerson, textOf: TextOf): void {
   const { environmentId, identityId } = of;
   const other = { identityId: 'f'.repeat(32), kind: textOf('kind of another identity') };
@@ -230,10 +230,10 @@ function toEvents(textOf: TextOf): LiveEvent[] {
   ];
 }
 
-/** Where forms lead that go to the provider, whatever was typed. */
+/** Where every form for the identity provider leads, whatever the user typed. */
 export const NEAR_PROVIDER = 'https://id.example.test/authorize';
 
-/** A provider of which nothing is asked: forms lead there, and nobody comes back. */
+/** A provider of which only the address is used: no user signs in there or comes back. */
 function createNearProvider(): OpenIdProvider {
   return {
     ...{ label: 'Work', origins: [new URL(NEAR_PROVIDER).origin] },

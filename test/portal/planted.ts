@@ -16,52 +16,52 @@ import {
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { type PlantedPortal, plantActivities, plantDecisions, plantRows } from './planted-portal.ts';
 
-/** One project with a text of its own in every field that people or clients can fill. */
+/** A project with a different text in every field that users or clients can fill. */
 export interface Planted {
   readonly id: string;
   readonly project: ProjectRecord;
-  /** The environment that everything is planted in, by the name that paths say. */
+  /** Name, as in paths, of the environment that has all the data. */
   readonly environment: string;
   readonly environmentId: string;
   readonly members: Readonly<Record<Role, string>>;
-  /** Account of somebody who was invited and has not come. */
+  /** Account of an invited user who has not accepted yet. */
   readonly invitedId: string;
   readonly invitationCode: string;
-  /** Account of a member who may not sign in. */
+  /** Account of a member whose sign-in is disabled. */
   readonly disabledId: string;
   readonly disabledLogin: string;
-  /** Of the owner. */
+  /** Belongs to the owner. */
   readonly passkeyId: string;
   readonly sessionId: string;
   readonly rateLimitKeyId: string;
   readonly contractAddress: string;
-  /** Of signable keys. */
+  /** Address of a live signable key. */
   readonly address: string;
   readonly disabledAddress: string;
   readonly erasureId: string;
-  /** Key of a person who has sent something, hexadecimal. */
+  /** Person key, hexadecimal, of somebody who has sent a message. */
   readonly personKey: string;
-  /** Of the link of the first administrator, which belongs to no project. */
+  /** Code of the link for the first administrator. The link belongs to no project. */
   readonly firstCode: string;
 }
 
-/** What stands in a field, by the field's name. */
+/** Returns the text to put into a field, by the field's name. */
 export type TextOf = (field: string) => string;
 
 export interface Wanted {
   readonly id: string;
   readonly textOf: TextOf;
-  /** Of the third environment, which no other project has. */
+  /** Name of the third environment, which no other project has. */
   readonly environment?: string;
 }
 
 export const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** Rates that stand nowhere else, so that they are recognised. */
+/** Rates that occur nowhere else, so that a test recognises them. */
 const CAP = { perSecond: 73_331, burst: 733_317 };
 const LIMIT = { perSecond: 71_113, burst: 711_131 };
 
-/** Makes a project, and fills every field of everything that can belong to one. */
+/** Creates a project and fills every field of everything that can belong to it. */
 export async function plant(portal: PlantedPortal, { id, textOf, environment = 'lab' }: Wanted): Promise<Planted> {
   const { projects } = portal.parts;
   const store = projects.changedBy(AUTHOR);
@@ -69,7 +69,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
   const at = { project: id, environment: `${id}-${environment}` };
   const made = await setRates({ store }, at, { cap: CAP, limit: LIMIT });
-  // As it is, and not as a form would take it.
+  // Written directly: a form would refuse some of these texts.
   const project = (await store.change(() => ({ ...made, name: textOf('project name') }))) ?? made;
   await plantKeys(portal, { projectId: id, environmentId: at.environment, environment: 'development' }, textOf);
   const place = { projectId: id, environmentId: at.environment };
@@ -97,7 +97,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   };
 }
 
-/** What nothing is planted in: the same kinds of ids, and nobody has them. */
+/** The same kinds of ids as `plant` gives, but nothing exists under any of them. */
 export function plantedNowhere(id: string, environment = 'hut'): Planted {
   const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
   const project = { id, name: 'nowhere', environments: environments.map((each) => ({ ...each, limit: null })) };
@@ -164,7 +164,10 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
   };
 }
 
-/** None is the beginning of another one: an answer with one's own would seem to have what was typed. */
+/**
+ * No id may be a prefix of another project's id. Otherwise an answer with the person's own id would seem to contain an
+ * id that was typed.
+ */
 const passkeyIdOf = (projectId: string) => `passkey-of-${projectId}-s-owner`;
 
 async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Planted['members']> {
@@ -184,7 +187,7 @@ async function plantMembers(portal: TestPortal, projectId: string, textOf: TextO
 
 let accounts = 0;
 
-/** Writes a record as it is: what a release before, or a command, may have let through. */
+/** Writes a record directly. An earlier release or a command may have accepted values that today's forms refuse. */
 export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
   accounts++;
   const account: Content<AccountRecord> = {
@@ -243,7 +246,7 @@ async function plantSignableKey(
   return address;
 }
 
-/** Somebody whose id stands in a message: a page finds it by its key. */
+/** Adds a person whose id occurs in a message. A page finds the person by the key. */
 function plantPerson(portal: PlantedPortal, environmentId: string, textOf: TextOf): string {
   const { parts, rows } = portal;
   const key = parts.people.keyOf(environmentId, 'anonymous', `player of ${environmentId}`).toString('hex');

@@ -1,7 +1,7 @@
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Planted } from './planted.ts';
 
-/** Everything that belongs to a project, in every noun that the portal has, as one text to compare. */
+/** All records of a project from every store of the portal, as one text to compare. */
 export async function recordsOf({ parts }: TestPortal, { id, members }: Planted): Promise<string> {
   const nouns = Object.entries(parts).filter(([, part]) => isNoun(part));
   const records: unknown[] = [['keys', await parts.keys.list(id)]];
@@ -13,15 +13,15 @@ export async function recordsOf({ parts }: TestPortal, { id, members }: Planted)
   return JSON.stringify(records, null, 1);
 }
 
-/** A noun that comes later is looked at by itself. */
+/** Finds stores by their `all` function, so a new one is included without a change here. */
 function isNoun(part: unknown): boolean {
   return typeof part === 'object' && part !== null && 'all' in part && typeof part.all === 'function';
 }
 
-/** Shorter ones stand anywhere. */
+/** Shorter texts occur by chance. */
 const TELLING_CHARACTERS_MIN = 8;
 
-/** Texts of a project's records, ids and hashes as well, that the records of another one do not have. */
+/** Texts of a project's records, ids and hashes included, that do not occur in the records of the other project. */
 export async function textsOf(portal: TestPortal, of: Planted, without: Planted): Promise<string[]> {
   const others = await recordsOf(portal, without);
   const texts = (await recordsOf(portal, of)).matchAll(/"((?:[^"\\]|\\.)*)"/g);

@@ -1,4 +1,4 @@
-/** Who asks, from the one who may least. A stranger has signed in and has no role in the project. */
+/** Kinds of users, in ascending order of rights. A stranger has signed in and has no role in the project. */
 export const ASKERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
 export type Asker = (typeof ASKERS)[number];
 
@@ -8,8 +8,8 @@ const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const EVERYBODY = '200 200 200 200 200 200';
 
 /**
- * What each of them is answered, by page and by form: `sign-in` is 303 to the sign-in. Whoever changes who may do something
- * changes it here as well, on purpose.
+ * Expected statuses by page and by form, one for each kind of user. `sign-in` means 303 to the sign-in page. A change
+ * of rights must be made here as well, on purpose.
  */
 export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /': WHO_SIGNED_IN,
@@ -18,11 +18,11 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project': READERS,
   'POST /projects/:project rename': 'sign-in 404 404 404 303 303',
   'POST /projects/:project add-environment': 'sign-in 404 404 303 303 303',
-  // 409: it has live keys, which are to be revoked first.
+  // 409: the project has live keys, which must be revoked first.
   'POST /projects/:project archive': 'sign-in 404 404 404 409 409',
 
   'GET /projects/:project/environments/:environment/keys': READERS,
-  // 409: there is one.
+  // 409: a key exists already.
   'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200',
   'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
@@ -32,12 +32,12 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/collections': READERS,
   'POST /projects/:project/environments/:environment/collections link': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/collections rename': 'sign-in 404 404 303 303 303',
-  // 409: it is linked here.
+  // 409: the collection is linked to this project already.
   'POST /projects/:project/environments/:environment/collections relink': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/collections unlink': 'sign-in 404 404 404 303 303',
 
   'GET /projects/:project/environments/:environment/signable-keys': READERS,
-  // 409: this portal has not been told the public key of the signer.
+  // 409: the portal has no public key of the signer.
   'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303',
@@ -74,7 +74,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303',
 
   'GET /sign-in': EVERYBODY,
-  // 401: the wrong password.
+  // 401: wrong password.
   'POST /sign-in password': '401 401 401 401 401 401',
   'POST /sign-in passkey': '401 401 401 401 401 401',
 
@@ -82,14 +82,14 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /sign-in/passkey': EVERYBODY,
 
-  // 401: nobody was sent away.
+  // 401: no sign-in was started.
   'GET /sign-in/openid': '401 401 401 401 401 401',
 
   'GET /sign-out': WHO_SIGNED_IN,
   'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
 
   'GET /first-sign-in': EVERYBODY,
-  // 404: there is an administrator, and the link is good for nobody any more.
+  // 404: an administrator exists now, so the link is void.
   'POST /first-sign-in accept': '303 303 303 303 303 404',
 
   'GET /first-sign-in/passkey': EVERYBODY,
@@ -109,12 +109,13 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /settings': WHO_SIGNED_IN,
   'POST /settings rename': 'sign-in 303 303 303 303 303',
   'POST /settings password': 'sign-in 303 303 303 303 303',
-  // 400: what was sent is no passkey.
+  // 400: the value is not a passkey.
   'POST /settings add-passkey': 'sign-in 400 400 400 400 400',
-  // The passkey is the owner's, and without a password it is the last way in; nobody else has it.
+  // Only the owner has this passkey. Removing it is refused because the owner has no password and could not sign in
+  // again.
   'POST /settings remove-passkey': 'sign-in 404 404 404 409 404',
   'POST /settings link-openid': 'sign-in 303 303 303 303 303',
-  // 409: it is not linked.
+  // 409: the account is not linked.
   'POST /settings unlink-openid': 'sign-in 409 409 409 409 409',
   'POST /settings end': 'sign-in 303 303 303 303 303',
   'POST /settings end-others': 'sign-in 303 303 303 303 303',
@@ -137,7 +138,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /instance/accounts remove': 'sign-in 404 404 404 404 303',
 };
 
-/** Forms that make or end a secret, or say who may do something: they ask for a sign-in of the last ten minutes. */
+/** Forms that create or end a secret, or change rights. They need a sign-in within the last ten minutes. */
 export const FRESH: readonly string[] = [
   'POST /instance/accounts appoint',
   'POST /instance/accounts disable',

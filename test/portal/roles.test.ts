@@ -27,7 +27,7 @@ async function accountOf(portal: PlantedPortal, { members }: Planted, asker: Ask
   return members[asker];
 }
 
-/** What somebody is answered in a project where nothing was done before. */
+/** The status that a kind of user gets in a new project. */
 async function answerTo({ page, deed }: Deed, asker: Asker, portal: PlantedPortal): Promise<Seen> {
   const planted = await plant(portal, { id: 'demo', textOf: (field) => `the ${field}` });
   const person = await personOf(portal, await accountOf(portal, planted, asker));
@@ -40,12 +40,12 @@ async function answerTo({ page, deed }: Deed, asker: Asker, portal: PlantedPorta
 const toWord = ({ status, headers }: Seen) =>
   status === 303 && headers.get('location')?.startsWith('/sign-in?next=') ? 'sign-in' : String(status);
 
-describe(`who is answered what, by ${DEEDS.length} pages and forms and ${ASKERS.length} kinds of people`, () => {
-  it('has a row in the table for each, and none beside', () => {
+describe(`the answers of ${DEEDS.length} pages and forms to ${ASKERS.length} kinds of users`, () => {
+  it('have one row each in the table, and the table has no other row', () => {
     expect(DEEDS.map(({ row }) => row).toSorted()).toEqual(Object.keys(ANSWERS).toSorted());
   });
 
-  it.each(DEEDS)('$row is as the table says', async (deed) => {
+  it.each(DEEDS)('$row: the answers are those of the table', async (deed) => {
     const answers: string[] = [];
     for (const asker of ASKERS) {
       const portal = await openPlantedPortal();
@@ -56,8 +56,8 @@ describe(`who is answered what, by ${DEEDS.length} pages and forms and ${ASKERS.
   });
 });
 
-describe('a sign-in of more than ten minutes ago', () => {
-  it('is asked for again by the forms that make or end a secret or a right, and by no others', async () => {
+describe('a sign-in more than ten minutes old', () => {
+  it('must be renewed for forms that create or end a secret or a right, and for no others', async () => {
     const asked: string[] = [];
     for (const deed of DEEDS.filter((each) => each.deed !== null)) {
       const { sessions, oneTimeTexts: oneTime } = createMemorySessions();
@@ -74,7 +74,7 @@ describe('a sign-in of more than ten minutes ago', () => {
   });
 });
 
-describe('every link of every page', () => {
+describe('every link on every page', () => {
   it.each(['analyst', 'developer', 'owner', 'administrator'] as const)('leads an %s to a page', async (asker) => {
     const portal = await openPlantedPortal();
     const planted = await plant(portal, { id: 'demo', textOf: (field) => `the ${field}` });

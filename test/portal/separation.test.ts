@@ -19,21 +19,24 @@ import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 import { recordsOf, textsOf } from './records-of.ts';
 
 const MARK = 'zq-of-the-other';
-/** Of those whom nothing belongs to: a prefix of both, so that any comparison by prefix is seen. */
+/**
+ * Id of a project that does not exist. It shares the prefix `demo` with both others, so a comparison by prefix shows
+ * up.
+ */
 const NOWHERE = 'demo-3';
 
-/** Only the person sees these, in the settings. */
+/** Fields that only the person sees, in their own settings. */
 const SHOWN_TO_NOBODY_ELSE = /^(no such field)/;
 
 interface World {
   readonly portal: PlantedPortal;
   readonly ours: Planted;
   readonly theirs: Planted;
-  /** Somebody of ours, signed in anew: some forms end all sessions of theirs. */
+  /** Signs in again a member of our project with this role, because some forms end all of the member's sessions. */
   signIn(role: Role): Promise<Person>;
 }
 
-/** Two projects, of which the id of one begins with that of the other, and people who belong to ours. */
+/** Opens a portal with two projects. The id of one is a prefix of the other's id. */
 async function openWorld([ourId, theirId]: readonly [string, string]): Promise<World> {
   const portal = await openPlantedPortal();
   const theirs = await plant(portal, { id: theirId, textOf: (field) => `${MARK} ${field}`, environment: 'lab' });
@@ -45,7 +48,7 @@ async function openWorld([ourId, theirId]: readonly [string, string]): Promise<W
   return { portal, ours, theirs, signIn };
 }
 
-/** One thing that somebody tries: a page or a form, by a path, with ids. */
+/** One request to try: a page or one of its forms, with its path and its values. */
 interface Try {
   readonly page: string;
   readonly deed: string | null;
@@ -57,7 +60,7 @@ type AnsweredBy = (person: Person, attempt: Try) => Promise<Seen>;
 const answerTo: AnsweredBy = (person, { deed, path, values }) =>
   deed === null ? person.get(path) : person.send(path, deed, values);
 
-/** Every page and form, aimed at a place: by its path, and where the path is ours by the ids in the form. */
+/** All pages and forms, aimed at the objects of `at`: by the path, or under our own path by ids in the form. */
 function triesAt({ portal, ours }: World, at: Planted): Try[] {
   return pagesOf(portal).flatMap(({ path: page, deeds = {} }) => [
     ...pathsAt(page, ours, at).flatMap((path): Try[] => [
@@ -72,7 +75,7 @@ function triesAt({ portal, ours }: World, at: Planted): Try[] {
   ]);
 }
 
-/** The paths of a page that name something of a place: the project, and the environment with each project. */
+/** The paths of a page that name `at`: by project, by environment, or by both. */
 function pathsAt(page: string, ours: Planted, at: Planted): string[] {
   if (page.includes(':environment'))
     return [
@@ -82,7 +85,7 @@ function pathsAt(page: string, ours: Planted, at: Planted): string[] {
       pathFor(page, ours, at.environment),
       pathFor(page, ours, at.environmentId),
       pathFor(page, { ...ours, id: at.environmentId }),
-      // What is theirs by its id, asked for as if it were ours.
+      // An object of the other project by its id, under the path of our project.
       ...(useOf(page).params === undefined ? [] : [pathFor(page, { ...at, ...placeOf(ours) })]),
     ];
   return page.includes(':') ? [pathFor(page, at)] : [];
@@ -95,9 +98,12 @@ function valuesOf(page: string, deed: string, at: Planted): Readonly<Record<stri
   return { ...plain(at), ...refers(at) };
 }
 
-/** What is told to nobody twice, and what was typed, which stands in the form again. */
+/**
+ * The bytes of an answer, without parts that differ in every answer (tokens, times) and without the values that the
+ * request sent, which a form shows again.
+ */
 function toBytes({ status, text, headers }: Seen, { values, path }: Try): string {
-  // A form leads on to its page, which is the path without what stands behind it.
+  // A form redirects to its page, which is the path without the query.
   const paths = [path, path.split('?')[0]!];
   const typed = [...paths, ...paths.map(encodeURIComponent), ...Object.values(values)].filter(
     (each) => each.length > 3,
@@ -114,7 +120,7 @@ function toBytes({ status, text, headers }: Seen, { values, path }: Try): string
     .replace(/[0-9a-f]{32}/g, 'TRACE');
 }
 
-/** Texts of the other project's records in an answer, but for those that were typed. */
+/** Texts of the other project's records that occur in the answer, except those that the request sent. */
 function leaksIn({ text, headers }: Seen, theirTexts: readonly string[], { path, values }: Try): string[] {
   const typed = [path, ...Object.values(values)].join('\n');
   const shown = `${text}\n${JSON.stringify([...headers])}`;
@@ -135,7 +141,7 @@ describe.each([
   });
   afterAll(() => world?.portal.close());
 
-  it('are told of what is the other’s in the same bytes as of what does not exist, by every page and form', async () => {
+  it('get the same bytes for the other project’s objects as for objects that do not exist, from every page and form', async () => {
     const nowhere = plantedNowhere(NOWHERE);
     const tries = triesAt(world, world.theirs);
     const twins = triesAt(world, nowhere);
@@ -154,7 +160,7 @@ describe.each([
     console.info(`separation: ${routes} routes, ${2 * ROLES.length * tries.length} tries as ${ids[0]}`);
   });
 
-  it('see nothing of the other on their own pages', async () => {
+  it('see nothing of the other project on their own pages', async () => {
     for (const role of ROLES) {
       for (const { path: page } of pagesOf(world.portal)) {
         const attempt = { page, deed: null, path: pathFor(page, world.ours), values: {} };
@@ -164,7 +170,7 @@ describe.each([
     }
   });
 
-  it('save nothing of the other as a file, by their pages or by the other’s', async () => {
+  it('can save nothing of the other project as a file, neither from their own pages nor from its pages', async () => {
     for (const role of ROLES) {
       const person = await world.signIn(role);
       for (const pathTo of FILES) {
@@ -179,7 +185,7 @@ describe.each([
     }
   });
 
-  it('are led to sign in by every page, the other’s or none, when they have not', async () => {
+  it('are redirected to the sign-in by every page, existing or not, when they have not signed in', async () => {
     const nobody = await personOf(world.portal, null);
     const tries = triesAt(world, world.theirs);
     const twins = triesAt(world, plantedNowhere(NOWHERE));
@@ -194,8 +200,8 @@ describe.each([
   });
 });
 
-describe('whatever people do, in whatever order, in their own project and against the other', () => {
-  it('shows nothing of the other and changes nothing of it', async () => {
+describe('members of one project, whatever requests they send in whatever order', () => {
+  it('see nothing of the other project and change nothing in it', async () => {
     const counted = { runs: 0, tries: 0 };
     const step = fc.record({
       role: fc.constantFrom(...ROLES),
@@ -229,7 +235,7 @@ describe('whatever people do, in whatever order, in their own project and agains
   });
 });
 
-describe('this test', () => {
+describe('the separation test', () => {
   it('knows how to fill every route of the portal', async () => {
     const portal = await openPlantedPortal();
     const pages = pagesOf(portal);
@@ -249,7 +255,7 @@ describe('this test', () => {
     }
   });
 
-  it('has planted what members of the other project see: each text stands on some page', async () => {
+  it('has planted only texts that members of the planted project see on some page', async () => {
     const portal = await openPlantedPortal();
     const fields: string[] = [];
     const textOf = (field: string) => {

@@ -3,23 +3,26 @@ import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
 
-/** A page as a browser understands it, without its texts. */
+/** The parts of a page as a browser parses it. */
 export interface Shape {
-  /** Elements, each with the names of its attributes; sorted, since sessions of one moment have no order. */
+  /**
+   * Elements, each with the names of its attributes. Sorted, because sessions that were created in the same moment have
+   * no fixed order.
+   */
   readonly elements: readonly string[];
-  /** Everything that a person reads. */
+  /** All visible text. */
   readonly text: string;
-  /** Attributes that lead somewhere or load something. */
+  /** Values of attributes that link to something or load something. */
   readonly addresses: readonly string[];
-  /** Where a person can go. */
+  /** Targets of links. */
   readonly links: readonly string[];
-  /** Attributes of other kinds: what a person hears, types or copies. */
+  /** Values of all other attributes: what a user hears, types or copies. */
   readonly values: readonly string[];
 }
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
 
-/** Reads a page by the rules of HTML. */
+/** Parses a page by the rules of HTML. */
 export function shapeOf(page: string): Shape {
   const elements: string[] = [];
   const texts: string[] = [];
@@ -49,6 +52,8 @@ function* nodesOf(node: Node): Generator<Node> {
   if ('content' in node) yield* nodesOf((node as Element & { content: Node }).content);
 }
 
-/** A text as HTML gives it back: line ends are one character; what is no character is left out, or a sign says so. */
+/**
+ * A text as an HTML parser returns it: line ends become one character. Characters that HTML does not allow are removed.
+ */
 export const asRead = (text: string): string =>
   text.replace(/\r\n?/g, '\n').toWellFormed().replaceAll('\u0000', '').replaceAll('\ufffd', '');

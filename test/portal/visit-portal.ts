@@ -6,31 +6,31 @@ import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts'
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
 
-/** As `openPortal` gives it to the portal. */
+/** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
-/** How long a page of a loopback service may take for anything. */
+/** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 20_000;
-/** Kept for people to look at; not in the repository. */
+/** Screenshots for people to look at. They are not committed. */
 export const PICTURES = new URL('../../.playline/test/portal/', import.meta.url);
 
-/** A tab in which somebody has signed in, and what went wrong in it. */
+/** A tab with a signed-in user, and the errors in it. */
 export interface Tab {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the driver has no call for. */
+  /** For calls that the driver lacks. */
   readonly protocol: CDPSession;
-  /** Errors of scripts and of the console, answers of 500, and requests to any other address. */
+  /** Script and console errors, answers of 500 and above, and requests to other origins. */
   readonly faults: string[];
 }
 
 export interface TabOptions {
   readonly portal: TestPortal;
-  /** Null: nobody. */
+  /** Null: not signed in. */
   readonly accountId: string | null;
   readonly javaScript?: boolean;
 }
 
-/** Opens a profile of its own in which somebody is signed in. */
+/** Opens a new browser profile with a signed-in user. */
 export async function openTab(browser: Browser, options: TabOptions): Promise<Tab> {
   const { portal, accountId, javaScript = true } = options;
   const context = await browser.newContext({ javaScriptEnabled: javaScript, viewport: { width: 1280, height: 900 } });
@@ -52,14 +52,14 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
   return { page, context, protocol, faults };
 }
 
-/** Tabs of one account that are lent from visit to visit: a profile and its first page take longer than a page. */
+/** A pool of tabs of one account, because a new profile with its first page takes longer than a visit. */
 export interface Tabs {
   /** Lends a tab, empty and without faults, as soon as one is free. */
   visit<T>(work: (tab: Tab) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** As many at a time keep two processors busy: while one page is drawn, another is asked for. */
+/** Enough to keep two processors busy: while one page is drawn, another is requested. */
 const TABS = 3;
 
 export async function openTabs(browser: Browser, options: TabOptions): Promise<Tabs> {
@@ -71,7 +71,8 @@ export async function openTabs(browser: Browser, options: TabOptions): Promise<T
       while (free.length === 0) await new Promise<void>((resolve) => waiting.push(resolve));
       const tab = free.pop()!;
       try {
-        // What the page before it still says is not a fault of the next one. An empty page would cost a new process each time.
+        // Late errors of the previous page must not count for the next one. The page is one of the portal, because an
+        // empty page would start a new process each time.
         await tab.page.goto(`${options.portal.origin}/sign-out`);
         await tab.page.unrouteAll();
         await lookAt(tab.page, LOOKS[0]!);
@@ -88,14 +89,14 @@ export async function openTabs(browser: Browser, options: TabOptions): Promise<T
   };
 }
 
-/** Gives a page another screen, by day or by night, without asking for it again. */
+/** Changes the width and the colour scheme of a page without reloading it. */
 export async function lookAt(page: Page, { width, scheme }: Look): Promise<void> {
-  // The browser lays everything out anew for each of them, also where nothing changes.
+  // Setting the size makes the browser lay everything out again, even when it does not change.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: 900 });
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Keeps a picture of the whole page. */
+/** Saves a screenshot of the whole page. */
 export async function takePicture({ protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
@@ -103,7 +104,7 @@ export async function takePicture({ protocol }: Tab, name: string, { width, sche
   const { data } = await protocol.send('Page.captureScreenshot', {
     clip: { ...cssContentSize, scale: 1 },
     captureBeyondViewport: true,
-    // Most of the time of a picture goes into making its file small.
+    // Compression takes most of the time of a screenshot.
     optimizeForSpeed: true,
   });
   await writeFile(new URL(file, PICTURES), Buffer.from(data, 'base64'));
@@ -111,7 +112,7 @@ export async function takePicture({ protocol }: Tab, name: string, { width, sche
 
 export { LOOKS };
 
-/** One thing that axe finds wrong. */
+/** One finding of axe. */
 interface Violation {
   readonly id: string;
   readonly impact: string;
@@ -121,10 +122,10 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** What axe finds serious or critical on a page as it is shown now. */
+/** The serious and critical findings of axe on the page as it is now. */
 export async function seriousIn(page: Page): Promise<string[]> {
   const isThere = await page.evaluate('typeof globalThis.axe === "object"');
-  // By the driver: the page's policy lets no script in.
+  // Injected by the driver, because the page's policy allows no other script.
   if (!isThere) await page.evaluate(await readAxe());
   const violations = (await page.evaluate(
     'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
@@ -141,9 +142,7 @@ function readAxe(): Promise<string> {
   return axe;
 }
 
-/**
- * Runs in a page that is being walked by Tab: where the focus is, and whether a person sees it there.
- */
+/** Runs in a page while a test presses Tab: where the focus is, and whether it is visible. */
 export const FOCUS = `(() => {
   const element = document.activeElement;
   if (element === null || element === document.body) return null;
@@ -156,7 +155,7 @@ export const FOCUS = `(() => {
   return { name, isSeen: (hasOutline || style.boxShadow !== 'none') && box.width > 0 && box.height > 0 };
 })()`;
 
-/** Runs in a page: what a person can press or type into, and Tab has not reached. */
+/** Runs in a page: controls that Tab has not reached. */
 export const UNREACHED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
   .filter((element) => element.type !== 'hidden' && !element.disabled && element.checkVisibility({ visibilityProperty: true })
     && element.dataset.walked === undefined && element.type !== 'radio')

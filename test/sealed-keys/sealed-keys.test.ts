@@ -1,4 +1,4 @@
-/** Looks for the private key of a signable key in everything that the service keeps, with a real stack. */
+/** Searches everything that a real stack stores for the private key of a signable key. */
 import { execFile } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -42,7 +42,7 @@ afterAll(async () => {
   await stack?.close();
 }, 60_000);
 
-/** Runs a key command as a process that writes its memory down before it prints what it made. */
+/** Runs a key command as a process that dumps its memory before it prints the new key. */
 async function operate(word: string, ...words: string[]) {
   const { kafka, registry, redis: redisUrl, signerPublicKey } = stack.file();
   const env = {
@@ -61,7 +61,10 @@ async function operate(word: string, ...words: string[]) {
 
 const signerKeys = (): string => JSON.parse(readFileSync(join(stack.folder, 'secrets.json'), 'utf8')).signerKeys;
 
-/** What nobody but the process that signs can do: this test has taken its private half out of the stack's secrets. */
+/**
+ * Opens a sealed key as the signer does. Only the signer can, and this test has read its private key from the stack's
+ * secrets.
+ */
 async function openAsSigner(sealed: string): Promise<Buffer> {
   const [jwk] = JSON.parse(Buffer.from(signerKeys(), 'base64url').toString());
   const { plaintext } = await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }));
@@ -79,7 +82,7 @@ function needlesOf(bytes: Buffer): Needle[] {
     ['hexadecimal of two bytes a character', Buffer.from(hex, 'utf16le')],
     ['decimal', Buffer.from(BigInt(`0x${hex}`).toString())],
   ];
-  // Within something longer it may begin at any of three places of base64.
+  // Inside a longer text, base64 can begin at three different bit positions.
   for (const skipped of [0, 1, 2]) {
     const whole = bytes.subarray(skipped, skipped + 30 - (skipped === 0 ? 0 : 3));
     forms.push([`base64 from ${skipped}`, Buffer.from(whole.toString('base64'))]);
@@ -91,7 +94,7 @@ function needlesOf(bytes: Buffer): Needle[] {
 const named = (name: string, bytes: Buffer): Needle => ({ name, kind: 'text', bytes });
 
 describe('the private key of a signable key', () => {
-  it('is what the sealed text holds, and signs as its address', async () => {
+  it('is the content of the sealed text, and signs for its address', async () => {
     expect(privateKeyToAddress(toHex(key)).toLowerCase()).toBe(record.address);
     const signer = createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
     const message = 'a message';
@@ -103,7 +106,7 @@ describe('the private key of a signable key', () => {
     const placeOf = (path: string) => path.split('/').slice(0, 2).join('/');
     const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
     const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { placeOf, decompress: true });
-    // That the search sees what is there: the log and the append-only file have the record.
+    // Proves that the search works: the log and the append-only file have the record.
     const placesOf = (needle: string) => placesIn(found.filter((trace) => trace.needle === needle));
     expect(placesOf('sealed')).toEqual(['data/kafka', 'data/redis']);
     expect(placesOf('table')).toContain('data/clickhouse');
@@ -115,7 +118,7 @@ describe('the private key of a signable key', () => {
     expect(await findInRedis(redis, needlesOf(key))).toEqual([]);
   });
 
-  it('was never in the memory of the process that asked for it', () => {
+  it('was never in the memory of the process that requested it', () => {
     const found = (needles: Needle[]) => findInFiles(memory, needles);
     const known = [named('address', Buffer.from(record.address))];
     expect(placesIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);

@@ -1,6 +1,6 @@
 /**
- * Loaded in front of a program (`node --import`): before it prints anything it writes down all that its memory holds, what
- * is freed and not written over included, and then a snapshot of its heap. WRITE_MEMORY_TO names the folder.
+ * Loaded before a program (`node --import`). Before the program prints anything, it dumps all of its memory, including
+ * freed memory that was not overwritten, and then a heap snapshot. WRITE_MEMORY_TO is the folder.
  */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const folder = process.env.WRITE_MEMORY_TO ?? '';
 const write = process.stdout.write;
 process.stdout.write = ((...args: Parameters<typeof write>) => {
   process.stdout.write = write;
-  // First: a snapshot collects garbage, and what is looked for may be some.
+  // First, because a snapshot collects garbage, which may contain the key.
   writeMemory(join(folder, 'memory'));
   writeHeapSnapshot(join(folder, 'heap.heapsnapshot'));
   return process.stdout.write(...args);
@@ -35,7 +35,7 @@ function writeMemory(path: string): void {
   closeSync(file);
 }
 
-/** Some regions are there and cannot be read. */
+/** Some regions exist but cannot be read. */
 function readOrNothing(memory: number, into: Buffer, at: number): number {
   try {
     return readSync(memory, into, 0, into.length, at);

@@ -4,10 +4,12 @@ import { readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-/** What nothing writes that runs side by side here: the audit is the portal's, signable keys need the key of a signer. */
+/**
+ * Topics to which nothing in this test writes: the portal writes the audit, and signable keys need the signer's key.
+ */
 const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
-/** Topics whose values are records of a schema, but for those of chains and those that are written elsewhere. */
+/** Topics whose values are records of a schema, except for chain topics and those above. */
 export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filter(
   ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );
@@ -15,7 +17,7 @@ export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filt
 const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
   readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
-/** Why records went to the dead letters of any topic. */
+/** The reasons of dead letters on all topics. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
   const reasons: string[] = [];
   for (const topic of Object.values<Topic>(TOPICS).filter(({ schema }) => schema !== null))
@@ -24,7 +26,7 @@ export async function readDeadReasons(prefix: string): Promise<string[]> {
   return reasons;
 }
 
-/** A value of a topic as the schema of its own id reads it; a fault when it is no record of that schema. */
+/** A value of a topic, decoded with the schema of its own id. `fault` is set when that fails. */
 export interface LoggedRecord {
   readonly schemaId: number;
   readonly fields: readonly string[];

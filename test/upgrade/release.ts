@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** What a release is made of; everything else is tests and documents. */
+/** The folders of a release. Everything else is tests and documents. */
 const PARTS = ['packages', 'services', 'infra'];
 
-/** The field that every schema of the next release has, and what its processes write into it. */
+/** The field that every schema of the next release adds, and the value that its processes write. */
 export const ADDED = { name: 'addedLater', value: 'later' } as const;
 
 /** A tree of sources whose processes can be started. */
@@ -19,9 +19,9 @@ export interface Release {
 export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
 
 /**
- * Makes the next release: a copy of the sources in which every schema has one more field, with a default, which its
- * processes fill. In all but one it is the first field, so that bytes read by the wrong schema cannot pass. Messages
- * carry it last: their encoder writes a fixed order, and its bytes are added behind.
+ * Makes the next release: a copy of the sources in which every schema has one more field with a default, which its
+ * processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
+ * messages it is the last one, because their encoder writes a fixed order and appends its bytes.
  */
 export function makeNextRelease(): Release & { remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
@@ -54,7 +54,7 @@ export function makeNextRelease(): Release & { remove(): void } {
   return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Packages of ours are those of the copy, all others are shared. */
+/** Links our own packages to the copy, and shares all others. */
 function linkModules(folder: string): void {
   const modules = join(folder, 'node_modules');
   mkdirSync(join(modules, '@playline'), { recursive: true });
@@ -73,7 +73,7 @@ function addField(path: string, isLast: boolean): void {
   writeFileSync(path, JSON.stringify(schema, null, 2));
 }
 
-/** @throws Error when the words do not stand there once: the release would be the same as this one */
+/** @throws Error when the words do not occur exactly once, because the release would then equal this one */
 function replaceOnce(path: string, words: string, by: string): void {
   const text = readFileSync(path, 'utf8');
   if (text.split(words).length !== 2) throw new Error(`${path} does not hold once: ${words}`);

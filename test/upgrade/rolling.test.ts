@@ -6,7 +6,7 @@ import { ADDED, makeNextRelease, type Release, THIS_RELEASE } from './release.ts
 import { type Caller, postRound, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-// A dozen processes are started and waited for, one after the other.
+// Generous: a dozen processes are started one after the other.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let world: UpgradeWorld;
@@ -22,13 +22,13 @@ const createKey = async (release: Release, kind: string, environment = 'producti
   return (JSON.parse(await world.operate(release, 'keys', 'create', ...where)) as { key: string }).key;
 };
 
-/** Posts through a gateway until its caches of keys and schemas are filled; each round has ids of its own. */
+/** Posts through a gateway until its caches of keys and schemas are filled. Each round has new ids. */
 async function post(gateway: RunningService): Promise<void> {
   const tag = `r${rounds.length}`;
   rounds.push(await postRound({ url: gateway.url, ...keys }, tag));
 }
 
-/** Waits until everything that was posted is where it belongs, or something went to the dead letters. */
+/** Waits until everything that was posted is stored, or something has become a dead letter. */
 async function settle(): Promise<void> {
   const wanted = {
     events: String(2 * rounds.length),
@@ -94,7 +94,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     ['this', 'next'],
     ['next', 'next'],
   ] as const)(
-    'loses and changes nothing of either gateway with the linker of the %s release and the writer of the %s',
+    'loses and changes nothing from either gateway, with the linker of the %s release and the writer of the %s release',
     async (linker, writer) => {
       await useReaders(linker, writer);
       for (const gateway of [gateways.old, gateways.new])
@@ -103,18 +103,18 @@ describe('an additive change of every schema, rolled out process by process', ()
     },
   );
 
-  it('fills the new field of what the next release wrote, and only of that', async () => {
+  it('fills the new field in records of the next release, and only in those', async () => {
     const rows = await world.query<{ n: string; added_later: string }>(
       'SELECT added_later, toString(count()) AS n FROM events GROUP BY added_later ORDER BY added_later',
     );
-    // The old writer had no column for it: two of its rounds passed through the new gateway.
+    // The old writer had no column for the field. It wrote two of the rounds of the new gateway.
     expect(rows).toEqual([
       { added_later: '', n: String(2 * (rounds.length - 2)) },
       { added_later: ADDED.value, n: '4' },
     ]);
   });
 
-  it('creates and reads access keys with the commands of either release', async () => {
+  it('lets the commands of either release create and read access keys', async () => {
     await createKey(next, 'publishable', 'development');
     await createKey(THIS_RELEASE, 'secret', 'development');
     const list = (release: Release) => world.operate(release, 'keys', 'list', '--project', world.project, '--json');
@@ -124,7 +124,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('changes and reads accounts and collections with the commands of either release', async () => {
+  it('lets the commands of either release change and read accounts and collections', async () => {
     const ofProject = ['--project', world.project];
     const environment = ['--environment', 'production'];
     for (const [at, release] of [next, THIS_RELEASE, next].entries()) {
@@ -141,7 +141,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('changes and reads projects and rate limit keys with the commands of either release', async () => {
+  it('lets the commands of either release change and read projects and rate limit keys', async () => {
     const ofProject = ['--project', world.project];
     for (const [release, name] of [
       [next, 'eu'],
@@ -160,7 +160,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('frames every record under the schema it was written with, of both releases on every topic', async () => {
+  it('frames every record with the schema that wrote it, for both releases on every topic', async () => {
     for (const topic of RECORD_TOPICS) {
       const records = await readRecords(world.prefix, topic);
       expect({ topic: topic.name, faults: records.filter(({ fault }) => fault !== null) }).toEqual({
@@ -179,7 +179,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     expect(await readRecords(world.prefix, TOPICS.erasures)).toHaveLength(rounds.length);
   });
 
-  it('is verified by the commands of either release', async () => {
+  it('passes `verify` of either release', async () => {
     const group = ['--group', `${world.prefix}event-writer`];
     for (const release of [THIS_RELEASE, next]) await world.operate(release, 'verify', ...group);
   });

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 
-/** What the messages of one round say, and under which names. */
+/** Content and ids of the messages of one round. */
 export interface Round {
-  /** Tells the round's ids from those of all others. */
+  /** Distinguishes the round's ids from all others. */
   readonly tag: string;
   readonly messageIds: readonly string[];
 }
 
-/** Who may post, and where. */
+/** A gateway and its keys. */
 export interface Caller {
   readonly url: string;
   readonly publishable: string;
@@ -21,7 +21,7 @@ const ok = async (what: string, statuses: readonly number[], answer: Response) =
 
 /**
  * Makes a gateway write every kind of record: messages, a link fact, a rejection, a consent and an erasure request.
- * Every anonymous visitor says that he is the player of the round.
+ * Every anonymous visitor is identified as the player of the round.
  * @throws Error when an answer is not the documented one
  */
 export async function postRound({ url, publishable, secret }: Caller, tag: string): Promise<Round> {

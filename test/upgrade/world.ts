@@ -9,26 +9,26 @@ import { freePorts } from '@playline/infra/local';
 import { bareEnvironment, openOwnStores, openRedisDatabase, until } from '@playline/testkit';
 import type { Release } from './release.ts';
 
-/** A process starts in a second, or in half a minute where eight others want the same two cores. */
+/** A process starts in a second, or in half a minute when eight others compete for two cores. */
 const START_MS = 50_000;
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
 
-/** A service of one release, ready. */
+/** A ready service of one release. */
 export interface RunningService {
   readonly release: Release['name'];
-  /** Public address; of a gateway only. */
+  /** Public address, for a gateway only. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Topics, schemas, tables and a Redis database of their own, and processes of any release on them. */
+/** Separate topics, schemas, tables and a Redis database, and processes of any release that use them. */
 export interface UpgradeWorld {
   readonly prefix: string;
   readonly project: string;
   query<T>(sql: string): Promise<T[]>;
   start(release: Release, service: ServiceName): Promise<RunningService>;
-  /** Registers the schemas and makes the tables of a release. @returns what the commands said */
+  /** Registers the schemas and creates the tables of a release. @returns the output of the commands */
   deploy(release: Release): Promise<string>;
   /** Runs an operator's command of a release. @returns its standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
@@ -48,7 +48,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
     BLOCK_AGE_MAX_MS: '250',
-    // As many as the topics have already, so that deploying the next release changes schemas alone.
+    // The number that the topics have already, so that deploying the next release changes only schemas.
     TOPIC_PARTITIONS: '2',
   };
   const run = async (file: string, args: string[] = []) =>
@@ -85,7 +85,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
   };
 }
 
-/** The session of a killed consumer's partitions: the shortest that brokers allow by default. */
+/** Session of a killed consumer, after which its partitions move. The shortest that brokers allow by default. */
 const SESSION_TIMEOUT_MS = 6_000;
 
 interface ServiceOptions {

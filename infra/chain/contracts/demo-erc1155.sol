@@ -5,7 +5,7 @@ import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {ERC1155} from "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
 import {MintingRoles} from "./minting-roles.sol";
 
-/// Tokens of which there are many of a kind.
+/// An ERC-1155 collection: each id has many tokens.
 contract DemoErc1155 is ERC1155, MintingRoles {
     string public name;
 
@@ -15,7 +15,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         name = name_;
     }
 
-    /// Safe: an owner that is a contract must say that it takes the tokens, else all of it reverts.
+    /// A safe mint: an owner that is a contract must accept the tokens, else the whole call reverts.
     function safeMint(address to, uint256 id, uint256 value, bytes calldata data) external onlyRole(MINTER_ROLE) {
         _mint(to, id, value, data);
     }
@@ -27,7 +27,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         _mintBatch(to, ids, values, data);
     }
 
-    /// For the owner, and for whom the owner has approved.
+    /// Only for the owner, and for operators that the owner has approved.
     function burn(address from, uint256 id, uint256 value) external {
         if (from != _msgSender() && !isApprovedForAll(from, _msgSender())) {
             revert ERC1155MissingApprovalForAll(_msgSender(), from);
@@ -35,7 +35,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         _burn(from, id, value);
     }
 
-    /// Tokens of a kind that there are: minted and not burned.
+    /// Number of tokens with this id that are minted and not burned.
     function totalSupply(uint256 id) external view returns (uint256) {
         return _supply[id];
     }

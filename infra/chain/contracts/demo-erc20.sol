@@ -12,7 +12,7 @@ contract DemoErc20 is ERC20, MintingRoles {
         _mint(to, value);
     }
 
-    /// Of the caller's own.
+    /// Burns the caller's own tokens.
     function burn(uint256 value) external {
         _burn(_msgSender(), value);
     }

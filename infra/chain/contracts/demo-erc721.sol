@@ -5,16 +5,16 @@ import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {ERC721} from "@openzeppelin/contracts/token/ERC721/ERC721.sol";
 import {MintingRoles} from "./minting-roles.sol";
 
-/// Tokens of which each is one of its kind. Ids below a threshold are chosen by the minter; from there on the contract
-/// counts them itself, so that the two never meet.
+/// An ERC-721 collection. The minter chooses ids below a threshold. From the threshold on the contract counts ids itself,
+/// so that the two ranges never overlap.
 contract DemoErc721 is ERC721, MintingRoles {
-    /// Tokens with ids of the minter's choice, for one owner.
+    /// A request for tokens with ids that the minter chooses, for one owner.
     struct MintByIds {
         address to;
         uint256[] tokenIds;
     }
 
-    /// So many tokens for one owner; the contract chooses the ids.
+    /// A request for a number of tokens for one owner. The contract chooses the ids.
     struct MintByQuantity {
         address to;
         uint256 quantity;
@@ -31,7 +31,7 @@ contract DemoErc721 is ERC721, MintingRoles {
 
     constructor(address admin, string memory name, string memory symbol) ERC721(name, symbol) MintingRoles(admin) {}
 
-    /// All or nothing: one id that cannot be minted reverts the whole batch.
+    /// Mints all or nothing: one id that cannot be minted reverts the whole batch.
     function mintBatch(MintByIds[] calldata mints) external onlyRole(MINTER_ROLE) {
         for (uint256 i = 0; i < mints.length; ++i) {
             uint256[] calldata tokenIds = mints[i].tokenIds;
@@ -44,7 +44,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         }
     }
 
-    /// Ids follow one another in the order of the batch, from `mintBatchByQuantityThreshold` on; none is given twice.
+    /// Assigns consecutive ids in the order of the batch, from `mintBatchByQuantityThreshold` on. No id is assigned twice.
     function mintBatchByQuantity(MintByQuantity[] calldata mints) external onlyRole(MINTER_ROLE) {
         uint256 tokenId = _nextByQuantity;
         for (uint256 i = 0; i < mints.length; ++i) {
@@ -54,7 +54,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         _nextByQuantity = tokenId;
     }
 
-    /// For the owner, and for whom the owner has approved.
+    /// Only for the owner, and for accounts that the owner has approved.
     function burn(uint256 tokenId) external {
         _update(address(0), tokenId, _msgSender());
     }
@@ -63,7 +63,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         return THRESHOLD;
     }
 
-    /// Tokens that there are: minted and not burned.
+    /// Number of tokens that are minted and not burned.
     function totalSupply() external view returns (uint256) {
         return _supply;
     }

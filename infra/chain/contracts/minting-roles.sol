@@ -3,14 +3,14 @@ pragma solidity 0.8.37;
 
 import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 
-/// Who may do what with a contract. Its administrator gives and takes roles: `grantRole`, `revokeRole`, `hasRole`.
+/// The roles of a contract. Its administrator grants and revokes them: `grantRole`, `revokeRole`, `hasRole`.
 abstract contract MintingRoles is AccessControl {
-    /// May mint.
+    /// Accounts with this role may mint.
     bytes32 public constant MINTER_ROLE = keccak256("MINTER_ROLE");
-    /// Whose signatures others may ask for. Nothing here checks it.
+    /// Accounts with this role may sign for others. Nothing here checks it.
     bytes32 public constant SIGNER_ROLE = keccak256("SIGNER_ROLE");
 
-    /// A contract that nobody administers could never give a role.
+    /// A contract without an administrator could never grant a role.
     error AdminIsMissing();
 
     constructor(address admin) {

@@ -7,7 +7,7 @@ import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
 import { applySql } from '../apply.ts';
 
-/** Options of a question. */
+/** Options of a query. */
 export interface How {
   /** After `?database=playline`. */
   readonly search?: string;
@@ -20,7 +20,10 @@ export interface Answer {
   readonly text: string;
 }
 
-/** An engine for one test, with the accounts of production and the database named in their grants and row policies. */
+/**
+ * A separate ClickHouse for one test, with production's accounts, and with the database that their grants and row
+ * policies name.
+ */
 export interface AnalystsEngine {
   readonly url: string;
   /** All passwords in plain text. */
@@ -29,9 +32,9 @@ export interface AnalystsEngine {
   readonly secretsFile: string;
   readonly logFile: string;
   ask(account: string, sql: string, how?: How): Promise<Answer>;
-  /** Runs SQL as the operator. @throws Error with the words of ClickHouse */
+  /** Runs SQL as the operator. @throws Error with ClickHouse's message */
   operate(sql: string): Promise<string>;
-  /** Sets whether an account may read an environment. */
+  /** Grants an account an environment, or revokes it. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
 }

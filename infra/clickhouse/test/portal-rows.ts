@@ -1,6 +1,6 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
-/** Two environments of two projects, each with one row of everything. One id is the beginning of the other. */
+/** Two environments of two projects, each with one row of everything. One id is a prefix of the other. */
 export const OURS = 'demo';
 export const OTHER = 'demo-2';
 export type Environment = typeof OURS | typeof OTHER;
@@ -17,7 +17,7 @@ const ERASURE = {
   [OTHER]: '66666666-6666-4666-8666-666666666666',
 } as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
-/** Addresses of contracts, as stored in ClickHouse and as used in questions. */
+/** Addresses of contracts, as ClickHouse stores them and as queries write them. */
 const CONTRACT = { [OURS]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
 const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[environment]).toString('hex')}`;
 const TIME = '2026-11-01 10:00:00.000';
@@ -30,7 +30,7 @@ export const ofOther = (text: string) =>
 const traceOf = (environment: Environment) => (environment === OURS ? 'trace-of-ours' : 'trace-of-stray');
 const quoted = (text: string) => `'${text}'`;
 
-/** The arguments of each view for an environment. Each new view of the portal must be added here. */
+/** The arguments of each view for an environment. A new view of the portal must be added here. */
 export function argumentsOf(environment: Environment): Record<string, Record<string, string>> {
   const of = { environment: quoted(environment) };
   const span = { since: String(NOW_MS - DAY_MS), until: String(NOW_MS + DAY_MS) };

@@ -1,9 +1,9 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
-/** Two environments with one row of everything. All texts of the second contain `stray`. */
+/** Two environments with one row of everything. All texts of the second one contain `stray`. */
 export const OURS = 'demo-ours';
 export const OTHER = 'demo-stray';
-/** A text that is in everything that names a person, and nowhere else. */
+/** A text in everything that identifies a person, and nowhere else. */
 export const RAW = 'rawid';
 /** Hexadecimal keys of the identities. */
 const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
@@ -58,7 +58,7 @@ const testOf = (environment: Environment) => ({
   message_id: environment === OURS ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
 });
 
-/** Rows of every table, whether a view for analysts reads it or not. */
+/** Rows of every table, whether or not a view for analysts reads it. */
 function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
   const word = environment === OURS ? 'ours' : 'stray';
   const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];

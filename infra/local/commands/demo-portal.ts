@@ -6,11 +6,11 @@ import { operate } from './run.ts';
 import { sayFirstLink } from './start.ts';
 import { up } from './up.ts';
 
-/** A minute of a small game: enough that every page has something to show, broken messages and erasures among it. */
+/** A minute of a small game, with broken messages and erasures, so that every page has something to show. */
 const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '0.05'];
 const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
 
-/** `npm run demo-portal`: a stack with traffic in it, and where to look at it. */
+/** `npm run demo-portal`: starts a stack with traffic, and prints where to look at it. */
 export async function demoPortal(places: Places): Promise<number> {
   const wasRunning = findSupervisor(places) !== null;
   if (!wasRunning) {

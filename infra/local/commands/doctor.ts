@@ -7,7 +7,10 @@ import { findSupervisor } from '../supervisor.ts';
 
 const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
-/** `npm run doctor`: every finding and how to mend it; ends with 1 when something would keep the stack from starting, or serving. */
+/**
+ * `npm run doctor`: prints every finding and how to mend it. Ends with 1 when one would keep the stack from starting or
+ * from serving.
+ */
 export async function doctor(places: Places): Promise<number> {
   const supervisor = findSupervisor(places);
   const orphans = supervisor === null ? findOrphans(places).map(({ name }) => name) : [];

@@ -9,7 +9,7 @@ export async function down(places: Places): Promise<number> {
   return 0;
 }
 
-/** What belongs to the data: without it the secrets and keys open nothing. Downloads, logs and ports stay. */
+/** The data, and what is useless without it: secrets and keys. Downloads, logs and ports stay. */
 const DATA = ['data', 'etc', 'secrets.json', 'keys.json', 'topics.json', 'chain.json'];
 
 /** `npm run reset`: stops everything and removes the data. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { tailOf } from '../logs.ts';
 import { logFileOf, type Places } from '../places.ts';
 
-/** Often enough to read along, seldom enough to cost nothing. */
+/** Short enough to follow a log, long enough to cost nothing. */
 const FOLLOW_POLL_MS = 300;
 
 function logNames(places: Places): string[] {
@@ -17,7 +17,10 @@ function logNames(places: Places): string[] {
   }
 }
 
-/** The bytes of a file from an offset on, and the offset after them; from the beginning when it was set aside. */
+/**
+ * Reads a file from an offset on. Starts at the beginning when the file was replaced by a shorter one.
+ * @returns the text, and the offset after it
+ */
 function readFrom(path: string, offset: number): { text: string; offset: number } {
   const file = openSync(path, 'r');
   try {
@@ -31,7 +34,7 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
   }
 }
 
-/** `npm run logs [service]`: the last lines, and at a terminal what follows until Ctrl-C. */
+/** `npm run logs [service]`: prints the last lines. At a terminal it follows the log until Ctrl-C. */
 export async function logs(places: Places, wanted: readonly string[]): Promise<number> {
   const there = logNames(places);
   const unknown = wanted.filter((name) => !there.includes(name));

@@ -5,12 +5,12 @@ import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
 
-/** Environment with this Node first in PATH: the machine's own may be too old for what is run. */
+/** Environment with this Node first in PATH, because the machine's own may be too old. */
 export function environmentOfNode(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` };
 }
 
-/** Runs a program in the checkout with this terminal, passes SIGTERM on, and gives its exit code. */
+/** Runs a program in the checkout with this terminal, and passes SIGTERM on. @returns its exit code */
 export function runHere(
   places: Places,
   program: string,
@@ -18,7 +18,7 @@ export function runHere(
 ): Promise<number> {
   return new Promise((done) => {
     const child = spawn(program, args, { cwd, env: { ...environmentOfNode(), ...env }, stdio: 'inherit' });
-    // Ctrl-C reaches the program by itself: it shares our terminal.
+    // Ctrl-C reaches the program directly, because it shares our terminal.
     process.on('SIGINT', () => {});
     process.on('SIGTERM', () => child.kill('SIGTERM'));
     child.once('error', (error) => {
@@ -29,12 +29,12 @@ export function runHere(
   });
 }
 
-/** `npm run simulate -- …`, `npm run keys -- …` and so on: commands of the operator under their own names. */
+/** Runs a command of the operator under its own name: `npm run simulate -- …`, `npm run keys -- …` and so on. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
   return (places, args) =>
     runHere(places, process.execPath, {
       args: [join(places.checkout, 'services/operator/src/main.ts'), name, ...args],
-      // Where it looks for the stack's records.
+      // The folder in which it finds the stack's records.
       cwd: dirname(places.state),
       env: settingsOf(places),
     });
@@ -43,18 +43,18 @@ export function operate(name: string): (places: Places, args: readonly string[])
 /** Processes whose answers or commits `verify` depends on. */
 const NEEDED_BY_VERIFY = ['kafka', 'registry', 'clickhouse', 'event-writer'];
 
-/** Settings with which the operator's commands work on another deployment than the stack of this checkout. */
+/** Settings that make the operator's commands work on another deployment than the stack of this checkout. */
 const OTHER_DEPLOYMENT = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'];
 
 /**
- * `npm run verify`: what is not written yet it cannot judge, so it does not pass while a process of this stack that it
- * stands on does not serve.
+ * `npm run verify`. It cannot judge what is not written yet, so it fails while a process of this stack that it depends
+ * on does not serve.
  */
 export async function verify(places: Places, args: readonly string[]): Promise<number> {
   const code = await operate('verify')(places, args);
   const isElsewhere = OTHER_DEPLOYMENT.some((name) => process.env[name] !== undefined);
   if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
-  // Clients of every store, which the commands that only hand words on need not load.
+  // These need clients of every store. Commands that only pass their arguments on need not load them.
   const [{ findOrphans }, { judge, readStatus }] = await Promise.all([
     import('../children.ts'),
     import('../status.ts'),
@@ -72,13 +72,13 @@ export async function verify(places: Places, args: readonly string[]): Promise<n
   return EXIT.unreachable;
 }
 
-/** What the stack that runs here was started with, and this terminal need not know; whatever is set here comes first. */
+/** The settings with which the running stack was started. Settings of this terminal take precedence. */
 function settingsOf(places: Places): Record<string, string> {
   const settings = Object.entries(readStackFile(places)?.settings ?? {});
   return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
 }
 
-/** `npm run bench`, `npm run fuzz`, `npm run faults`: what is too long for the tests, with a command of its own. */
+/** `npm run bench`, `npm run fuzz`, `npm run faults`: measurements and trials that are too long for the tests. */
 export function measure(name: 'bench' | 'fuzz' | 'faults') {
   return (places: Places, args: readonly string[]): Promise<number> =>
     runHere(places, process.execPath, { args: [join(places.checkout, `test/${name}/main.ts`), ...args] });

@@ -3,7 +3,10 @@ import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { judge, readStatus, toLines } from '../status.ts';
 
-/** `npm run status`: every process, asked just now; ends with 1 when one does not serve or none is watched over, with 3 when no stack runs. */
+/**
+ * `npm run status`: asks every process now. Ends with 1 when one does not serve or the supervisor is gone, and with 3
+ * when no stack runs.
+ */
 export async function status(places: Places, args: readonly string[]): Promise<number> {
   const statuses = await readStatus(places);
   const orphans = findOrphans(places).map(({ name }) => name);

@@ -7,7 +7,7 @@ import { provideStores } from '../provide.ts';
 import { createProgress } from '../report.ts';
 import { runHere, toolOf } from './run.ts';
 
-/** The numbers of vitest's JSON report that matter here. */
+/** The parts of vitest's JSON report that are used here. */
 interface VitestReport {
   numPassedTests?: number;
   numFailedTests?: number;
@@ -20,8 +20,8 @@ export interface TestSummary {
 }
 
 /**
- * Counts a run. Each failed check before the tests counts as one failure, as does a file that failed as a whole (its
- * tests never ran), and a run without any test.
+ * Counts the results of a run. Each failed check before the tests counts as one failure. So does a file that failed as
+ * a whole, because its tests never ran, and a run without any test.
  */
 export function summarise(report: VitestReport | null, failedChecks: number): TestSummary {
   const passed = report?.numPassedTests ?? 0;

@@ -10,13 +10,13 @@ import { judge, readStatus } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
 import { alreadyRunning, areSettingsRight, sayFirstLink, supervise } from './start.ts';
 
-/** What the detached supervisor tells the command that started it. */
+/** What the detached supervisor sends to the command that started it. */
 type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
 
-/** The detached supervisor; everything it says goes to its log, and to `up` while that listens. */
+/** The detached supervisor. All its output goes to its log, and to `up` while that listens. */
 export async function superviseDetached(places: Places, args: readonly string[]): Promise<number> {
   const tell = (message: Message) => {
-    // `up` may be gone: a channel that closes meanwhile is not a fault of the stack.
+    // `up` may have ended. A channel that closes meanwhile is no fault of the stack.
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
   };
   const log = (line: string) => console.log(`${new Date().toISOString()} ${line}`);
@@ -37,7 +37,7 @@ export async function superviseDetached(places: Places, args: readonly string[])
   }
 }
 
-/** `npm run up`: starts the supervisor as a process of its own and returns when the round trip has been proven. */
+/** `npm run up`: starts the supervisor as a separate process, and returns when a test event has come through. */
 export async function up(places: Places, args: readonly string[] = []): Promise<number> {
   if (findSupervisor(places) !== null) {
     console.log(alreadyRunning(places));
@@ -75,7 +75,7 @@ export async function up(places: Places, args: readonly string[] = []): Promise<
   return sayVerdict(places);
 }
 
-/** What `doctor` and `status` say too. @returns the exit code that goes with it */
+/** Prints the verdict that `doctor` and `status` also print. @returns the exit code that belongs to it */
 async function sayVerdict(places: Places): Promise<number> {
   const { isWell, sentence, hint } = judge(await readStatus(places));
   console.log(sentence + hint);

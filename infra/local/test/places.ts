@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Places, placesOf } from '../places.ts';
 
-/** Places of a stack that exists for one test: an empty folder, removed when the test ends. */
+/** Folders of a stack for one test: empty, and removed when the test ends. */
 export function testPlaces(): Places {
   const folder = mkdtempSync(join(tmpdir(), 'playline-local-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

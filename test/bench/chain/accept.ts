@@ -10,7 +10,7 @@ import { medianOf } from '../quantile.ts';
 import { createAssetBody, mintHeadersOf } from './mint-orders.ts';
 import { type MintScene, mintChainOf } from './mint-scene.ts';
 
-/** Assets of a request, requests of one window and before the first, and connections. */
+/** Assets per request, requests per window and for the warm-up, and connections. */
 interface OrderSize {
   readonly assets: number;
   readonly requests: number;
@@ -30,7 +30,7 @@ interface Accepting {
   readonly scene: MintScene;
 }
 
-/** What is posted to: a path, and the header fields that it takes. */
+/** Where to post: a path, and the header fields that it needs. */
 interface PostedTo {
   readonly server: Server;
   readonly path: string;
@@ -39,11 +39,14 @@ interface PostedTo {
 interface AcceptWindow {
   readonly perCpuSecond: number;
   readonly perSecond: number;
-  /** CPU of Redis, in seconds a thousand assets. */
+  /** CPU-seconds of Redis per thousand assets. */
   readonly redisCpuSeconds: number;
 }
 
-/** Assets that the chain API accepts per CPU-second: validated, claimed, on the log with acks=all, and found by their ids. */
+/**
+ * Assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with acks=all,
+ * and can be found by its id.
+ */
 export async function measureAccepted(bench: Bench, parts: Accepting): Promise<Row[]> {
   const floor = await openFloor(bench, parts);
   try {
@@ -82,7 +85,7 @@ async function measureSize(
   ];
 }
 
-/** Posts new requests until all are accepted. @throws Error when one is not */
+/** Posts new requests until all are accepted. @throws Error when one is refused */
 async function post(
   bench: Bench,
   { server, path }: PostedTo,
@@ -122,7 +125,7 @@ function createRequest(bench: Bench, path: string, { first, assets }: { first: n
   return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** Publishes to a topic of as many partitions that no service reads. */
+/** Starts the floor. It publishes to a topic with as many partitions, which no service reads. */
 async function openFloor(bench: Bench, { api, scene }: Accepting): Promise<Server> {
   const topic = `${bench.topicPrefix}${TOPICS.mintRequests.name}`;
   const record = createRecord(bench, scene);
@@ -140,7 +143,7 @@ async function openFloor(bench: Bench, { api, scene }: Accepting): Promise<Serve
   return { ...floor, port };
 }
 
-/** One as the chain API publishes it. */
+/** A record as the chain API publishes it. */
 function createRecord(bench: Bench, { contract }: MintScene): MintRequestRecord {
   const { reference_id: referenceId, owner_address: owner, metadata } = createAssetBody(1);
   const bytesOf = (hex: unknown) => Buffer.from(String(hex).slice(2), 'hex');

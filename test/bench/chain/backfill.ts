@@ -7,24 +7,26 @@ import { FINAL_DEPTH, openReplayer, type Replayer } from './open-replayer.ts';
 const BLOCKS = 100_000;
 const BLOCKS_MIN = 1_000;
 const LOGS_A_BLOCK = 10;
-/** Warm-up: after it, code is compiled and the name of every token has been read. */
+/** Warm-up. After it, the code is compiled and the name of every token has been read. */
 const WARM_UP_SHARE = 0.05;
-/** As the service has it. */
+/** The default of the service. */
 const RANGE_BLOCKS = 1_000;
-/** So that the wait for the first look does not count. */
+/** Short, so that the wait for the first poll does not count. */
 const POLL_MS = 50;
-/** Twenty times what it takes. */
+/** Twenty times the usual duration. */
 const INDEXED_MAX_MS = 1_800_000;
 
 interface Backfilled {
   readonly seconds: number;
   readonly cpuSeconds: number;
-  /** Of the process that answers. */
+  /** CPU-seconds of the process that answers as a node. */
   readonly nodeCpuSeconds: number;
   readonly memoryPeakMib: number;
 }
 
-/** Blocks and logs of a long chain that the indexer publishes, beside the same questions alone. */
+/**
+ * Blocks and logs per CPU-second that the indexer publishes from a long chain. The floor only sends the same requests.
+ */
 export async function measureBackfill(bench: Bench): Promise<Row[]> {
   const blocks = Math.max(BLOCKS_MIN, Math.round(BLOCKS * bench.scale));
   const warmUp = Math.round(blocks * WARM_UP_SHARE);

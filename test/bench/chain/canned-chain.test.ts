@@ -8,7 +8,7 @@ interface Asked {
   readonly params: readonly [string | { readonly fromBlock: string; readonly toBlock: string }];
 }
 
-/** Answers from the chain without a process between. */
+/** A node in this process that answers from the generated chain. */
 function createNode(shape: CannedShape) {
   const resultOf = (asked: Asked['params'][0]): string => {
     if (typeof asked === 'string') return createCannedBlock(Number(asked), shape).block;
@@ -24,8 +24,8 @@ function createNode(shape: CannedShape) {
   return createRpcNode({ name: 'canned', url: 'http://127.0.0.1', fetch: ask as typeof fetch });
 }
 
-describe('a chain that is made up', () => {
-  it('passes every check of an indexer, and each of its logs tells of one activity', async () => {
+describe('a generated chain', () => {
+  it('passes every check of the indexer, and each of its logs yields one activity', async () => {
     const after = { number: 9, hash: blockHashOf(9) };
     const range = { from: 10, to: 29, after, holds: [], hasBlooms: true };
     const { blocks, logs } = await readRange(createNode({ logsABlock: 10 }), range);
@@ -38,7 +38,7 @@ describe('a chain that is made up', () => {
     expect([...kinds].sort()).toEqual(['mint', 'transfer']);
   });
 
-  it('is the same whenever it is asked for, and no block is like another', () => {
+  it('is the same each time it is generated, and no two of its blocks are equal', () => {
     const shape = { logsABlock: 5 };
     expect(createCannedBlock(7, shape)).toEqual(createCannedBlock(7, shape));
     expect(createCannedBlock(7, shape).logs).not.toEqual(createCannedBlock(8, shape).logs);

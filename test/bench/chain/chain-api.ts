@@ -4,15 +4,15 @@ import { findFreePort } from '../free-port.ts';
 import type { Server } from '../gateway-servers.ts';
 import { openReady } from './open-ready.ts';
 
-/** The most that the settings allow: what is measured is the chain API, limits and all, not where they end. */
+/** The highest limits that the settings allow, so that requests pass the limiter but are never refused. */
 const UNLIMITED = {
   ...{ RATE_LIMIT_CALLS: '1000000', RATE_LIMIT_WINDOW_S: '1' },
   ...{ MINTS_PER_MINUTE: '1000000', MINTS_BURST: '10000000' },
-  // On a busy machine brokers take longer than a caller may wait, and a figure is no test.
+  // On a busy machine brokers may take longer than a caller would wait. That must not fail a measurement.
   PUBLISH_DEADLINE_MS: '20000',
 };
 
-/** The chain API as it is deployed, without limits. */
+/** The chain API as it is deployed, except for its limits. */
 export async function openChainApiOf(
   bench: Bench,
   chains: readonly { readonly name: string; readonly id: string }[],

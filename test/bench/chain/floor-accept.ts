@@ -1,7 +1,7 @@
 /**
- * Floor of accepting mint requests: a bare `node:http` server that reads the same body to its end, publishes as many records
- * of the same bytes with the product's own producer, and answers the same bytes once all in-sync replicas have them. No key is
- * looked up, nothing is parsed, claimed, counted or confirmed. `?records=` says how many.
+ * Floor of accepting mint requests: a bare `node:http` server. It reads the same body to its end, publishes as many
+ * records of the same size with the product's own producer, and sends the same answer once all in-sync replicas have
+ * them. It looks up no key and parses, claims, counts and confirms nothing. `?records=` is the number of records.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import { openProducer } from '@playline/stream/kafka';

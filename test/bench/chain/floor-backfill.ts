@@ -1,6 +1,6 @@
 /**
- * Floor of the backfill: sends the questions that an indexer sends about the same blocks, in the same requests, and reads each
- * answer to its end, with PARSE as JSON. It checks, publishes and keeps nothing.
+ * Floor of the backfill. Sends the same requests about the same blocks as an indexer, and reads each answer to its end,
+ * with PARSE also as JSON. It checks, publishes and stores nothing.
  */
 const { NODE_URL = '', PARSE } = process.env;
 const [from, to, rangeBlocks] = [process.env.FROM, process.env.TO, process.env.RANGE_BLOCKS].map(Number) as [
@@ -8,7 +8,7 @@ const [from, to, rangeBlocks] = [process.env.FROM, process.env.TO, process.env.R
   number,
   number,
 ];
-/** As many as the product's own node sends in one request. */
+/** The batch size of the product's own node client. */
 const BATCH_MAX = 50;
 const toHex = (number: number) => `0x${number.toString(16)}`;
 

@@ -1,7 +1,7 @@
 /**
- * Floor of minting: viem and a key of its own mint BATCHES times ASSETS tokens with the same function at the same contract, at
- * most OPEN transactions at a time that are not final. It looks as often as the minter does. Nothing is logged, nothing
- * simulated but what viem asks by itself, and a reorganisation would lose or double what it sent.
+ * Floor of minting: viem with its own key mints BATCHES times ASSETS tokens by the same function of the same contract,
+ * with at most OPEN transactions that are not final. It polls as often as the minter does. It logs nothing and
+ * simulates nothing beyond what viem does by itself. A reorganisation would lose or double tokens.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';

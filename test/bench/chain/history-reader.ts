@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Server } from '../gateway-servers.ts';
 
-/** How exact a moment is at which something is seen. */
+/** Interval of polls, which is the precision of every measured moment. */
 const LOOK_EVERY_MS = 20;
 const PAGE_SIZE = 200;
 
@@ -10,14 +10,17 @@ interface HistoryPage {
   readonly page: { readonly next_cursor: string };
 }
 
-/** Follows the history of a chain, as a replica does. */
+/** Follows the history of a chain as a replica does. */
 export interface HistoryReader {
-  /** When all activities of a block were there, by `performance.now`; absent: they are not yet. */
+  /**
+   * The time (`performance.now`) at which all activities of a block were visible, by block. A block without an entry is
+   * not visible yet.
+   */
   readonly seenAtMs: ReadonlyMap<number, number>;
   close(): Promise<void>;
 }
 
-/** Begins to follow. @param logsABlock activities that each block has */
+/** Begins to follow. @param logsABlock number of activities in each block */
 export function openHistoryReader(api: Server, chain: string, logsABlock: number): HistoryReader {
   const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
   const ended = new AbortController();
@@ -45,7 +48,7 @@ export function openHistoryReader(api: Server, chain: string, logsABlock: number
     }
   };
   const running = run();
-  // Told when it is closed.
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
   running.catch(() => {});
   return {
     seenAtMs,

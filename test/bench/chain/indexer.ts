@@ -5,11 +5,11 @@ import { CANNED_CHAIN_NUMBER, type Replayer } from './open-replayer.ts';
 
 /** An indexer of one chain, as it is deployed. */
 export interface MeasuredIndexer extends Measured {
-  /** Activities that it has published since it began: they are counted when brokers have acknowledged them. */
+  /** Number of activities that it has published since it started. They count once brokers have acknowledged them. */
   countPublished(): Promise<number>;
 }
 
-/** @param chain.name of its own in the topics of the bench; `pollMs` as the service has it unless it is said */
+/** @param chain `name`: the chain's own name in the topics of the bench; `pollMs`: default of the service */
 export async function openIndexer(
   bench: Bench,
   node: Replayer,

@@ -12,19 +12,19 @@ const LOGS_A_BLOCK = 100;
 const BLOCK_MS = 1_000;
 const BLOCKS = 60;
 const BLOCKS_MIN = 10;
-/** Final from the beginning, and then at the pace of the others: by then the way is warm. */
+/** Warm-up blocks, final from the beginning. */
 const FIRST_BLOCKS = 20;
 const WARM_UP_BLOCKS = 10;
-/** As the indexer waits between two looks. */
+/** The indexer's interval of polls. */
 const POLL_MS = 1_000;
 const SEEN_MAX_MS = 60_000;
 
-/** Name of the chain whose blocks come at a pace, in the topics of a bench. */
+/** Name, in the topics of a bench, of the chain whose blocks come at a steady rate. */
 export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
 
 /**
- * From when a block became final at the node until its activities are in pages of the history, while a block comes a second.
- * The activity writer runs.
+ * Time from when a block is final at the node until the history has its activities, with one block a second. The
+ * activity writer runs.
  */
 export async function measureLag(bench: Bench, api: Server): Promise<Row[]> {
   const blocks = Math.max(BLOCKS_MIN, Math.round(BLOCKS * bench.scale));
@@ -52,7 +52,7 @@ export async function measureLag(bench: Bench, api: Server): Promise<Row[]> {
   }
 }
 
-/** Makes blocks final at a steady rate. @returns the moment of each */
+/** Makes blocks final at a steady rate. @returns the time of each */
 async function finish(node: Replayer, from: number, to: number): Promise<ReadonlyMap<number, number>> {
   const finalAtMs = new Map<number, number>();
   const startMs = performance.now();

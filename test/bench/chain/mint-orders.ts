@@ -5,7 +5,7 @@ import type { Server } from '../gateway-servers.ts';
 import { waitFor } from '../processes.ts';
 import type { MintScene } from './mint-scene.ts';
 
-/** An asset as teams ask for it: some hundred bytes of metadata, and the contract chooses the token. */
+/** A typical asset: some hundred bytes of metadata, and no token id, so the contract assigns one. */
 export function createAssetBody(number: number): Record<string, unknown> {
   return {
     reference_id: randomUUID(),
@@ -22,21 +22,21 @@ export function createAssetBody(number: number): Record<string, unknown> {
   };
 }
 
-/** Header fields of a caller that may request mints. */
+/** Header fields of a caller who may request mints. */
 export const mintHeadersOf = ({ secretKey }: Bench): Record<string, string> => ({
   'content-type': 'application/json',
   'x-service-api-key': secretKey,
 });
 
-/** An order that was accepted. */
+/** An accepted mint request. */
 export interface MintOrderSent {
-  /** Of its last asset, which is the last to be minted. */
+  /** Reference id of its last asset, which is minted last. */
   readonly referenceId: string;
-  /** By `performance.now`, before it was sent. */
+  /** The time (`performance.now`) before it was sent. */
   readonly sentAtMs: number;
 }
 
-/** Sends one order. @throws Error unless it is accepted */
+/** Sends one request. @throws Error unless it is accepted */
 export async function sendOrder(
   bench: Bench,
   { api, scene }: { api: Server; scene: MintScene },
@@ -55,7 +55,9 @@ export async function sendOrder(
 
 const ACCEPTED_MAX_MS = 60_000;
 
-/** Sends one asset until it is accepted: nothing is until the writer has brought in what the logs have. */
+/**
+ * Sends one asset until it is accepted. The chain API accepts nothing until the writer has stored what is on the log.
+ */
 export async function sendFirstOrder(bench: Bench, servers: { api: Server; scene: MintScene }): Promise<MintOrderSent> {
   const sent: MintOrderSent[] = [];
   const isAccepted = async () => sent.push(await sendOrder(bench, servers, 1)) > 0;
@@ -67,11 +69,14 @@ interface MintAnswer {
   readonly result: readonly { readonly status: string; readonly error: { readonly message: string } | null }[];
 }
 
-/** A tenth of a block. */
+/** A tenth of the time between two blocks. */
 const LOOK_EVERY_MS = 100;
 const MINTED_MAX_MS = 600_000;
 
-/** Waits until the chain API says of an order's last asset that it has succeeded. @throws Error when it has failed */
+/**
+ * Waits until the chain API reports that the last asset of a request has succeeded.
+ * @throws Error when it has failed
+ */
 export async function waitUntilMinted(
   bench: Bench,
   { api, scene }: { api: Server; scene: MintScene },

@@ -18,31 +18,31 @@ import type { Bench } from '../figure.ts';
 import type { Measured } from '../processes.ts';
 import { openReady } from './open-ready.ts';
 
-/** As the chain of a local stack has them. */
+/** Interval of blocks on the chain of a local stack. */
 export const BLOCK_MS = 1_000;
 const EPOCH_BLOCKS = 2;
-/** Between two looks at the chain, as a local stack sets it. */
+/** The minter's interval of polls in a local stack. */
 export const POLL_MS = 500;
-/** Of the secret key of a bench. */
+/** Project of the bench's secret key. */
 const PROJECT = 'test-bench';
 
-/** A chain with a block a second, a collection on it, and the key that mints. */
+/** A chain with one block a second, a linked collection, and a signable key that may mint. */
 export interface MintScene {
   readonly chain: TestChain;
   readonly contract: `0x${string}`;
-  /** Below the chain API: where mint requests of the collection are. */
+  /** Path in the chain API for the collection's mint requests. */
   readonly path: string;
-  /** Tokens that the contract has. */
+  /** Number of tokens of the contract. */
   countTokens(): Promise<number>;
-  /** A minter, as it is deployed. @param openNoncesMax transactions that are not final at a time */
+  /** Starts a minter as it is deployed. @param openNoncesMax limit of transactions that are not final */
   openMinter(openNoncesMax: number): Promise<Measured>;
   close(): Promise<void>;
 }
 
-/** Name of the chain that is minted on, in the topics of a bench. */
+/** Name of this chain in the topics of a bench. */
 export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
 
-/** Starts a chain, and makes a collection and a signable key in the bench's environment. */
+/** Starts a chain, and creates a collection and a signable key in the bench's environment. */
 export async function openMintScene(bench: Bench): Promise<MintScene> {
   const chain = await openTestChain({ mining: 'asked', epochBlocks: EPOCH_BLOCKS });
   try {
@@ -76,7 +76,7 @@ function makeSignerKeys(): string {
   return JSON.stringify([privateKey.export({ format: 'jwk' })]);
 }
 
-/** Where services look them up; their log is in this process. */
+/** Stores the records where services look them up. Their log is in the memory of this process. */
 async function makeRecords(bench: Bench, chain: TestChain, signerKeys: string): Promise<{ contract: `0x${string}` }> {
   const { environmentId } = bench;
   const owner = { projectId: PROJECT, environmentId };
@@ -104,7 +104,7 @@ async function withRecords<R extends Change, T>(
   }
 }
 
-/** Blocks at a steady pace, whether there is something for them or not. */
+/** Makes blocks at a steady rate, with or without transactions. */
 function openBlocks(chain: TestChain): { close(): Promise<void> } {
   const ended = new AbortController();
   const run = async () => {
@@ -114,7 +114,7 @@ function openBlocks(chain: TestChain): { close(): Promise<void> } {
     }
   };
   const running = run();
-  // Told when it is closed.
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
   running.catch(() => {});
   return {
     close: () => {

@@ -12,11 +12,11 @@ const ORDERS = 50;
 const ORDERS_MIN = 5;
 const SINGLES = 5;
 const SINGLES_MIN = 2;
-/** So that orders meet blocks and looks at different moments. */
+/** Shifts each request, so that requests arrive at different moments relative to blocks and polls. */
 const SINGLE_SHIFT_MS = 230;
-/** A fifth of what one look of the minter takes. */
+/** A fifth of the duration of one poll of the minter. */
 const SINGLE_LOOK_MS = 25;
-/** Open nonces of the minter: its default, and the most that its setting allows. */
+/** The minter's limit of open nonces: its default, and the highest value that the setting allows. */
 const USUAL_OPEN = 8;
 const MOST_OPEN = 64;
 const TOKENS_MAX_MS = 60_000;
@@ -35,7 +35,10 @@ interface Minted {
   readonly memoryPeakMib: number;
 }
 
-/** Mints from POST to `succeeded`, many at once and one alone, beside viem alone on the same chain. */
+/**
+ * Time and rate of mints from POST to `succeeded`, for many at once and for single ones. The floor is viem alone on the
+ * same chain.
+ */
 export async function measureMints(bench: Bench, parts: MintParts): Promise<Row[]> {
   const orders = Math.max(ORDERS_MIN, Math.round(ORDERS * bench.scale));
   const singles = Math.max(SINGLES_MIN, Math.round(SINGLES * bench.scale));
@@ -60,7 +63,7 @@ export async function measureMints(bench: Bench, parts: MintParts): Promise<Row[
   return rows;
 }
 
-/** Sends all orders, one after the other, and waits for the last asset of each. */
+/** Sends all requests one after the other, and waits for the last asset of each. */
 async function mintOrders(bench: Bench, parts: MintParts, orders: number): Promise<void> {
   const before = await parts.scene.countTokens();
   const sent = [];
@@ -82,7 +85,7 @@ async function measureOrders(bench: Bench, parts: MintParts & { minter: Measured
   };
 }
 
-/** Milliseconds of one asset after the other, each alone. */
+/** Milliseconds of single assets, one after the other. */
 async function measureSingles(bench: Bench, parts: MintParts, count: number): Promise<readonly number[]> {
   const ms: number[] = [];
   for (let single = 0; single < count; single++) {

@@ -7,14 +7,14 @@ interface NodeBlock {
   readonly hash: string;
 }
 
-/** Floor of the history: looks at the node as often as the indexer does, and reads the logs of what has become final. */
+/** Floor of the history: polls the node as often as the indexer does, and reads the logs of new final blocks. */
 export interface NodeReader {
-  /** When the logs of a block were there, by `performance.now`. */
+  /** The time (`performance.now`) at which the logs of a block were read, by block. */
   readonly seenAtMs: ReadonlyMap<number, number>;
   close(): Promise<void>;
 }
 
-/** @param pollMs from one look to the next, as the indexer waits */
+/** @param pollMs the indexer's interval of polls */
 export function openNodeReader({ url }: Replayer, pollMs: number): NodeReader {
   const seenAtMs = new Map<number, number>();
   const ended = new AbortController();
@@ -35,7 +35,7 @@ export function openNodeReader({ url }: Replayer, pollMs: number): NodeReader {
     }
   };
   const running = run();
-  // Told when it is closed.
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
   running.catch(() => {});
   return {
     seenAtMs,

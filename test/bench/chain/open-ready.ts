@@ -4,7 +4,7 @@ import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import { type Measured, openService, waitFor } from '../processes.ts';
 
-/** Four services come up one after the other here, also on a machine that does much else. */
+/** Generous: four services start one after the other, possibly on a busy machine. */
 const READY_MAX_MS = 180_000;
 
 /** A service as it is deployed, with the port of its own listener. */
@@ -12,7 +12,10 @@ export interface ReadyService extends Measured {
   readonly adminPort: number;
 }
 
-/** Starts a service and waits until it is ready. @throws Error when it is not in time; then it was ended */
+/**
+ * Starts a service and waits until it is ready. When that takes too long, ends it.
+ * @throws Error when it is not ready in time
+ */
 export async function openReady(
   bench: Bench,
   name: ServiceName,

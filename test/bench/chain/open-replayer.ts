@@ -3,19 +3,19 @@ import type { Bench } from '../figure.ts';
 import { findFreePort } from '../free-port.ts';
 import { type Measured, openProcess, waitFor } from '../processes.ts';
 
-/** Behind `eip155:`: no chain that there is. */
+/** Number of the chain after `eip155:`. No real chain has it. */
 export const CANNED_CHAIN_NUMBER = 987_654_321;
-/** Blocks in front of the final ones. */
+/** Number of latest blocks that are not final. */
 export const FINAL_DEPTH = 4;
 
-/** A node of a chain that is made up. */
+/** A node of a generated chain. */
 export interface Replayer extends Measured {
   readonly url: string;
-  /** Says which block is the latest. */
+  /** Sets the latest block. */
   setHead(number: number): Promise<void>;
 }
 
-/** Starts a node in a process of its own. @param shape.head its latest block */
+/** Starts a node in a separate process. @param shape.head its latest block */
 export async function openReplayer(
   { environment }: Bench,
   { logsABlock, head }: { logsABlock: number; head: number },

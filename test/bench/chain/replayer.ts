@@ -1,6 +1,6 @@
 /**
- * A node that answers from a chain that is made up: only what an indexer asks, and as fast as it can. `bench_setHead` says
- * which block is the latest; as many behind it as FINAL_DEPTH are not final.
+ * A node of a generated chain. It answers only what an indexer requests, as fast as it can. `bench_setHead` sets the
+ * latest block. The last FINAL_DEPTH blocks are not final.
  */
 import { createServer } from 'node:http';
 import { type CannedBlock, createCannedBlock } from './canned-chain.ts';
@@ -16,7 +16,7 @@ const shape = { logsABlock: Number(process.env.LOGS_A_BLOCK) };
 const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
 let head = Number(process.env.HEAD);
 
-/** A block is asked for, and then its logs. */
+/** An indexer first requests a block and then its logs, so blocks are cached. */
 const KEPT_BLOCKS = 2_500;
 const kept = new Map<number, CannedBlock>();
 const numbers = new Map<string, number>();
@@ -51,7 +51,7 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   return `[${logs.join(',')}]`;
 }
 
-/** Every contract gives the same answer to every call: 32 bytes of text, as early contracts give their name. */
+/** Every contract returns the same 32 bytes of text for every call. Early contracts return their name that way. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
 function answer({ method, params }: RpcQuestion): string {

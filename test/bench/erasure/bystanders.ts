@@ -4,13 +4,13 @@ import { quantileOf } from '../quantile.ts';
 import { openAnalyst } from './analyst.ts';
 import type { Scene } from './erase.ts';
 
-/** Messages that come in beside the erasures: a thousand a second. */
+/** Messages that arrive during the erasures: a thousand a second. */
 export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
 const QUIET_MS = 30_000;
-/** Longer than anything is waited for. */
+/** Longer than any measurement. */
 const BUSY_MAX_MS = 3_600_000;
 
-/** How long others wait, in milliseconds: clients for the answer to a batch, an analyst for one to a question. */
+/** Response times in milliseconds: of batches for clients, and of a query for an analyst. */
 export interface Waits {
   readonly gateway: Quantiles;
   readonly analyst: Quantiles;
@@ -22,13 +22,13 @@ export interface Quantiles {
   readonly answers: number;
 }
 
-/** Without the work, half a minute just before it, and while it is done. */
+/** Response times during half a minute just before the work, and during the work. */
 export interface Bystanders {
   readonly quiet: Waits;
   readonly busy: Waits;
 }
 
-/** Messages come in and questions are asked, first without the work and then with it. */
+/** Sends messages and queries, first without the work and then during it. */
 export async function watchBystanders<T>(
   scene: Pick<Scene, 'bench' | 'stack'>,
   work: () => Promise<T>,

@@ -1,18 +1,21 @@
 import type { Engine } from '../clickhouse.ts';
 
-/** What erasures took of the engine, by its own count. */
+/** What erasures have cost ClickHouse, by its own logs. */
 export interface Cost {
   readonly cpuMs: number;
   readonly readBytes: number;
 }
 
-/** Questions and statements of an eraser; fences are read by writers too, whether anybody is erased or not. */
+/**
+ * Queries and statements of an eraser. Reads of fences do not count, because writers read them too, with or without
+ * erasures.
+ */
 const OF_ERASERS = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
 /**
- * What erasures have taken so far: of questions, and of changes of parts, so that ingest and readers beside them do not
- * count. Bytes are decompressed, since of a part of one file the engine counts every seek as a buffer read from the file.
+ * Cost of erasures so far: their queries and their mutations. Ingest and other readers do not count. Bytes are
+ * decompressed, because ClickHouse counts every seek in a compact part as a whole buffer of file reads.
  */
 export async function readCost(engine: Engine, database: string): Promise<Cost> {
   await engine.ask('SYSTEM FLUSH LOGS query_log, part_log');
@@ -28,7 +31,7 @@ export async function readCost(engine: Engine, database: string): Promise<Cost> 
   return { cpuMs: cpu / 1_000, readBytes };
 }
 
-/** Decompressed, as what is read is counted. */
+/** Decompressed, to compare with the bytes read. */
 export async function readTableBytes(engine: Engine): Promise<number> {
   const bytes = await engine.ask(
     `SELECT sum(data_uncompressed_bytes) FROM system.parts

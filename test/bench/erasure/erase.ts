@@ -6,7 +6,7 @@ import { countRowsOf, type People, type Range } from './people.ts';
 import { awaitReceipts, requestErasures } from './requests.ts';
 import type { Stack } from './stack.ts';
 
-/** What a measure works on. */
+/** What a measurement works with. */
 export interface Scene {
   readonly bench: Bench;
   readonly stack: Stack;
@@ -15,21 +15,21 @@ export interface Scene {
   readonly people: People;
 }
 
-/** People who were erased together, and what it took. */
+/** People who were erased together, and the cost. */
 export interface Erased {
   readonly receipts: readonly ErasureReceipt[];
-  /** Rows of `events` that were theirs. */
+  /** Number of their rows in `events`. */
   readonly events: number;
-  /** From the first request until the last was accepted. */
+  /** Duration from the first request until the last was accepted. */
   readonly askedMs: number;
-  /** Of the engine. */
+  /** CPU time of ClickHouse. */
   readonly cpuMs: number;
   readonly readBytes: number;
 }
 
 /**
- * Asks for the erasure of people, all at once, and waits for their receipts.
- * @throws Error when a query finds anything of them after the receipts, or receipts have another number of rows
+ * Requests the erasure of people, all at once, and waits for their receipts.
+ * @throws Error when a query finds anything of them afterwards, or when a receipt has another number of rows
  */
 export async function eraseSome({ bench, stack, records, people }: Scene, range: Range): Promise<Erased> {
   const engine = createEngine(bench);

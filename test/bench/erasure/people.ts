@@ -11,25 +11,25 @@ const ROWS_OF_A_PERSON = 100;
 export const NAMES = 40;
 export const DAYS = 270;
 const DAY_MS = 86_400_000;
-/** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
+/** Rows of one insert. This makes few parts to merge, and takes about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 1_000_000;
-/** Behind those of the topic: what the writer stores while this stands must not look like one of these rows. */
+/** Greater than any partition of the topic, so that a row from the writer never looks like one of these. */
 const FIRST_PARTITION = 100;
-/** A typed identify joins the visitor to the user, and the user to the same id untyped. */
+/** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
 const LINKS_OF_A_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
-/** Ten million rows are merged in a minute or two. */
+/** Merging ten million rows takes a minute or two. */
 const FILLED_MAX_MS = 600_000;
 
-/** People of a filled table, by number from 0. */
+/** People of a filled table, numbered from 0. */
 export interface People {
   readonly count: number;
-  /** Of all people. */
+  /** Rows of all people. */
   readonly rows: number;
   anonymousIdOf(person: number): string;
 }
 
-/** Some of the people. */
+/** A range of people. */
 export interface Range {
   readonly first: number;
   readonly count: number;
@@ -37,15 +37,16 @@ export interface Range {
 
 const userIdOf = (person: number) => `user-${person}`;
 
-/** As clients make them: a UUID. */
+/** A UUID, as clients create it. */
 function anonymousIdOf(person: number): string {
   const digits = createHash('md5').update(`anonymous ${person}`).digest('hex');
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 /**
- * Fills `events` past the log, for speed. Each person has a hundred rows, spread evenly over names and days, so that
- * hardly two stand near each other. Keys are those that the gateway gives. `bench_people` says who has which.
+ * Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
+ * names and days, so that few of them are near each other. Keys are those that the gateway would compute. The table
+ * `bench_people` maps people to keys.
  */
 export async function fillEvents(bench: Bench): Promise<People> {
   const engine = createEngine(bench);
@@ -82,7 +83,10 @@ interface Shape {
   readonly endMs: number;
 }
 
-/** As the log goes, in the order of time. Ids and text as clients send them: ids stay with a person, sessions with a day, scores are new each time. */
+/**
+ * Rows in order of time, as they would come from the log. Ids and texts look like those of clients: ids belong to a
+ * person, sessions to a day, and every score is new.
+ */
 function fillStatement({ environmentId, people, rows, endMs }: Shape, first: number): string {
   const hash = (salt: number) => `cityHash64(number, ${salt})`;
   const count = Math.min(CHUNK_ROWS, rows - first);
@@ -105,7 +109,7 @@ function fillStatement({ environmentId, people, rows, endMs }: Shape, first: num
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-/** Links each person's anonymous id with their user id as clients do, through the log, and waits until all of it is stored. */
+/** Links each person's anonymous id with their user id through the log, and waits until everything is stored. */
 export async function linkPeople(bench: Bench, people: People): Promise<void> {
   const engine = createEngine(bench);
   const pairs = Array.from({ length: people.count }, (_, person) => {
@@ -117,7 +121,7 @@ export async function linkPeople(bench: Bench, people: People): Promise<void> {
   await waitFor(`${wanted} decisions are stored`, decided, { maxMs: LINKED_MAX_MS });
 }
 
-/** What a query finds of some people: their events, decisions about them, and their persons. */
+/** Counts what a query finds of some people: their events, decisions about them, and their persons. */
 export async function countRowsOf(engine: Engine, { first, count }: Range): Promise<{ events: number; other: number }> {
   const keys = (column: string) =>
     `(SELECT ${column} FROM bench_people WHERE person >= ${first} AND person < ${first + count})`;

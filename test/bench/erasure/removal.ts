@@ -4,12 +4,15 @@ import { createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
 import { watchEngineCpu } from '../engine-cpu.ts';
 import type { Bench } from '../figure.ts';
 
-/** Replaced files stay eight minutes, and up to five more until the engine looks: a constant that says nothing of the work. */
+/**
+ * ClickHouse keeps replaced files for eight minutes, and up to five more until its next cleanup. This constant says
+ * nothing about the work itself.
+ */
 const LOOKED_AFTER = 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0';
 const GONE_AT_ONCE = 'old_parts_lifetime = 1';
 const LOOK_EVERY_MS = 1_000;
 
-/** Has the engine look often for files that may go; each table does so from its next look on, so this comes early. */
+/** Makes ClickHouse clean up often. Each table applies this only after its next cleanup, so call it early. */
 export const shortenLooks = (engine: Engine): Promise<void> => changeTables(engine, LOOKED_AFTER);
 
 async function changeTables(engine: Engine, settings: string): Promise<void> {
@@ -17,20 +20,20 @@ async function changeTables(engine: Engine, settings: string): Promise<void> {
     await engine.ask(`ALTER TABLE ${table} MODIFY SETTING ${settings}`);
 }
 
-/** Physical removal of everybody who was erased. */
+/** Cost of the physical removal of all erased people. */
 export interface Removal {
   /** Without the wait for replaced files. */
   readonly ms: number;
-  /** Of that: parts with deleted rows are written anew; files are looked into for everybody. */
+  /** Part of `ms`: parts with deleted rows are rewritten, and all files are searched for the erased keys. */
   readonly writtenMs: number;
   readonly lookedMs: number;
   readonly waitedMs: number;
   readonly cpuSeconds: number;
-  /** The same again, with nothing to remove. */
+  /** Duration of a second run, with nothing to remove. */
   readonly idleMs: number;
 }
 
-/** @throws Error when a row is still in a file, or not every receipt states that none is */
+/** @throws Error when a file still has a row, or when a receipt does not confirm the removal */
 export async function measureRemoval(
   bench: Bench,
   { rows, records }: { rows: ErasureRows; records: ErasureRecords },

@@ -5,19 +5,19 @@ import type { Server } from '../gateway-servers.ts';
 import { waitFor } from '../processes.ts';
 import type { People, Range } from './people.ts';
 
-/** Requests under way at once: a thousand are accepted within a second or two. */
+/** Concurrent requests. With these, a thousand are accepted within a second or two. */
 const CONNECTIONS = 32;
 const ACCEPTED = 202;
 const RECEIPTS_MAX_MS = 600_000;
 
 export interface Asked {
-  /** As the gateway writes them: UUIDs. */
+  /** UUIDs, as the gateway writes them. */
   readonly erasureIds: ReadonlySet<string>;
-  /** Until the last one was accepted. */
+  /** Duration until the last one was accepted. */
   readonly ms: number;
 }
 
-/** Asks for the erasure of people, each by their anonymous id. @throws Error when one is not accepted */
+/** Requests the erasure of people, each by their anonymous id. @throws Error when one is refused */
 export async function requestErasures(
   { server, bench, people }: { server: Server; bench: Bench; people: People },
   { first, count }: Range,
@@ -37,7 +37,10 @@ export async function requestErasures(
   return { erasureIds, ms: performance.now() - startMs };
 }
 
-/** Waits until each has its receipt and no batch is worked on. What it asks is not in the engine's log of questions. */
+/**
+ * Waits until each erasure has its receipt and no batch is in work. Its queries are excluded from ClickHouse's query
+ * log.
+ */
 export async function awaitReceipts(engine: Engine, { erasureIds }: Asked): Promise<void> {
   const ask = async (sql: string) => Number(await engine.ask(`${sql} SETTINGS log_queries = 0`));
   const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (
@@ -48,11 +51,14 @@ export async function awaitReceipts(engine: Engine, { erasureIds }: Asked): Prom
   await waitFor('no batch is worked on', isOver, { maxMs: RECEIPTS_MAX_MS });
 }
 
-/** Where the time of an erasure went, in milliseconds. */
+/** The phases of an erasure, in milliseconds. */
 export interface Times {
-  /** From the request's acceptance until no query finds a row. */
+  /** From the acceptance of the request until no query finds a row. */
   readonly all: number;
-  /** Of that: until it is fenced, from then until everything in front of the ends of the log is stored, and the rest. */
+  /**
+   * Parts of it: until the fence is in force; then until everything before the noted ends of the log is stored; and the
+   * rest.
+   */
   readonly fenced: number;
   readonly stored: number;
   readonly swept: number;

@@ -4,13 +4,13 @@ import { openGateway, type Server } from '../gateway-servers.ts';
 import type { Measured } from '../processes.ts';
 import { openWriter } from '../writer-process.ts';
 
-/** Everything that an erasure goes through, as it is deployed. */
+/** All services that an erasure involves, as they are deployed. */
 export interface Stack {
-  /** What the world talks to. */
+  /** The gateway. */
   readonly server: Server;
   /**
-   * Starts the eraser for a piece of work and ends it behind. Five minutes after its start an eraser looks for rows of
-   * everybody and rewrites files, which is a figure of its own: on a busy machine all of the work may take longer.
+   * Runs an eraser for the duration of a piece of work. Five minutes after its start an eraser would scrub and rewrite
+   * files, which is measured separately.
    */
   withEraser<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;

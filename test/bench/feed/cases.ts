@@ -3,7 +3,7 @@ import { type CursorPlace, createCursors, NO_FILTERS } from '@playline/chain';
 import { toTimestamp } from '@playline/contracts';
 import { BUSY, type Feed } from './fill.ts';
 
-/** What readers ask for: one line of the table each. */
+/** A kind of request, with one line in the table. */
 export interface ReadCase {
   readonly name: string;
   readonly filters: ActivityFilters;
@@ -42,7 +42,7 @@ export function toPath({ filters }: ReadCase, pageSize: number, place: CursorPla
   return `/v1/chains/${BUSY}/activity-history?${query}`;
 }
 
-/** The same path with another cursor, as a reader goes on. */
+/** The same path with the cursor of the next page. */
 export function withCursor(path: string, cursor: string): string {
   const url = new URL(path, 'http://127.0.0.1');
   url.searchParams.set('page_cursor', cursor);

@@ -5,10 +5,10 @@ import { openService, waitUntilReady } from '../processes.ts';
 import { CURSOR_KEYS } from './cases.ts';
 import { CHAINS } from './fill.ts';
 
-/** The most that the settings allow: what is measured is the chain API, limits and all, not where they end. */
+/** The highest limits that the settings allow, so that requests pass the limiter but are never refused. */
 const UNLIMITED = { RATE_LIMIT_CALLS: '1000000', RATE_LIMIT_WINDOW_S: '1' };
 
-/** The chain API as it is deployed, without limits. */
+/** The chain API as it is deployed, except for its limits. */
 export async function openChainApi(bench: Bench): Promise<Server> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const server = openService('chain-api', {

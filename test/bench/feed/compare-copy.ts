@@ -2,21 +2,21 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Engine } from '../clickhouse.ts';
 
-/** Lines of one insert. */
+/** Lines per insert. */
 const CHUNK_LINES = 50_000;
 
 export interface Compared {
-  /** Of the chain, each once. */
+  /** Number of different activities of the chain. */
   readonly activities: number;
-  /** Of the copy: an activity that was updated while it was copied has several. */
+  /** Number of lines of the copy. An activity that was updated during the copying has several. */
   readonly lines: number;
-  /** Activities that only one side has, or that are not the same in both. */
+  /** Number of activities that only one side has, or that differ. */
   readonly differences: number;
 }
 
 /**
- * Holds a copy of a chain against the last version of each activity in the table: id, times, type, details and place on
- * the chain, each as text. The copy is read into a table as its lines are, and folded by id there.
+ * Compares a copy of a chain with the last version of each activity in the table: id, times, type, details and place on
+ * the chain, each as text. The lines of the copy are loaded into a table and folded there by id.
  */
 export async function compareCopy(
   engine: Engine,
@@ -40,7 +40,7 @@ export async function compareCopy(
   const table = `SELECT toString(id) AS name, argMax(cityHash64(${[...stored, ...storedPlaces].join(', ')},
     toString(chain)), activities.updated_at) AS hash FROM activities
     WHERE chain = '${chain}' AND updated_at <= fromUnixTimestamp64Micro(${endUs}, 'UTC') GROUP BY name`;
-  // Sorting on the disk where memory does not hold ten million names.
+  // Aggregates on disk when memory cannot hold ten million ids.
   const settings = 'SETTINGS max_bytes_before_external_group_by = 2000000000, max_threads = 2';
   const answer = await engine.ask(
     `SELECT count(), countIf(sides != 2 OR hashes != 1) FROM (

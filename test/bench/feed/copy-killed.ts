@@ -6,18 +6,18 @@ import type { Bench } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** A line of the copy, so that a kill can be set where a share of it stands. */
+/** Average size of a line, to kill at a chosen share of the copy. */
 const LINE_BYTES = 750;
-/** Ten million activities take hours on a busy machine. */
+/** Generous: copying ten million activities takes hours on a busy machine. */
 const COPY_MAX_MS = 86_400_000;
 
 export interface KilledCopy {
   readonly url: string;
   readonly chain: string;
-  /** What the copy is written to; its state beside it. */
+  /** Output file of the copy. Its state is stored beside it. */
   readonly file: string;
   readonly kills: number;
-  /** About as many will be copied. */
+  /** Approximate number of activities to copy. */
   readonly activities: number;
 }
 

@@ -7,28 +7,31 @@ import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickh
 import type { Bench } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** A chain with nearly everything, and some that share its table. */
+/** The chain with nearly all activities. A few other chains share its table. */
 export const BUSY = 'busy-chain';
 export const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
-/** Percent of all activities that each of the others has. */
+/** Share of all activities that each other chain has, in percent. */
 const OTHERS_PERCENT = 1;
 
 const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
-/** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
+/** Rows of one insert. This makes few parts to merge, and takes about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 500_000;
-/** Inserts of the last minutes, whose parts are not merged yet. */
+/** Number of small inserts at the end, whose parts are not merged yet. */
 const SMALL_PARTS = 20;
 const SMALL_PART_ROWS = 1_000;
-/** Rows that are tried to be later versions: those whose own activity is one do not count, so one in twenty is left. */
+/** One row in this many is tried as an update. Updates of updates do not count, which leaves one in twenty. */
 const UPDATES_OF = 19;
-/** Half of the updates are of something that far back, the others of anything before. */
+/** Half of the updates concern one of this many latest activities. The others concern any earlier one. */
 const NEAR_ROWS = 2_000;
-/** Rows and merges of the size that is usual take minutes. */
+/** Merging the usual number of rows takes minutes. */
 const MERGES_MAX_MS = 1_800_000;
 const REDIS_MAX_MS = 10_000;
 
-/** Contracts by number: one of a tenth of all, a hundred of half a percent each, many of some hundred rows, one of two. */
+/**
+ * Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have some hundred
+ * rows, and one has two rows.
+ */
 const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
@@ -36,18 +39,18 @@ const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract
 
 /** Content of a filled feed. */
 export interface Feed {
-  /** Versions of all chains. */
+  /** Number of versions of all chains. */
   readonly rows: number;
-  /** As of the bench: a feed that is filled to try a figure is read less too. */
+  /** The scale of the bench. A smaller feed is also read less. */
   readonly scale: number;
-  /** Of the busy chain: what readers ask for. */
+  /** Contracts of the busy chain, by which readers filter. */
   readonly contracts: {
     readonly big: string;
     readonly middle: string;
     readonly small: string;
     readonly ofTwoRows: string;
   };
-  /** Epoch microseconds of the first version, and of what is behind the last. */
+  /** Epoch microseconds of the first version, and just after the last. */
   readonly startUs: number;
   readonly endUs: number;
   readonly seconds: number;
@@ -58,8 +61,9 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
 /**
- * Fills the tables of activities past the log, as a writer would have over a year, and raises the watermarks over it.
- * Merges of what it inserted last are stopped until `mergeAgain`: a feed that is written always ends in small parts.
+ * Fills the tables of activities directly, with what a writer would store within a year, and raises the watermarks.
+ * Merges of the last inserts are stopped until `mergeAgain`, because a feed that is being written always ends in small
+ * parts.
  */
 export async function fillFeed(bench: Bench): Promise<Feed> {
   const startedAt = performance.now();
@@ -87,7 +91,7 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
   };
 }
 
-/** Lets the engine merge what `fillFeed` left. */
+/** Lets ClickHouse merge what `fillFeed` has left. */
 export async function mergeAgain(bench: Bench): Promise<void> {
   const engine = createEngine(bench);
   for (const table of FILLED) await engine.ask(`SYSTEM START MERGES ${table}`);
@@ -125,7 +129,7 @@ async function fill(engine: Engine, shape: Shape, range: { first: number; count:
   await fillFeeds(engine, shape, range);
 }
 
-/** As deployment fills the feeds from what stands, of these rows alone. */
+/** Fills the feed tables from these rows, as a deployment fills them from existing rows. */
 async function fillFeeds(
   engine: Engine,
   { startUs, stepUs }: Shape,
@@ -160,7 +164,7 @@ const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;
 const amount = (salt: number) => `'"', toString(${numberOf(salt, 'base')}), '"'`;
 
-/** Members in the order of the import. */
+/** JSON with its members in the same order as the import writes them. */
 const NFT = `'{"contract_type":"ERC721","contract_address":"0x', ${hexOf('contract')}, '","token_id":', ${amount(20)}, ',"amount":"1"}'`;
 const DETAILS: Readonly<Record<string, string>> = {
   mint: `'{"to":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
@@ -175,8 +179,8 @@ const detailsOf = Object.entries(DETAILS)
   .join(', ');
 
 /**
- * Rows by their number, in the order of time. `base` is the number of the row that an activity first came with:
- * everything that never changes follows from it.
+ * Rows by number, in order of time. `base` is the number of the row that had the activity's first version. Everything
+ * that an update cannot change is computed from it.
  */
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: number; count: number }): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;

@@ -21,20 +21,22 @@ const PAGE_SIZE = 100;
 
 export interface PageCpu {
   readonly pagesPerCpuSecond: number;
-  /** CPU of the engine's whole process for a page; not a number where it cannot be seen. */
+  /** CPU time of the ClickHouse process per page; NaN when it cannot be read. */
   readonly engineMs: number;
-  /** By the clock. */
+  /** By wall-clock time. */
   readonly pagesPerSecond: number;
 }
 
 interface PageCpuOptions {
-  /** Null when the answering process does not use an engine. */
+  /** Null when the process does not use ClickHouse. */
   readonly enginePort: number | null;
-  /** Where a page is that begins at a time, epoch microseconds; by itself of the chain API. */
+  /** The path of a page that begins at a time in epoch microseconds. Default: that of the chain API. */
   readonly pathOf?: (updatedAt: number) => string;
 }
 
-/** Pages of everything from anywhere in the feed, by several readers at once, until so many were answered. */
+/**
+ * Reads unfiltered pages from random places of the feed with several readers at once, until this many were answered.
+ */
 export async function measurePageCpu(
   server: Pick<Server, 'port' | 'pid'>,
   feed: Feed,
@@ -88,7 +90,7 @@ async function answer(port: number, paths: readonly string[]): Promise<void> {
   await Promise.all(Array.from({ length: READERS }, read));
 }
 
-/** A bare `node:http` server that answers everything with the bytes of one page. */
+/** A bare `node:http` server that always answers with the bytes of one page. */
 export async function measureBareCpu(bench: Bench, server: Pick<Server, 'port'>, feed: Feed): Promise<PageCpu> {
   const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
   const port = await findFreePort();
@@ -108,8 +110,8 @@ export async function measureBareCpu(bench: Bench, server: Pick<Server, 'port'>,
 }
 
 /**
- * A bare proxy in front of the engine: each page is the text of as many rows from the same places, so the process waits
- * for the same engine and wakes up as often.
+ * A bare proxy in front of ClickHouse. Each page is the text of as many rows from the same places, so the process waits
+ * for ClickHouse and wakes up as often.
  */
 export async function measureProxyCpu(bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> {
   const port = await findFreePort();

@@ -19,8 +19,8 @@ export interface PlainPages {
 }
 
 /**
- * The same pages as they are often written: behind a comparison of tuples, and behind an OFFSET. They read the same
- * columns, and know nothing of later versions, horizons and rows that were written twice.
+ * The same pages with common techniques: a comparison of tuples, and OFFSET. They read the same columns, but ignore
+ * later versions, horizons and rows that were written twice.
  */
 export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase): Promise<PlainPages> {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;

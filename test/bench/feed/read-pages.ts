@@ -7,30 +7,30 @@ import type { Feed } from './fill.ts';
 
 const SIZES = [100, 200];
 const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
-/** Where in the feed readers begin, as shares of its time. The last is what is written now, small parts and all. */
+/** Places in the feed at which readers begin, as shares of its time. The last is the present, where parts are small. */
 const PLACES: readonly (readonly [number, number])[] = [
   [0, 0.05],
   [0.4, 0.6],
   [0.9, 0.995],
   [0.998, 1],
 ];
-/** Of each size, direction and place. */
+/** Number of beginnings for each size, direction and place. */
 const BEGINNINGS = 5;
-/** Pages that are read one after the other from where a reader begins. */
+/** Number of consecutive pages from each beginning. */
 const PAGES_IN_A_ROW = 3;
 
 /** A page as its reader saw it. */
 export interface ReadPage {
   readonly rows: number;
   readonly ms: number;
-  /** Epoch microseconds: the questions of the page were asked between these. */
+  /** Epoch microseconds. The queries of the page were sent between these. */
   readonly fromUs: number;
   readonly toUs: number;
 }
 
 const nowUs = () => Math.floor((performance.timeOrigin + performance.now()) * 1_000);
 
-/** A reader with one connection that it keeps. */
+/** A reader with one keep-alive connection. */
 export function openReader({ port }: Pick<Server, 'port'>) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = (path: string) =>
@@ -61,7 +61,10 @@ interface HistoryPage {
   readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
 }
 
-/** Reads pages of a case in every size, direction and place, one at a time, each from where nobody was just before. */
+/**
+ * Reads pages of a case in every size, direction and place. Requests go one at a time, each from a place that was not
+ * read just before.
+ */
 export async function readPages(server: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const reader = openReader(server);
   const beginnings = Math.max(1, Math.round(BEGINNINGS * feed.scale));
@@ -98,8 +101,8 @@ async function readOn(reader: ReturnType<typeof openReader>, path: string, direc
 }
 
 /**
- * What the engine read for each page, by its own log: of one reader at a time a question belongs to the page that was
- * waited for when it was asked. Nothing else may ask this database meanwhile.
+ * What ClickHouse read for each page, from its query log. Only one reader runs, so a query belongs to the page that was
+ * requested at that moment. Nothing else may query this database meanwhile.
  */
 export async function readCosts(engine: Engine, database: string, pages: readonly ReadPage[]): Promise<PageCost[]> {
   const [first, last] = [pages[0], pages.at(-1)];

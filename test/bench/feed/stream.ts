@@ -6,13 +6,13 @@ import type { Bench } from '../figure.ts';
 import { readSchemaId } from '../prepared-records.ts';
 import { BUSY, partitionOf } from './fill.ts';
 
-/** A busy chain at its busiest hour. */
+/** The peak rate of a busy chain. */
 export const STREAM_PER_SECOND = 200;
 const SENDS_PER_SECOND = 10;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
-/** Publishes new activities of the busy chain at a steady rate until it is closed, which says how many. */
+/** Publishes new activities of the busy chain at a steady rate until closed. `close` returns their number. */
 export async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic);
@@ -40,7 +40,7 @@ export async function openStream(bench: Bench): Promise<{ close(): Promise<numbe
     }
   };
   const running = run();
-  // Told when it is closed.
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
   running.catch(() => {});
   return {
     async close() {

@@ -8,18 +8,24 @@ import { openGateway, type Server } from '../gateway-servers.ts';
 import { AMPLIFICATION_MAX, type BatchCase, createHonestBatches, createHostileBatches } from '../hostile-batches.ts';
 
 const BOUND: Bar = { of: 'ratio', bound: 'at most', must: AMPLIFICATION_MAX };
-/** Rejections are written behind the answer, within milliseconds. The log is whole when it has not grown for so long. */
+/**
+ * Rejections are published within milliseconds after the answer. The log is complete when it has not grown for this
+ * many checks.
+ */
 const QUIET_LOOKS = 10;
 const LOOK_EVERY_MS = 50;
 
-/** What one batch did: bytes that went out to the gateway, and by how many the log grew. */
+/** Effect of one batch: bytes sent to the gateway, and growth of the log. */
 interface Grown {
   name: string;
   received: number;
   logged: number;
 }
 
-/** Bytes of the log over bytes received, head and body: of what clients send, and of what is made to become the most. */
+/**
+ * Bytes on the log over bytes of the request, head and body. For batches of real clients, and for batches made to
+ * maximise the growth.
+ */
 export const amplification: Figure = {
   name: 'amplification',
   async measure(bench) {
@@ -80,7 +86,7 @@ async function measureGrowth({ bench, gateway, admin }: Measuring, { name, body,
   return { name, received: bytes, logged };
 }
 
-/** Bytes that the brokers keep of the topics of a run, each replica once. */
+/** Bytes of the topics of a run on all brokers, each replica counted once. */
 async function logBytesOf(admin: Admin, topicPrefix: string): Promise<number> {
   const names = (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix));
   const metadata = await admin.metadata({ topics: names });

@@ -8,18 +8,18 @@ import { openReady } from '../chain/open-ready.ts';
 import { CANNED_CHAIN_NUMBER } from '../chain/open-replayer.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 
-/** Minting, and what an indexer makes of a chain: rates beside bare clients, and how far the history is behind finality. */
+/** Rates of minting and indexing beside bare clients, and the lag of the history behind finality. */
 export const chain: Figure = {
   name: 'chain',
   optional: true,
   async measure(bench) {
     const served = await measureServed(bench);
-    // Last, and without a writer: what it publishes is a hundred times what comes in otherwise.
+    // Last and without a writer, because the backfill publishes a hundred times more than the other parts.
     return [...served, ...(await take('backfill', () => measureBackfill(bench)))];
   },
 };
 
-/** Each part takes minutes: what it saw is told at once, in case the next one fails. */
+/** Each part takes minutes, so its rows are printed at once, in case the next part fails. */
 async function take(name: string, measure: () => Promise<Row[]>): Promise<Row[]> {
   console.error(`${name} …`);
   const rows = await measure();
@@ -30,7 +30,7 @@ async function take(name: string, measure: () => Promise<Row[]>): Promise<Row[]>
   return rows;
 }
 
-/** What needs the chain API and the activity writer. */
+/** The parts that need the chain API and the activity writer. */
 async function measureServed(bench: Bench): Promise<Row[]> {
   const opened: { close(): Promise<void> }[] = [];
   const keep = <T extends { close(): Promise<void> }>(part: T): T => {
@@ -39,7 +39,7 @@ async function measureServed(bench: Bench): Promise<Row[]> {
   };
   try {
     const scene = keep(await openMintScene(bench));
-    // Before the chain API, which is not ready until a writer has told how far the history reaches.
+    // Starts before the chain API, which is ready only when a writer has published the watermark of the history.
     const writer = keep(await openReady(bench, 'activity-writer'));
     const chains = [
       { name: mintChainOf(bench), id: `eip155:${scene.chain.id}` },
@@ -48,7 +48,7 @@ async function measureServed(bench: Bench): Promise<Row[]> {
     const api = keep(await openChainApiOf(bench, chains));
     const lag = await take('history behind finality', () => measureLag(bench, api));
     const mints = await take('mints', () => measureMints(bench, { scene, api, writer }));
-    // Behind the mints, and with no minter left: what is accepted here is never minted.
+    // After the mints and without a minter, so the requests accepted here are never minted.
     const accepted = await take('accepted requests', () => measureAccepted(bench, { api, scene }));
     return [...accepted, ...mints, ...lag];
   } finally {

@@ -11,12 +11,12 @@ import { readEnd } from '../topic-end.ts';
 import { openWriter } from '../writer-process.ts';
 
 const MESSAGES = 120_000;
-/** Warm-up: after it, the servers' code is compiled and a message costs 10 µs instead of 29. */
+/** Warm-up. After it, the servers' code is compiled: a message costs 10 µs instead of 29. */
 const WARM_UP_MESSAGES = 240_000;
 const BATCH_SIZE = 20;
 const MILLION = 1_000_000;
 
-/** CPU-seconds from a posted message to a row that can be queried, all processes that are ours and the engine. */
+/** CPU-seconds from a posted message to a row that can be queried. All our processes and ClickHouse count. */
 export const endToEnd: Figure = {
   name: 'end-to-end',
   async measure(bench) {
@@ -25,11 +25,11 @@ export const endToEnd: Figure = {
   },
 };
 
-/** One way from post to row: who answers, where it is published, who writes, where it ends. */
+/** One path from post to row: the server, its topic, the writer, and the table. */
 interface Way {
   server: Server;
   topic: string;
-  /** Absent when the engine itself reads the topic. */
+  /** Absent when ClickHouse itself reads the topic. */
   writer?: Measured;
   table: string;
 }
@@ -67,7 +67,7 @@ async function measurePeer(bench: Bench): Promise<Cost> {
   }
 }
 
-/** CPU-seconds for a million messages. */
+/** CPU-seconds per million messages. */
 interface Cost {
   server: number;
   writer: number;
@@ -92,7 +92,7 @@ async function measureWay(bench: Bench, way: Way): Promise<Cost> {
   return { server, writer, engine: ofEngine, sum: server + writer + ofEngine, messagesPerSecond: MESSAGES / seconds };
 }
 
-/** Until every message that the broker has is a row, and no merge runs. */
+/** Waits until every message on the broker is a row and no merge runs. */
 async function postAndStore(bench: Bench, { server, topic, writer, table }: Way, messages: number) {
   const engine = createEngine(bench);
   const posted = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE });

@@ -11,7 +11,7 @@ import { openStack } from '../erasure/stack.ts';
 import { type Bar, type Figure, type Row, toRow } from '../figure.ts';
 import { medianOf, quantileOf } from '../quantile.ts';
 
-/** Erasures of one person each, in turn. */
+/** Number of single-person erasures, one after the other. */
 const ONES = 5;
 const REQUESTS = 1_000;
 /** The eraser's setting BATCH_WINDOW_MS. */
@@ -22,8 +22,9 @@ const QUEUED_MAX: Bar = { of: 'ours', bound: 'at most', must: 60_000, aim: 20_00
 const BYTES_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1 };
 
 /**
- * Erasing people through the whole stack while messages come in and an analyst asks: one after the other, and a thousand
- * who ask at once. Each has a hundred rows, spread evenly over names and days, and three identities.
+ * Erases people through the whole stack while messages arrive and an analyst sends queries. First one person after the
+ * other, then a thousand at once. Each has three identities and a hundred rows, spread evenly over event names and
+ * days.
  */
 export const erasure: Figure = {
   name: 'erasure',
@@ -115,7 +116,7 @@ function timeRows(ones: readonly Erased[], many: Named): Row[] {
   ];
 }
 
-/** Medians of the parts. */
+/** Medians of the phases. */
 function describe(times: readonly ReturnType<typeof timesOf>[]): string {
   const part = (name: 'fenced' | 'stored' | 'swept') => seconds(medianOf(times.map((each) => each[name])));
   return `fenced after ${part('fenced')}, log stored ${part('stored')} later, then swept in ${part('swept')}`;

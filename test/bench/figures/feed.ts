@@ -14,7 +14,7 @@ import { quantileOf } from '../quantile.ts';
 const PAGE_MS: Bar = { of: 'ours', bound: 'at most', must: 25, aim: 10 };
 const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 50_000, aim: 20_000 };
 const CPU_RATE: Bar = { of: 'ours', bound: 'at least', must: 3_000, aim: 6_000 };
-/** Compiled code and marks in memory are part of a running service. */
+/** Compiled code and ClickHouse's caches are part of a running service. */
 const WARM_UP_TURNS = 1;
 
 /** Pages of activity-history over a year of a busy chain: latency, rows read, and CPU, by filter. */
@@ -63,7 +63,7 @@ async function measureIdle(bench: Bench, { engine, server, filled }: Scene): Pro
   return idle;
 }
 
-/** The same pages while a writer stores what comes in, and the engine merges it. */
+/** The same pages while a writer stores new activities and ClickHouse merges them. */
 async function measureBusy(
   bench: Bench,
   { server, filled }: Omit<Scene, 'engine'>,

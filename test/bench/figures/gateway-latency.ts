@@ -2,7 +2,7 @@ import type { Bar, Bench, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { type LoadShape, loadOn, openGateway, openPeer, type Server } from '../gateway-servers.ts';
 
-/** An offered load, and what p50 and p99 must be under it. */
+/** An offered load, and the promised p50 and p99. */
 interface OfferedLoad {
   batchSize: number;
   requestsPerSecond: number;
@@ -16,10 +16,10 @@ const LOADS: readonly OfferedLoad[] = [
   { batchSize: 20, requestsPerSecond: 300, bars: { p50: atMost(3, 2), p99: atMost(30, 13) } },
   { batchSize: 100, requestsPerSecond: 40 },
 ];
-/** Enough that hardly a request that is due must wait for a free connection. */
+/** Enough that a due request rarely waits for a free connection. */
 const CONNECTIONS = 128;
 
-/** Latency at an equal offered load, counted from when a request was due. Means little on a busy machine. */
+/** Latency at an equal offered load, counted from when a request was due. The numbers mean little on a busy machine. */
 export const gatewayLatency: Figure = {
   name: 'gateway-latency',
   async measure(bench) {

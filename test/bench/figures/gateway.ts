@@ -6,7 +6,7 @@ import type { LoadFigure } from '../load.ts';
 import { memoryPeakMibOf } from '../processes.ts';
 import { TRAFFICS, type Traffic } from '../traffic.ts';
 
-/** A batch size, as many connections as keep one core busy with it, and what the ratio to the reference must be. */
+/** A batch size, the number of connections that keep one core busy with it, and the required ratio to the reference. */
 interface Size {
   batchSize: number;
   connections: number;
@@ -18,11 +18,11 @@ const SIZES: readonly Size[] = [
   { batchSize: 20, connections: 32, must: 4, aim: 6 },
   { batchSize: 100, connections: 16, must: 3, aim: 4.5 },
 ];
-/** One message a request is where a plain build has the least to do, and most clients begin. */
+/** With one message a request a plain server has the least to do, and most clients begin that way. */
 const PLAIN_BAR: Bar = { of: 'ratio', bound: 'at least', must: 3.5 };
-/** What is left of the usual rate, of batches with one bad message and of ids that no cache has seen. */
+/** Required share of the usual rate, for batches with one bad message and for ids that no cache has seen. */
 const TRAFFIC_MUST: Readonly<Partial<Record<Traffic, number>>> = { 'one bad a batch': 0.8, 'every id new': 0.85 };
-/** Memory that the gateway may take at saturation, with its bound of 16 MB in flight. */
+/** Memory limit of the gateway at saturation, with its bound of 16 MB in flight. */
 const MEMORY_MUST_MIB = 300;
 const MEMORY_AIM_MIB = 200;
 
@@ -33,7 +33,9 @@ interface Servers {
   bare: Server;
 }
 
-/** Events per CPU-second: full validation, answer after every message is acknowledged by all in-sync replicas. */
+/**
+ * Events per CPU-second, with full validation and an answer after all in-sync replicas have acknowledged every message.
+ */
 export const gateway: Figure = {
   name: 'gateway',
   async measure(bench) {
@@ -82,7 +84,7 @@ function toMemoryRow({ gateway, reference }: Servers): Row {
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
-/** Windows of each server and traffic, in turn with the others', so that what else the machine does meets all. */
+/** Windows of each server and traffic. They alternate, so that other load on the machine affects all of them alike. */
 const ROUNDS = 3;
 const SHAPE = { warmUpMs: 1_000, windowMs: 3_000 };
 
@@ -91,7 +93,7 @@ const PEERS = ['gateway', 'reference', 'plain'] as const;
 type Peer = (typeof PEERS)[number];
 type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
-/** How messages are read does not depend on how the brokers are reached: with TLS the usual traffic is enough. */
+/** TLS to the brokers does not change how messages are read, so with TLS only the usual traffic is measured. */
 function trafficsOf({ stores }: Bench, { batchSize }: Size): readonly Traffic[] {
   if (stores.secured !== undefined) return ['usual'];
   return TRAFFICS.filter((traffic) => batchSize > 1 || traffic !== 'one bad a batch');
@@ -122,7 +124,7 @@ async function measureInTurn(
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const traffic of traffics) {
       for (const peer of PEERS) {
-        // Peers stand beside the other traffics with one window each: no bar is about them there.
+        // No bar concerns peers under other traffics, so one window of each is enough.
         if (peer !== 'gateway' && traffic !== 'usual' && round > 0) continue;
         const name = `${traffic} ${peer}`;
         windows.set(name, [...(windows.get(name) ?? []), await load(peer, traffic)]);
@@ -134,7 +136,7 @@ async function measureInTurn(
   return Object.fromEntries(traffics.map((traffic) => [traffic, ofPeers(traffic)])) as unknown as Medians;
 }
 
-/** The usual traffic beside both references. */
+/** Rows of the usual traffic beside both references. */
 function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[] {
   const row = { ...partsOf(size), ours: rateOf(usual.gateway) };
   const bar = { of: 'ratio', bound: 'at least', must: size.must, aim: size.aim } as const;
@@ -150,7 +152,7 @@ function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[
   ];
 }
 
-/** Another traffic beside the usual one of the same run, and beside both references. */
+/** Rows of another traffic, beside the usual one of the same run and beside both references. */
 function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
   const { gateway, reference, plain } = medians[traffic];
   const row = { ...partsOf(size, traffic), ours: rateOf(gateway), also: '' };
@@ -163,7 +165,7 @@ function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
   ];
 }
 
-/** The window whose rate has as many above as below. */
+/** The window with the median rate. */
 function medianOf(windows: readonly LoadFigure[]): LoadFigure {
   const sorted = [...windows].sort((one, other) => rateOf(one) - rateOf(other));
   const middle = sorted[sorted.length >> 1];

@@ -6,9 +6,9 @@ import type { Bar, Figure, Row } from '../figure.ts';
 import { toRow } from '../figure.ts';
 import { cpuSecondsOf, memoryMibOf } from '../processes.ts';
 
-/** What a start leaves to be done is over by then: compiled code, merges, the ticks that come ever more seldom. */
+/** Time for the work that follows a start: compilation, merges, and ticks, whose interval grows. */
 const SETTLE_MS = 120_000;
-/** What comes every half minute is in it twice. */
+/** Long enough that work done every half minute happens twice. */
 const WINDOW_MS = 60_000;
 const CPU: Bar = { of: 'ours', bound: 'at most', must: 5 };
 const MEMORY: Bar = { of: 'ours', bound: 'at most', must: 2_560 };
@@ -16,12 +16,12 @@ const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
 
 interface Part {
   readonly name: string;
-  /** Per cent of one core. */
+  /** Percent of one core. */
   readonly percent: number;
   readonly mib: number;
 }
 
-/** Cost of the whole local stack without requests: CPU of a minute, and memory, of all processes together. */
+/** Cost of the whole local stack without requests: CPU during a minute, and memory, of all processes together. */
 export const idle: Figure = {
   name: 'idle',
   optional: true,
@@ -37,7 +37,7 @@ export const idle: Figure = {
   },
 };
 
-/** By the folder that a process stands in, or names: so whatever a start has left behind is in it. */
+/** Finds processes by their working folder or their arguments, so that leftovers of a start count too. */
 function processesOf(folder: string): Map<number, string> {
   const { processes } = JSON.parse(readFileSync(join(folder, '.playline', 'stack.json'), 'utf8')) as {
     processes: Record<string, number>;
@@ -52,7 +52,7 @@ function belongsTo(pid: string, folder: string): boolean {
     const isNamed = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
     return isNamed || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
   } catch {
-    // It ended meanwhile, or it is another user's.
+    // The process has ended meanwhile, or belongs to another user.
     return false;
   }
 }

@@ -4,21 +4,21 @@ import { toRow } from '../figure.ts';
 
 const BLOCK_ROWS = 10_000;
 const INSERTS = 40;
-/** Each way to keep an insert, by the settings of its table. */
+/** Ways to make an insert durable, as settings of its table. */
 const TABLES = {
   kept_by_the_system: 'fsync_after_insert = 0',
   synced: 'fsync_after_insert = 1',
   synced_with_folder: 'fsync_after_insert = 1, fsync_part_directory = 1',
 } as const;
 
-/** What it costs that an insert is on the disk, and not only in the system's memory, when it is acknowledged. */
+/** Cost of having an insert on disk, not only in the page cache, before it is acknowledged. */
 export const insertSync: Figure = {
   name: 'insert-sync',
   optional: true,
   async measure(bench) {
     const engine = createEngine(bench);
     const block = await prepare(engine);
-    // In turn, so that whatever else the machine does meets them alike.
+    // Inserts alternate, so that other load on the machine affects all ways alike.
     for (let round = 0; round < INSERTS; round++)
       for (const name of Object.keys(TABLES)) await engine.insert(insertInto(name), block);
     await engine.ask('SYSTEM FLUSH LOGS');
@@ -45,7 +45,7 @@ export const insertSync: Figure = {
 
 const insertInto = (table: string) => `INSERT INTO ${table} SETTINGS log_comment = '${table}' FORMAT RowBinary`;
 
-/** Rows that compress about as events do: some hundred bytes of text each, of which a third is new. */
+/** Rows that compress about as well as events: some hundred bytes of text each, a third of it new. */
 async function prepare(engine: Engine): Promise<Buffer> {
   for (const [name, settings] of Object.entries(TABLES)) {
     await engine.ask(`CREATE TABLE ${name} AS events`);

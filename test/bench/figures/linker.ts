@@ -19,23 +19,29 @@ import {
   watchCpu,
 } from '../processes.ts';
 
-/** About a second of work of one linker: enough that the first and the last batch do not matter. */
+/** About a second of work for one linker, so that the first and last batch hardly matter. */
 const LINKS = 30_000;
-/** A typed identify joins the visitor to the user, and the user to the same id untyped. */
+/** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
 const LINKS_OF_A_STRANGER = 2;
-/** Of one linker, by the clock. */
+/** Rate of one linker by wall-clock time. */
 const PER_SECOND: Bar = { of: 'ours', bound: 'at least', must: 20_000, aim: 50_000 };
-/** Queued erasures may cost as much as the links themselves, and keep Redis from others no longer than a slow link does. */
+/**
+ * With queued erasures a link may cost at most twice as much, and must not block Redis for longer than a slow link
+ * does.
+ */
 const HELD_RATE: Bar = { of: 'ratio', bound: 'at least', must: 0.5 };
 const LONGEST_SCRIPT: Bar = { of: 'ours', bound: 'at most', must: 20 };
 const MILLION = 1_000_000;
 const LINKED_MAX_MS = 180_000;
-/** How often the committed offset is looked at: a hundredth of what is measured. */
+/** Interval of reading the committed offset: a hundredth of the measured time. */
 const LOOK_EVERY_MS = 20;
-/** Longer than the linker is held while its facts are published. */
+/** Longer than the linker is paused while its facts are published. */
 const SESSION_TIMEOUT_MS = '30000';
 
-/** Links per second and per CPU-second of one linker: from link facts in Kafka to decisions acknowledged and offsets committed. */
+/**
+ * Links per second and per CPU-second of one linker: from link facts in Kafka to acknowledged decisions and committed
+ * offsets.
+ */
 export const linker: Figure = {
   name: 'linker',
   async measure(bench) {
@@ -50,7 +56,7 @@ export const linker: Figure = {
       const links = (pairs: Parameters<typeof prepareLinks>[1]) => prepareLinks(bench, pairs);
       const measure = async (records: PreparedRecord[], linksEach = 1) =>
         measureLinks(bench, { measured, group, admin, records, linksEach });
-      // Compiled code and open connections are part of a running service: they are paid for before the measure begins.
+      // Warm-up: compiled code and open connections are part of a running service.
       await measure(await links(pairStrangers('warm', LINKS)));
       const strangers = await measure(await links(pairStrangers('s', LINKS)), LINKS_OF_A_STRANGER);
       const random = await measure(await links(pairRandom('r', LINKS)));
@@ -92,7 +98,7 @@ interface Work {
   linksEach: number;
 }
 
-/** The linker is held while its facts are published, so that the clock sees its work alone. */
+/** Pauses the linker while its facts are published, so that only its own work is timed. */
 async function measureLinks(bench: Bench, { measured, group, admin, records, linksEach }: Work): Promise<LinkFigure> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
   process.kill(measured.pid, 'SIGSTOP');
@@ -117,7 +123,7 @@ async function measureLinks(bench: Bench, { measured, group, admin, records, lin
   return toFigure({ count: linksEach * records.length, cpuSeconds, redisCpuSeconds, seconds, longestScriptMs });
 }
 
-/** The same beside queued erasures: nobody who is held is touched, but every call must find that out. */
+/** Measures the same work with queued erasures. They hold none of these people, but every call must check that. */
 async function measureHeld<T>(bench: Bench, measure: () => Promise<T>): Promise<T & { also: string }> {
   const { bytesAnIdentity, release } = await placeHolds(bench);
   try {
@@ -131,7 +137,10 @@ function watchRedis(bench: Bench): () => number {
   return watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
 }
 
-/** The same facts by bare clients: read, one pipelined command of Redis each, committed. Decides and publishes nothing. */
+/**
+ * Floor: bare clients read the same facts, send one pipelined command to Redis for each, and commit. They decide and
+ * publish nothing.
+ */
 async function measureFloor(bench: Bench): Promise<LinkFigure> {
   const environment = {
     ...bench.environment,

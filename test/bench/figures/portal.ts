@@ -6,7 +6,7 @@ import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 import { measureTap } from '../portal/tap.ts';
 
-/** The portal: its pages over a filled environment, live messages, and what those who look cost. */
+/** The portal: its pages over a filled environment, live messages, and the cost of users who watch them. */
 export const portal: Figure = {
   name: 'portal',
   optional: true,

@@ -12,11 +12,14 @@ import { createScene, type Scene } from '../queries/scene.ts';
 import { measureWriteCost } from '../queries/write-cost.ts';
 
 const ROWS = 20_000_000;
-/** History as it is when an old day is first asked about, and that day: in the middle of it. */
+/** The share of history that exists when a day is first queried. The day is in the middle of that share. */
 const FIRST_SHARE = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_SHARE) / 2);
 
-/** Questions of analysts: time, rows, bytes and memory over our views, beside raw rows and a peer's layout on the same engine. */
+/**
+ * Queries of analysts: time, rows, bytes and memory over our views, beside raw rows and beside another product's schema
+ * in the same ClickHouse.
+ */
 export const queries: Figure = {
   name: 'queries',
   optional: true,
@@ -34,7 +37,7 @@ export const queries: Figure = {
 
 const questionsOf = (scene: Scene): Question[] => [...basicQuestions(scene), ...cookbookQuestions(scene)];
 
-/** Fills a fifth, asks about a day, fills the rest and asks again; some people are joined just before each. */
+/** Fills a fifth, queries a day, fills the rest and queries it again. Some people are joined just before each round. */
 async function fillInTwo(
   engine: Engine,
   database: string,
@@ -57,7 +60,7 @@ async function fillInTwo(
   return { before, after: await ask() };
 }
 
-/** @throws Error when people are counted otherwise than by the peer */
+/** @throws Error when our count of people differs from the peer's */
 async function answer(engine: Engine, question: Question): Promise<Answered> {
   const ask = (sql: string) => askColdAndWarm(engine, sql);
   const [raw, identified, peer] = [await ask(question.raw), await ask(question.identified), await ask(question.peer)];

@@ -9,24 +9,24 @@ import { createBody } from '../messages.ts';
 import { quantileOf } from '../quantile.ts';
 
 const BATCH = 20;
-/** How many messages a second the key may send, and how many it does send: ten times as many. */
+/** Messages per second that the key may send. The flood sends ten times as many. */
 const ALLOWED_PER_S = 1_000;
 const OFFERED_PER_S = 10 * ALLOWED_PER_S;
-/** Requests with an unknown key, besides the flood. */
+/** Requests per second with an unknown key, during the flood. */
 const STRANGERS_PER_S = 20;
 const WINDOW_MS = 10_000;
-/** Code is compiled and the bucket is empty by then. */
+/** By then, code is compiled and the bucket is empty. */
 const WARM_UP_MS = 3_000;
-/** Enough that hardly a request that is due must wait for a free connection. */
+/** Enough that a due request rarely waits for a free connection. */
 const CONNECTIONS = 64;
 const P99: Bar = { of: 'ours', bound: 'at most', must: 20 };
 
-/** Latency of refusals while the limiter refuses most of a flood: 429 to the flood, 401 and 500 to strangers within it. */
+/** Latency of refusals while the limiter refuses most of a flood: 429 for the flood, 401 and 500 for unknown keys. */
 export const refusals: Figure = {
   name: 'refusals',
   async measure(bench) {
     const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-    // Guesses are limited by address, and here all come from one: 401 is what is asked about.
+    // The gateway limits guesses of keys per address, and here all come from one address. Only the 401 is of interest.
     const gateway = await openGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' });
     try {
       await flood(gateway, bench, WARM_UP_MS);
@@ -42,7 +42,9 @@ export const refusals: Figure = {
 /** Latencies in milliseconds by status. */
 type Latencies = ReadonlyMap<number, readonly number[]>;
 
-/** While Redis says that it lost its keys, a key that is not known there may still be good: 500, not 401. */
+/**
+ * While Redis says that it has lost its keys, an unknown key may still be valid. So the gateway answers 500, not 401.
+ */
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const complete = await redis.get('k:complete');
@@ -83,7 +85,7 @@ interface Offer {
   latencies: Map<number, number[]>;
 }
 
-/** Sends at a rate, answered or not; a latency counts from when the request was due. */
+/** Sends at a rate, whether answers come or not. A latency counts from when its request was due. */
 async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer, next: () => Buffer): Promise<void> {
   const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLoadClient(port)));
   const count = Math.ceil((perSecond * windowMs) / 1000);
@@ -94,7 +96,7 @@ async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer
       const dueMs = start + (sent++ * 1000) / perSecond;
       const request = next();
       await delay(Math.max(0, dueMs - performance.now()));
-      // A timer may be a millisecond early.
+      // A timer may fire a millisecond early.
       const fromMs = Math.min(dueMs, performance.now());
       const status = await client.send(request);
       const found = latencies.get(status) ?? [];
@@ -106,7 +108,7 @@ async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer
   for (const client of clients) client.close();
 }
 
-/** Beside what is accepted in the same flood, which waits for the brokers. */
+/** The latency of a refusal, beside that of accepted requests of the same flood, which wait for the brokers. */
 function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row {
   const [ours, theirs] = [refused.get(status) ?? [], accepted.get(200) ?? []];
   return toRow({

@@ -11,8 +11,8 @@ import { type Figure, type Row, toRow } from '../figure.ts';
 const KILLS = 3;
 
 /**
- * A year copied from nothing by `operator replicate` into a file, in pages of 200, killed three times at random and run
- * again; then every member of every activity in the file against the last version in the table.
+ * Copies a year of history into a file with `operator replicate`, in pages of 200. The command is killed three times at
+ * random and run again. Then every member of every activity in the file is compared with its last version in the table.
  */
 export const replicate: Figure = {
   name: 'replicate',

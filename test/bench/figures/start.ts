@@ -3,8 +3,8 @@ import type { Figure } from '../figure.ts';
 import { toRow } from '../figure.ts';
 
 /**
- * Clone to first stored event, warm: a fresh clone of what is committed, with this checkout's downloads. `up` returns
- * when one event has come out of ClickHouse. Beside it the second start of the same clone, which has all it needs.
+ * Time from clone to first stored event, with this checkout's downloads. `up` returns when one event has been read back
+ * from ClickHouse. Beside it is the second start of the same clone, which needs no installation.
  */
 export const start: Figure = {
   name: 'start',

@@ -9,16 +9,17 @@ const PARTITIONS = 6;
 const BLOCK_ROWS = 10_000;
 const DAY_MS = 86_400_000;
 const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
-/** Rows of one insert: some gigabyte of the engine's memory, and few parts to merge. */
+/** Rows of one insert. This takes about a gigabyte of ClickHouse's memory, and makes few parts to merge. */
 const CHUNK_ROWS = 2_000_000;
-/** Fifty parts of two million rows: minutes, many of them on a machine with much else to do. */
+/** Merging fifty parts of two million rows takes minutes, and many of them on a busy machine. */
 const MERGES_MAX_MS = 1_800_000;
 /** A tenth of the table: three days of thirty-two. */
 const READ_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1, aim: 0.05 };
 
 /**
- * Rows that the engine reads to say which offsets of a block stand, in a table of a hundred million over thirty-two days:
- * what a writer asks after each attempt that failed. Beside it the same question without the keys of the rows.
+ * Rows that ClickHouse reads to find which offsets of a block are stored, in a table of a hundred million rows over
+ * thirty-two days. A writer sends this query after each failed attempt. Beside it is the same query without the keys of
+ * the rows.
  */
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
@@ -35,7 +36,10 @@ export const storedOffsets: Figure = {
   },
 };
 
-/** As the log goes: received in order, most of it at once, one in twenty some hours late, one in a hundred some days. */
+/**
+ * Rows as they come from the log. Most messages are received at once, one in twenty some hours late, one in a hundred
+ * some days late.
+ */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)
@@ -66,7 +70,7 @@ function blockOf(row: number): BlockPlace {
   return { partition: 1, start, end: start + BLOCK_ROWS };
 }
 
-/** @param late whether the messages that came hours and days late are among those that are looked for */
+/** @param late whether the block also has messages that came hours and days late */
 async function compare(engine: Engine, place: BlockPlace, late: boolean): Promise<Row> {
   const { partition, start, end } = place;
   const where = `kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end}`;
@@ -75,7 +79,7 @@ async function compare(engine: Engine, place: BlockPlace, late: boolean): Promis
     `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
     WHERE ${where} ${younger} FORMAT TSV`,
   );
-  // The first columns of a row as the writer holds it: all that the question reads of it.
+  // The first columns of a row, as the writer holds it. The query needs no others.
   const rows = lines.split('\n').map((line) => Buffer.from(line, 'hex'));
   const bounded = await engine.measure(storedOffsetsQuery('events', { ...place, rows }));
   const unbounded = await engine.measure(`SELECT DISTINCT toString(kafka_offset) FROM events WHERE ${where}`);

@@ -11,14 +11,16 @@ import { openWriter } from '../writer-process.ts';
 
 const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
-/** The load that bars are set for, and that the peer is put under. */
+/** The load to which the bars apply. The peer gets it too. */
 const JUDGED_LOAD = 1_000;
 const WARM_UP_S = 2;
 const WINDOW_S = 12;
-/** What the writer lets a block wait before it is written, its setting BLOCK_AGE_MAX_MS; most of the time is this. */
+/**
+ * The longest time that the writer collects a block, its setting BLOCK_AGE_MAX_MS. This is most of the measured time.
+ */
 const BLOCK_AGE_MS = 1_000;
 
-/** From when a message was due to be posted until a reader saw its row; 6 partitions, batches of 20. */
+/** Time from when a message was due to be posted until a reader saw its row, with 6 partitions and batches of 20. */
 export const visible: Figure = {
   name: 'visible',
   async measure(bench) {
@@ -72,7 +74,7 @@ async function measureLoad(bench: Bench, { server, topic, table }: Way, load: nu
     const messages = load * (WARM_UP_S + WINDOW_S);
     const { startMs } = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE, messagesPerSecond: load });
     await waitForRows(engine, { table, rows: await readEnd(bench, topic) });
-    // One more look, so that the last rows have been seen too.
+    // One more poll, so that the last rows are seen too.
     await watch.look();
     const fromMs = Math.ceil(startMs) + WARM_UP_S * 1_000;
     const toMs = fromMs + WINDOW_S * 1_000;
@@ -91,7 +93,10 @@ interface Span {
   toMs: number;
 }
 
-/** Milliseconds of every message that was due within the span, ascending. A message's own time is when it was due. */
+/**
+ * Delays in milliseconds, ascending, of every message that was due within the span. A message's own time is the time at
+ * which it was due.
+ */
 async function readDelays(bench: Bench, watch: RowWatch, { table, fromMs, toMs }: Span): Promise<number[]> {
   const time = 'toUnixTimestamp64Milli(event_time)';
   const answer = await createEngine(bench).ask(
@@ -105,7 +110,7 @@ async function readDelays(bench: Bench, watch: RowWatch, { table, fromMs, toMs }
   return delays.sort((a, b) => a - b);
 }
 
-/** Parts that inserts made; those of merges are not among them. */
+/** Counts parts that inserts have made, not those of merges. */
 async function countParts(bench: Bench, { table, fromMs, toMs }: Span): Promise<number> {
   const engine = createEngine(bench);
   await engine.ask('SYSTEM FLUSH LOGS');

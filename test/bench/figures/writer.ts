@@ -11,19 +11,19 @@ import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../pro
 import { openWriter } from '../writer-process.ts';
 
 const ROWS = 300_000;
-/** Compiled code and open connections are part of a running service: they are paid for before the measure begins. */
+/** Warm-up: compiled code and open connections are part of a running service. */
 const WARM_UP_ROWS = 20_000;
 const MILLION = 1_000_000;
 
-/** Work on the same rows, CPU-seconds. */
+/** CPU-seconds for the same rows. */
 interface Spent {
   writer: number;
-  /** Of its whole process, until no merge runs. */
+  /** CPU-seconds of the whole ClickHouse process, until no merge runs. */
   engine: number;
   seconds: number;
 }
 
-/** Rows per CPU-second of the writer, and CPU-seconds of the engine: from Kafka to rows visible, exactly-once on. */
+/** Rows per CPU-second of the writer, and CPU-seconds of ClickHouse: from Kafka to visible rows, exactly-once. */
 export const writer: Figure = {
   name: 'writer',
   async measure(bench) {

@@ -1,4 +1,4 @@
-/** Floor: nothing but the consumer's client: counts `EVENTS` records of a topic from its beginning. */
+/** Floor: only the consumer's client. Counts `EVENTS` records of a topic from its beginning. */
 import { logLevel } from 'kafkajs';
 import { createKafka } from '../kafka-client.ts';
 
@@ -18,7 +18,7 @@ await new Promise<void>((resolve, reject) => {
   consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch }).catch(reject);
 });
 const { user, system } = process.cpuUsage(before);
-// resourceUsage tells kibibytes.
+// resourceUsage returns kibibytes.
 const memoryPeakMib = Math.round(process.resourceUsage().maxRSS / 1024);
 process.send?.({ events, cpuSeconds: (user + system) / 1e6, memoryPeakMib });
 await consumer.disconnect();

@@ -1,4 +1,4 @@
-/** Floor: nothing but inserting blocks that are ready: the rows of `events`, read back as RowBinary. */
+/** Floor: only inserts of prepared blocks, which are the rows of `events` read back as RowBinary. */
 import { createEngine } from '../clickhouse.ts';
 
 const [url, user, password] = [
@@ -23,7 +23,7 @@ const described = await engine.ask(
 );
 const columns = described.split('\n').map((line) => JSON.parse(line) as [string, string]);
 const names = columns.map(([name]) => name).join(', ');
-// As the writer inserts. input() takes the plain type of a LowCardinality column: four times cheaper, see the writer.
+// As the writer does, input() declares the plain type for a LowCardinality column, which is four times cheaper.
 const types = columns
   .map(([name, type]) => `${name} ${type.replace(/LowCardinality\(([A-Za-z]+)\)/, '$1')}`)
   .join(', ');

@@ -25,7 +25,7 @@ await new Promise<void>((resolve, reject) => {
           before = process.cpuUsage();
         }
         const pipeline = redis.pipeline();
-        // A thousand hashes, so that each stays small.
+        // Spreads the fields over a thousand hashes, so that each stays small.
         for (const { offset, value } of messages)
           pipeline.hset(`${name}:${Number(offset) % 1_000}`, offset, value ?? '');
         await pipeline.exec();

@@ -1,7 +1,7 @@
-/** Floor: nothing but JSON.parse of the bodies that the load sends.  */
+/** Floor: only JSON.parse of the bodies that the load sends. */
 import { createBody } from '../messages.ts';
 
-/** Long enough that the compiler has settled, short enough to wait for. */
+/** Long enough for the code to be compiled. */
 const WARM_UP_MS = 500;
 const WINDOW_MS = 2_000;
 /** As many messages as the load prepares. */

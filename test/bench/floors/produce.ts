@@ -1,10 +1,10 @@
-/** Floor: nothing but the producer's client, with values of the right size and one full request in flight. */
+/** Floor: only the producer's client, with values of the right size and one full request in flight. */
 import { Producer } from '@platformatic/kafka';
 import { createMessage } from '../messages.ts';
 
 const WARM_UP_MS = 1_500;
 const WINDOW_MS = 5_000;
-/** A request of about 1 MB: larger ones gain nothing. */
+/** A request of about 1 MB. Larger ones are not faster. */
 const MESSAGES_PER_REQUEST = 1_000;
 
 const topic = process.env.BENCH_TOPIC ?? '';

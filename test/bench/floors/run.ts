@@ -1,17 +1,17 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** What a floor did and what it cost its own process. */
+/** Work and cost of a floor's process. */
 export interface FloorFigure {
   events: number;
   cpuSeconds: number;
-  /** The most memory its process has held; where the floor says so. */
+  /** Peak memory of its process; absent when the floor does not report it. */
   memoryPeakMib?: number;
-  /** By the clock, where the floor tells it. */
+  /** Wall-clock time; absent when the floor does not report it. */
   seconds?: number;
 }
 
-/** A floor that has not ended by then hangs. */
+/** A floor that takes longer hangs. */
 const FLOOR_MAX_MS = 120_000;
 
 /**

@@ -7,7 +7,7 @@ const REJECTIONS = 100_000;
 const PEOPLE = 1_000_000;
 const AUDIT_ENTRIES = 20_000;
 const CHUNK_ROWS = 1_000_000;
-/** Behind those of the topic: nothing that a writer stores looks like one of these rows. */
+/** Greater than any partition of the topic, so that a row from a writer never looks like one of these. */
 const FIRST_PARTITION = 100;
 const MERGES_MAX_MS = 1_800_000;
 const SETTINGS = 'SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 200';
@@ -19,7 +19,10 @@ export interface Filled {
   readonly people: number;
 }
 
-/** Fills an environment past the log, for speed: 60 days of events, 90 of rejections, people, two years of changes. */
+/**
+ * Fills an environment directly, because the log would be slow: 60 days of events, 90 days of rejections, people, two
+ * years of changes.
+ */
 export async function fillEnvironment(engine: Engine, bench: Bench, projectId: string): Promise<Filled> {
   const filled = {
     events: Math.round(EVENTS * bench.scale),
@@ -50,7 +53,7 @@ function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows}) ${SETTINGS}`;
 }
 
-/** Visitor and user of each person, joined. */
+/** Links the visitor and the user of each person. */
 function peopleStatement({ environmentId, people }: Game): string {
   const { anonymousKey, userKey } = idsOf('number');
   return `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version, stored_at)

@@ -1,9 +1,9 @@
-/** Floor of the tap: reads every record of the topic from its end on, and keeps nothing. It decodes and tells nobody. */
+/** Floor of the live messages: reads every new record of the topic and discards it, without decoding. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { openLogReader } from '@playline/stream/kafka';
 
 const { KAFKA_BROKERS = '', TOPIC = '' } = process.env;
-/** As the portal does. */
+/** The portal's interval of polls. */
 const POLL_MS = 500;
 
 const reader = openLogReader({ brokers: KAFKA_BROKERS.split(','), clientId: 'floor', onFault: () => {} });

@@ -2,16 +2,16 @@ import { get, type IncomingMessage } from 'node:http';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import type { Scene } from './scene.ts';
 
-/** Somebody who looks at live messages. */
+/** A user who watches live messages. */
 export interface Looker {
-  /** Events that came. */
+  /** Number of received events. */
   readonly events: number;
-  /** Told of each event that comes from now on, with the moment at which it came. */
+  /** Called with each new event and the moment at which it was received. */
   onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
   close(): void;
 }
 
-/** Opens a stream, and waits until it says that it watches. @throws Error for an answer other than 200 */
+/** Opens a stream, and waits until it reports that it watches. @throws Error for an answer other than 200 */
 export async function openLooker(
   { origin, projectId, environment }: Scene,
   browser: Pick<TestBrowser, 'cookie'>,

@@ -14,7 +14,10 @@ const VISITS = 100;
 const WARM_UP_VISITS = 10;
 const PAGE_MAX_MS = 300;
 
-/** Pages of an environment, of a project and of the instance, as paths; those that read most with each of their spans. */
+/**
+ * Paths of the pages of an environment, of a project and of the instance. Pages that read much are listed with each of
+ * their time spans.
+ */
 export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invitation'>): readonly string[] {
   const { projectId, environment, invitation } = scene;
   const project = `/projects/${projectId}`;
@@ -63,7 +66,7 @@ interface Visited {
 
 const isLong = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
 
-/** Visits a page again and again, one visit after the other. @throws Error for an answer other than 200 */
+/** Visits a page repeatedly, one visit after the other. @throws Error for an answer other than 200 */
 async function visit(url: string, cookie: string): Promise<Visited> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ms: number[] = [];
@@ -92,7 +95,7 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
   });
 }
 
-/** A bare `node:http` server that answers everything with the bytes of one page. */
+/** Visits a bare `node:http` server that always answers with the bytes of one page. */
 async function visitBare(bench: Bench, body: Buffer): Promise<Visited> {
   const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
   const file = join(folder, 'page.html');

@@ -10,14 +10,14 @@ import { type Measured, openService, waitFor, waitUntilReady } from '../processe
 import { openWriter } from '../writer-process.ts';
 import { CHAIN, CONTRACTS } from './fill-chain.ts';
 
-/** The portal as it is deployed, with somebody who has signed in, and what brings messages in and stores them. */
+/** The portal as it is deployed, signed-in users, and the services that accept and store messages. */
 export interface Scene {
   readonly portal: Server;
   readonly gateway: Server;
   readonly writer: Measured;
-  /** Of an administrator. */
+  /** Browser of an administrator. */
   readonly browser: TestBrowser;
-  /** Of further people who may look at the environment; one person may look at eight pages at a time. */
+  /** Browsers of further users who may watch the environment. Each user may watch on eight pages at a time. */
   readonly lookers: readonly TestBrowser[];
   readonly origin: string;
   readonly projectId: string;
@@ -31,13 +31,16 @@ export interface Scene {
 const run = promisify(execFile);
 const PASSWORD = randomBytes(16).toString('hex');
 
-/** A command of the operator. @returns what it prints */
+/** Runs a command of the operator. @returns its output */
 async function operate({ environment }: Bench, args: readonly string[]): Promise<string> {
   const env = { PATH: process.env.PATH ?? '', ...environment };
   return (await run(process.execPath, ['services/operator/src/main.ts', ...args], { env })).stdout;
 }
 
-/** The bench's environment becomes one of a project: its id is that of the project and its own name. */
+/**
+ * Creates a project that contains the bench's environment. The id of an environment consists of the project's id and
+ * the environment's own name.
+ */
 async function createProject(bench: Bench): Promise<{ projectId: string; environment: string }> {
   const at = bench.environmentId.lastIndexOf('-');
   const [projectId, environment] = [bench.environmentId.slice(0, at), bench.environmentId.slice(at + 1)];
@@ -67,12 +70,12 @@ async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & {
   return { ...portal, port, origin: `http://localhost:${port}` };
 }
 
-/** Path of the link that a command of accounts prints, once it leads in. */
+/** Path of the link that an accounts command prints, once the link works. */
 async function linkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
-  // The portal hears of what a command did a moment later.
+  // The portal learns of the command's change a moment later.
   await waitFor('the link leads in', async () => (await browser.get(pathname + search)).status === 200, {
     maxMs: LINK_WAIT_MAX_MS,
   });
@@ -104,7 +107,7 @@ async function signInLookers(bench: Bench, origin: string, projectId: string): P
   return lookers;
 }
 
-/** @throws Error when a part does not come up */
+/** @throws Error when a process does not become ready */
 export async function openScene(bench: Bench): Promise<Scene> {
   const opened: Measured[] = [];
   const close = async () => {

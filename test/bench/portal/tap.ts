@@ -12,7 +12,7 @@ import type { Scene } from './scene.ts';
 
 const LOOKERS = 50;
 const MESSAGES = 200_000;
-/** Warm-up: after it, code is compiled and the cost of a message is stable. */
+/** Warm-up. After it, code is compiled and the cost of a message is stable. */
 const WARM_UP_MESSAGES = 400_000;
 const MESSAGES_MIN = 20_000;
 const MESSAGES_PER_SECOND = 4_000;
@@ -23,7 +23,7 @@ const FIRST_EVENT_MAX_MS = 2_000;
 const MEMORY_MAX_MIB = 200;
 const EVENT_WAIT_MAX_MS = 30_000;
 
-/** Time from the answer to a message until lookers get it, one message after the other. */
+/** Time from the answer to a message until a watching user gets it, one message after the other. */
 async function firstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const engine = createEngine(bench);
   const before = Number(await engine.ask('SELECT count() FROM events'));
@@ -31,7 +31,7 @@ async function firstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const ms: number[] = [];
   for (let at = 0; at < FIRST_EVENTS; at++) ms.push(await firstEvent(bench, scene, looker));
   looker.close();
-  // What follows counts rows from here on.
+  // The measurements below count rows from here on.
   await waitForRows(engine, { table: 'events', rows: before + FIRST_EVENTS, measured: scene.writer });
   return ms;
 }
@@ -54,24 +54,24 @@ async function firstEvent(bench: Bench, { gateway }: Scene, looker: Looker): Pro
   return (toldMs ?? 0) - answeredMs;
 }
 
-/** CPU-seconds of each for a million messages. */
+/** CPU-seconds of each process per million messages. */
 interface Cost {
   readonly gateway: number;
   readonly broker: number;
   readonly writer: number;
   readonly sum: number;
-  /** Of whoever reads beside them. */
+  /** CPU of the reading process. */
   readonly reader: number;
 }
 
 interface Reading {
-  /** Of whoever reads beside; null where nobody is watched. */
+  /** Process that reads at the same time; null for none. */
   readonly readerPid: number | null;
-  /** Messages at full scale. */
+  /** Number of messages at full scale. */
   readonly all?: number;
 }
 
-/** Posts messages at a steady rate until all are rows, with or without readers at the same time. */
+/** Posts messages at a steady rate until all are rows, with or without a reader at the same time. */
 async function costOf(bench: Bench, scene: Scene, { readerPid, all = MESSAGES }: Reading): Promise<Cost> {
   const engine = createEngine(bench);
   const messages = Math.max(MESSAGES_MIN, Math.round(all * bench.scale));
@@ -90,7 +90,7 @@ function meanOf(one: Cost, other: Cost): Cost {
   return { gateway, broker, writer, sum: mean('sum'), reader: mean('reader') };
 }
 
-/** From now on the peak is that of what follows. Linux only, as all that is read of /proc. */
+/** Resets the peak memory of a process. Works on Linux only, like everything that reads /proc. */
 function forgetMemoryPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
@@ -106,7 +106,7 @@ async function costBesideFloor(bench: Bench, scene: Scene): Promise<Cost> {
   }
 }
 
-/** How soon a message is told, what lookers cost whoever brings messages in, and the memory that they take. */
+/** How soon a message is shown, what watching users cost the gateway and the writer, and the memory that they take. */
 export async function measureTap(bench: Bench, scene: Scene): Promise<Row[]> {
   await costOf(bench, scene, { readerPid: null, all: WARM_UP_MESSAGES });
   const first = await firstEvents(bench, scene);
@@ -119,7 +119,7 @@ export async function measureTap(bench: Bench, scene: Scene): Promise<Row[]> {
   const events = lookers.reduce((sum, each) => sum + each.events, 0);
   const memory = memoryPeakMibOf(scene.portal.pid);
   for (const looker of lookers) looker.close();
-  // Before and behind: what a message costs still falls while it is measured.
+  // Measured before and after, because the cost of a message still falls during the measurement.
   const alone = meanOf(before, await costOf(bench, scene, { readerPid: scene.portal.pid }));
   const words = ({ gateway, broker, writer, reader }: Cost) =>
     `gateway ${gateway.toFixed(1)}, broker ${broker.toFixed(1)}, writer ${writer.toFixed(1)}, who reads beside ${reader.toFixed(1)}`;

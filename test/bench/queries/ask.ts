@@ -1,18 +1,18 @@
 import type { Asked, Engine } from '../clickhouse.ts';
 
-/** One question as it was answered: first without anything in memory, then the best of some more. */
+/** The results of one query: first with cold caches, then the best of some warm runs. */
 export interface Answer {
   readonly coldMs: number;
   readonly warm: Asked;
   readonly memoryBytes: number;
-  /** The least CPU of the warm ones: it says more than time where something else keeps the machine busy. */
+  /** Least CPU of the warm runs. On a busy machine it says more than the time. */
   readonly cpuMs: number;
 }
 
 const WARM_TURNS = 3;
-/** What the engine keeps of its files in its own memory; the system's cache of them stays. */
+/** ClickHouse's own caches of file content. The page cache of the system stays. */
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
-/** Which granules a condition holds for is remembered by the engine: who asks twice is not what is measured. */
+/** ClickHouse caches which granules match a condition. A repeated query would measure that cache. */
 const UNREMEMBERED = 'SETTINGS use_query_condition_cache = 0';
 
 export async function askColdAndWarm(engine: Engine, sql: string): Promise<Answer> {
@@ -35,7 +35,7 @@ async function readCpuMs(engine: Engine, answers: readonly Asked[]): Promise<num
   return Number(answer);
 }
 
-/** @throws Error with the question, when the engine refuses it */
+/** @throws Error with the query when ClickHouse refuses it */
 export async function askOnce(engine: Engine, sql: string): Promise<Asked> {
   return engine.measure(`${sql} ${UNREMEMBERED}`).catch((error: Error) => {
     throw new Error(`${error.message}\nasked: ${sql}`);

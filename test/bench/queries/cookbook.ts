@@ -2,7 +2,7 @@ import { personDays, type Question } from './questions.ts';
 import type { Scene } from './scene.ts';
 import type { Source } from './sources.ts';
 
-/** What a team of a game looks at each week. */
+/** Questions that the team of a game looks at each week. */
 export function cookbookQuestions(scene: Scene): Question[] {
   return [
     retention(scene),
@@ -15,7 +15,7 @@ export function cookbookQuestions(scene: Scene): Question[] {
   ];
 }
 
-/** Rows of days in which somebody was active. */
+/** Rows of days on which people were active. */
 interface Active {
   readonly rows: string;
   readonly person: string;
@@ -26,7 +26,7 @@ const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
   ...{ rows: source.peopleRows({ span }), person: source.person, day: 'toDate(event_time)' },
 });
 
-/** Whole days from rows of events, or from our own view of them. */
+/** Writes a query about whole days, from rows of events or from our own view of active days. */
 function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
   return {
     raw: write(activeOf(scene.raw, span)),
@@ -36,7 +36,7 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
   };
 }
 
-/** How many of those who came in a week came again in each later one. */
+/** For each week, how many of its new people came again in each later week. */
 const retention = (scene: Scene): Question => ({
   ...{ name: 'retention of 8 weeks', agrees: true },
   ...ofActive(
@@ -49,7 +49,7 @@ const retention = (scene: Scene): Question => ({
   ),
 });
 
-/** Active people of a mean day as a share of those of 30 days. */
+/** Average of active people per day, as a share of the active people of 30 days. */
 const stickiness = (scene: Scene): Question => ({
   ...{ name: 'stickiness of 30 days', agrees: true },
   ...ofActive(
@@ -92,7 +92,7 @@ function firstTouch(scene: Scene): Question {
   };
 }
 
-/** The first three pages of each session, most common first. */
+/** The first three pages of each session, most frequent first. */
 function topPaths(scene: Scene): Question {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path

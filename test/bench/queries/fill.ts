@@ -2,16 +2,16 @@ import { type Engine, waitForMerges } from '../clickhouse.ts';
 import { type Game, idsOf, type Range, rowsOf } from './game.ts';
 import { fillPeerEvents, fillPeerOverrides } from './peer.ts';
 
-/** Rows of one insert: few parts to merge, and some gigabyte of the engine's memory. */
+/** Rows of one insert. This makes few parts to merge, and takes about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 1_000_000;
-/** Behind those of the topic: nothing that a writer stores looks like one of these rows. */
+/** Greater than any partition of the topic, so that a row from a writer never looks like one of these. */
 const FIRST_PARTITION = 100;
 const SETTINGS = `SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 100,
   max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
-/** Pairs of people whose links were decided after everything else. */
+/** Number of pairs of people that are linked after everything else. */
 const FRESH_PAIRS = 250;
 
-/** Fills `events` and the peer's table past the log, for speed, with some of a game's rows. */
+/** Fills `events` and the peer's table directly, because the log would be slow, with some of a game's rows. */
 export async function fillRows(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   for (let from = first; from < first + count; from += CHUNK_ROWS) {
     const rows = rowsOf(game, { first: from, count: Math.min(CHUNK_ROWS, first + count - from) });
@@ -31,7 +31,7 @@ function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows}) ${SETTINGS}`;
 }
 
-/** Joins the visitor and the user of some people: of the two, one belongs to somebody else and one to itself. */
+/** Links the visitor and the user of some people. One of the two becomes the root, and the other gets an override. */
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
@@ -39,13 +39,15 @@ export async function linkPeople(engine: Engine, game: Game, { first, count }: R
   });
 }
 
-/** Pairs of people who are joined last, twice as many: for history as it is at first, and for all of it. */
+/** Two ranges of people who are joined last: for the first part of history, and for all of it. */
 export const pairsOf = ({ people }: Game): { readonly early: Range; readonly late: Range } => {
   const first = Math.floor(people * 0.45);
   return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
 };
 
-/** Joins two people each, neighbours by number: decisions that are younger than anything that was loaded before. */
+/**
+ * Joins pairs of people with neighbouring numbers, by decisions later than everything that the dictionary has loaded.
+ */
 export async function linkPairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
@@ -54,13 +56,13 @@ export async function linkPairs(engine: Engine, game: Game, { first, count }: Ra
   });
 }
 
-/** Key, kind and id of the two identities of a person. */
+/** Key, kind and id of a person's two identities. */
 function membersOf(person: string): string[] {
   const { anonymousKey, userKey, anonymousId, userId } = idsOf(person);
   return [`(${anonymousKey}, 'anonymous', ${anonymousId})`, `(${userKey}, 'steam', ${userId})`];
 }
 
-/** @param groups a row a person, with all its members */
+/** @param groups a query with one row for each person and all its members */
 async function insertOverrides(
   engine: Engine,
   { environmentId }: Game,
@@ -75,10 +77,10 @@ async function insertOverrides(
   await fillPeerOverrides(engine, rows);
 }
 
-/** Rows and merges of a hundred million take half an hour. */
+/** Merging a hundred million rows takes half an hour. */
 const MERGES_MAX_MS = 3_600_000;
 
-/** Lets the engine end its merges, and loads who is who: what is linked later comes on top of it. */
+/** Waits for ClickHouse's merges, and reloads the dictionary of persons. Links that come later are not in it. */
 export async function settle(engine: Engine, database: string): Promise<void> {
   await waitForMerges(engine, database, MERGES_MAX_MS);
   await engine.ask('SYSTEM RELOAD DICTIONARY identity_persons');

@@ -1,20 +1,20 @@
-/** People who play all the time, and those who come one after the other and play less from week to week. */
+/** Share of people who play all the time. The others start one after the other and play less from week to week. */
 const REGULARS_SHARE = 0.3;
 const ROWS_OF_A_PERSON = 100;
-/** Two sessions stand in a block, of one to nineteen rows each. */
+/** A block of rows has two sessions, of one to nineteen rows each. */
 const BLOCK_ROWS = 20;
-/** A message sent again comes at most this many rows after the first. */
+/** A resent message comes at most this many rows after the first copy. */
 const RESENT_AFTER_MAX = 1_000;
 const LOGGED_IN_OF = 10;
 export const DAYS = 60;
 export const DAY_MS = 86_400_000;
 
-/** Everything that follows from how many rows there shall be. */
+/** The dimensions of a game, which follow from its number of rows. */
 export interface Game {
   readonly environmentId: string;
   readonly rows: number;
   readonly people: number;
-  /** Epoch milliseconds: `DAYS` whole days, of which the last has ended. */
+  /** Epoch milliseconds. The span is `DAYS` whole days, and the last has ended. */
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -25,7 +25,7 @@ export function createGame(environmentId: string, rows: number): Game {
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };
 }
 
-/** The event that pages have no name for, and eleven that clients name; how many of a thousand each is. */
+/** Event names: pages have none, and clients use eleven. The numbers are shares per thousand. */
 const NAMES = {
   '': 300,
   level_started: 180,
@@ -55,7 +55,7 @@ function eventName(): string {
   return `multiIf(${cases.join(', ')}, '')`;
 }
 
-/** How people are called and keyed: `person` is the name of a column or a number. */
+/** Ids and keys of a person: `person` is the name of a column or a number. */
 export const idsOf = (person: string | number) => ({
   anonymousKey: `sipHash128('anonymous', toUInt32(${person}))`,
   userKey: `sipHash128('user', toUInt32(${person}))`,
@@ -63,7 +63,7 @@ export const idsOf = (person: string | number) => ({
   userId: `concat('user-', toString(toUInt32(${person})))`,
 });
 
-/** A copy is the row of an earlier one: everything but when it was received follows from `base`. */
+/** A resent copy has the content of an earlier row: everything except its receive time is computed from `base`. */
 const base = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
   number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}, number)`;
 
@@ -74,7 +74,7 @@ const PROPERTIES = `concat('{"level":', toString(${numberOf('base', 14)} % 100),
   '","map":"', ${oneOf('base', 16, ['forest', 'desert', 'harbour', 'castle', 'ruins'])}, '","score":', toString(${numberOf('base', 17)} % 100000),
   ',"seconds":', toString(${numberOf('base', 18)} % 1000), '}')`;
 
-/** Rows of the log by their number, in the order of time, with what is common to all tables. */
+/** Rows of the log by number, in order of time, with the columns that all tables share. */
 export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }: Range): string {
   const regulars = Math.round(people * REGULARS_SHARE);
   const blocks = Math.ceil(rows / BLOCK_ROWS);
@@ -104,7 +104,7 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-/** Some of the rows or people, by number. */
+/** A range of rows or people, by number. */
 export interface Range {
   readonly first: number;
   readonly count: number;

@@ -5,7 +5,7 @@ import type { Question } from './questions.ts';
 
 const UNCHANGED: readonly Bar[] = [{ of: 'ratio', bound: 'at most', must: 1.2 }];
 
-/** What our questions about one day read, by question and kind. */
+/** What our queries about one day read, by query and kind. */
 export type ReadOfDay = ReadonlyMap<string, { readonly rows: number; readonly ms: number }>;
 
 export async function readOfDay(engine: Engine, questions: readonly Question[]): Promise<ReadOfDay> {
@@ -21,7 +21,7 @@ export async function readOfDay(engine: Engine, questions: readonly Question[]):
   return read;
 }
 
-/** The same questions about the same day, before and after history became five times as long. */
+/** Rows that compare the same queries about the same day, before and after history has grown five times. */
 export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
   return [...after].map(([name, { rows, ms }]) => {
     const then = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };

@@ -1,10 +1,10 @@
 import type { Engine } from '../clickhouse.ts';
 
 /**
- * The best-known open product analytics, as it lays its events out on this engine: sorted by team, day, name and hashes
- * of who and which, the person in the row as it was when the event came in, all of the context among the properties,
- * and columns of its own for the properties that everybody asks for. Who was joined since stands in a table of
- * overrides that questions about people join. Copies fold in merges alone: its questions count what stands.
+ * The schema of the best-known open-source product analytics on ClickHouse. Rows are sorted by team, day, event name,
+ * and hashes of the sender and the message. A row has the person as known when the event arrived. Context is part of
+ * the properties, and common properties have their own columns. Later merges of persons are in a table of overrides,
+ * which queries about people join. Copies fold only during merges, so its queries may count a message twice.
  */
 const EVENTS = `CREATE TABLE bench_peer_events
 (
@@ -34,7 +34,7 @@ export async function createPeerTables(engine: Engine): Promise<void> {
   await engine.ask(OVERRIDES);
 }
 
-/** @param rows as `rowsOf` gives them */
+/** @param rows a query as `rowsOf` returns it */
 export async function fillPeerEvents(engine: Engine, rows: string, settings: string): Promise<void> {
   await engine.ask(`INSERT INTO bench_peer_events (uuid, event, properties, timestamp, team_id, distinct_id, created_at, person_id,
     _timestamp, _offset, _partition)
@@ -46,13 +46,13 @@ export async function fillPeerEvents(engine: Engine, rows: string, settings: str
   FROM (${rows}) ${settings}`);
 }
 
-/** @param rows members of people: only whoever belongs to somebody else has an override there */
+/** @param rows members of persons. Only members that belong to another person get an override */
 export async function fillPeerOverrides(engine: Engine, rows: string): Promise<void> {
   await engine.ask(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
     SELECT ${TEAM}, id, reinterpretAsUUID(person_key), version FROM (${rows}) WHERE identity_key != person_key`);
 }
 
-/** Rows of the peer under the names that our columns have; `person` is joined when a question is about people. */
+/** Rows of the peer under our column names. The person is joined when a query is about people. */
 export function peerRows({ where, people }: { where: string; people: boolean }): string {
   const columns = `event.uuid AS message_id, event.event AS event_name, event.timestamp AS event_time, event.session_id AS session_id,
     event.pathname AS page_path, event.current_url AS page_url, event.properties AS properties, event.distinct_id AS distinct_id`;

@@ -2,28 +2,28 @@ import type { Bar } from '../figure.ts';
 import type { Scene } from './scene.ts';
 import type { Source, Span } from './sources.ts';
 
-/** One question, of each that can be asked: what an analyst would write who knows the tables. */
+/** One question as a query for each source, written as an analyst who knows the tables would. */
 export interface Question {
   readonly name: string;
-  /** It touches one day, and must not cost more when others are added. */
+  /** True when it touches one day, so that other days must not make it slower. */
   readonly isOfDay?: true;
   readonly raw: string;
-  /** Copies folded; left out where nobody would ask so. */
+  /** With copies folded; absent where nobody would ask it that way. */
   readonly exact?: string;
-  /** Copies folded, and people instead of identities. */
+  /** With copies folded, and people instead of identities. */
   readonly identified: string;
   readonly peer: string;
-  /** The peer's answer has to be ours: copies change nothing about it. */
+  /** True when the peer's answer must equal ours because copies do not change it. */
   readonly agrees?: true;
-  /** Of the milliseconds or the ratio of `identified`. */
+  /** Bars for the milliseconds or the ratio of `identified`. */
   readonly bars?: readonly Bar[];
-  /** Rows that `identified` may read. */
+  /** Bar for the rows that `identified` may read. */
   readonly readRowsBar?: Bar;
 }
 
 type Write = (source: Source) => string;
 
-/** The same words for each of the sources. */
+/** The same query for each source. */
 const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   raw: write(raw),
   exact: write(exact),
@@ -34,7 +34,7 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
 const bar = (must: number, aim: number): readonly Bar[] => [{ of: 'ours', bound: 'at most', must, aim }];
 const OF_ONE_HOUR = 3_600;
 
-/** What analysts ask most, from a day's count to one message. */
+/** The most frequent queries of analysts, from a day's count to one message. */
 export function basicQuestions(scene: Scene): Question[] {
   const { day, month } = scene.spans;
   return [
@@ -70,7 +70,7 @@ export function basicQuestions(scene: Scene): Question[] {
 
 const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 500_000 };
 
-/** Who was active on which day: what our own questions about weeks and months read. */
+/** The view of people and the days on which they were active. Our queries about weeks and months read it. */
 export const personDays = ({ environmentId }: Scene, { since, until }: Span): string =>
   `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;
 
@@ -98,7 +98,7 @@ function timeline(scene: Scene, span?: Span): Pick<Question, 'raw' | 'exact' | '
     raw: ofIdentity(scene.raw),
     exact: ofIdentity(scene.exact),
     identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
-    // It looks up the ids of a person before it asks.
+    // The peer needs another query first, which finds the ids of the person.
     peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
   };
 }

@@ -2,7 +2,7 @@ import { type Bar, type Row, toRow } from '../figure.ts';
 import type { Answer } from './ask.ts';
 import type { Question } from './questions.ts';
 
-/** One question with its answers; `exact` only where it is asked so. */
+/** One question with its results. `exact` is absent where it is not asked. */
 export interface Answered {
   readonly question: Question;
   readonly raw: Answer;
@@ -15,7 +15,7 @@ const OF_A_DAY: readonly Bar[] = [{ of: 'ratio', bound: 'at most', must: 3, aim:
 const MEMORY: readonly Bar[] = [{ of: 'ours', bound: 'at most', must: 500, aim: 200 }];
 const MEGA = 1e6;
 
-/** `34.1 M`, for people. */
+/** For people to read, such as `34.1 M`. */
 function describeCount(count: number): string {
   if (count >= MEGA) return `${(count / MEGA).toFixed(1)} M`;
   return count >= 1e3 ? `${Math.round(count / 1e3)} k` : String(count);
@@ -28,7 +28,7 @@ function describe({ coldMs, warm, memoryBytes, cpuMs }: Answer): string {
   return `cold ${Math.round(coldMs)} ms, CPU ${Math.round(cpuMs)} ms, ${describeCount(warm.readRows)} rows, ${read} MB read, memory ${memory} MB`;
 }
 
-/** Ours over raw rows and over the peer, by the best of the warm answers. */
+/** Our best warm result, beside raw rows and beside the peer. */
 export function toQuestionRows({ question, raw, exact, identified, peer }: Answered): Row[] {
   const row = (kind: string, ours: Answer, [beside, theirs]: readonly [string, Answer]) => ({
     ...{ figure: 'queries', case: `${question.name}, ${kind}`, unit: 'ms', ours: ours.warm.ms },
@@ -49,7 +49,7 @@ export function toQuestionRows({ question, raw, exact, identified, peer }: Answe
   return [...rows, toRow({ ...readRow, theirs: raw.warm.readRows, bars: [question.readRowsBar], also: '' })];
 }
 
-/** The question of ours that held most memory at once, beside that of raw rows. */
+/** Our query with the highest peak memory, beside the same over raw rows. */
 export function toMemoryRow(answered: readonly Answered[]): Row {
   const largest = (of: (one: Answered) => readonly (Answer | undefined)[]) => {
     const held = answered.flatMap((one) =>

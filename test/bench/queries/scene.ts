@@ -3,13 +3,13 @@ import { pairsOf } from './fill.ts';
 import { DAY_MS, DAYS, type Game, idsOf } from './game.ts';
 import { createSource, PEER, type Source, type Span } from './sources.ts';
 
-/** What questions are about, and of whom they are asked. */
+/** The sources, spans and people of the queries. */
 export interface Scene {
   readonly environmentId: string;
   readonly raw: Source;
-  /** Copies of a message folded. */
+  /** With copies of a message folded. */
   readonly exact: Source;
-  /** The same and the person of each; for whoever may read raw ids. */
+  /** With copies folded and the person of each event, for analysts who may read raw ids. */
   readonly analysis: Source;
   readonly peer: Source;
   readonly spans: Spans;
@@ -20,26 +20,26 @@ export interface Spans {
   readonly day: Span;
   readonly week: Span;
   readonly month: Span;
-  /** Whole weeks, from the first Monday on. */
+  /** Whole weeks, beginning with the first Monday. */
   readonly weeks: Span;
 }
 
-/** Somebody who was joined with somebody else a moment ago, one of their messages, and a user who sent some. */
+/** A person who was joined with another one just now, one of their messages, and a user who has sent some. */
 export interface Who {
   /** 32 hexadecimal digits. */
   readonly person: string;
   readonly identity: string;
   readonly userId: string;
-  /** Of all the identities. */
+  /** Ids of all its identities. */
   readonly ids: readonly string[];
   readonly messageId: string;
 }
 
 const MONTH_DAYS = 30;
-/** Day on which the people in question came for the first time. */
+/** The day on which these people were first active. */
 const FIRST_WEEK_DAY = 13;
 
-/** @param day of the game, from 0: the day that is asked about */
+/** @param day day of the game, from 0, that the queries are about */
 export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
@@ -53,7 +53,7 @@ export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
   };
 }
 
-/** @param day as of `spansOf` */
+/** @param day as for `spansOf` */
 export async function createScene(engine: Engine, game: Game, day?: number): Promise<Scene> {
   const { environmentId } = game;
   return {

@@ -1,9 +1,9 @@
 import type { EventName } from './game.ts';
 import { peerRows } from './peer.ts';
 
-/** Which rows a question is about. */
+/** The rows that a query is about. */
 export interface Filter {
-  /** From the first moment to just before the second, as text of the engine; all time without. */
+  /** From the first moment to just before the second, as text for ClickHouse; absent: all time. */
   readonly span?: Span;
   readonly names?: readonly EventName[];
 }
@@ -13,13 +13,13 @@ export interface Span {
   readonly until: string;
 }
 
-/** Where rows stand, so that one question can be asked of several: columns have the names of `events`. */
+/** A table or view, so that one query can be sent to several. Columns have the names of `events`. */
 export interface Source {
   /** Text after FROM. */
   rows(filter: Filter): string;
-  /** The same for a question that needs `person`. */
+  /** Text after FROM for a query that needs `person`. */
   peopleRows(filter: Filter): string;
-  /** The column that says who. */
+  /** The column with the person. */
   readonly person: string;
 }
 
@@ -33,7 +33,7 @@ function conditionsOf({ span, names }: Filter, columns: { time: string; name: st
   return [...(times ?? []), ...(isNamed === undefined ? [] : [isNamed])];
 }
 
-/** A table or a view of ours. @param name `events`, or a view with its columns */
+/** Creates a source from one of our tables or views. @param name `events`, or a view with its columns */
 export function createSource(name: string, environmentId: string, person: string): Source {
   const rows = (filter: Filter) =>
     `${name} WHERE ${[`environment_id = '${environmentId}'`, ...conditionsOf(filter, { time: 'event_time', name: 'event_name' })].join(' AND ')}`;

@@ -14,10 +14,13 @@ const TURNS = 3;
 const MILLION = 1_000_000;
 const OVER_BEFORE: readonly Bar[] = [{ of: 'ratio', bound: 'at most', must: 1.35, aim: 1.15 }];
 const BEFORE = 'bench_events_before';
-/** `events` as it was before there was anything for analysts: its order, its filters, no view behind it. */
+/** `events` as it was before tables for analysts existed: its order and indices, without views. */
 const STATEMENTS_OF_BEFORE = ['0001-events', '0010-events-parts', '0011-synced-events', '0020-events-carried-keys'];
 
-/** CPU-seconds of writer and engine per million rows: `events` with all that hangs on it, beside the table of before. */
+/**
+ * CPU-seconds of writer and ClickHouse per million rows, for `events` with all its views. Beside it is the table as it
+ * was before.
+ */
 export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);
@@ -49,7 +52,7 @@ export async function measureWriteCost(bench: Bench): Promise<Row> {
   });
 }
 
-/** @returns the writer's own CPU-seconds per million rows; they stand in `events` then */
+/** @returns the writer's own CPU-seconds per million rows, which `events` has then */
 async function measureWriter(bench: Bench, engine: Engine): Promise<number> {
   const measured = await openWriter(bench);
   try {
@@ -72,7 +75,7 @@ interface Column {
   readonly type: string;
 }
 
-/** @returns the columns that a writer gives */
+/** @returns the columns that a writer fills */
 async function createBefore(engine: Engine): Promise<Column[]> {
   for (const name of STATEMENTS_OF_BEFORE) {
     const file = new URL(`../../../infra/clickhouse/tables/${name}.sql`, import.meta.url);
@@ -97,7 +100,7 @@ async function readBlocks(engine: Engine, columns: readonly Column[]): Promise<B
   return blocks;
 }
 
-/** CPU-seconds of the engine per million rows. */
+/** CPU-seconds of ClickHouse per million rows. */
 interface Spent {
   readonly inserts: number;
   readonly merges: number;
@@ -110,7 +113,7 @@ async function insertInTurn(
 ): Promise<{ now: Spent; before: Spent }> {
   await emptyTables(bench, engine);
   const names = columns.map(({ name }) => name).join(', ');
-  // As the writer inserts: input() takes the plain type of a LowCardinality column, and copies fold later.
+  // As the writer does, input() declares the plain type for a LowCardinality column. Copies are folded later.
   const types = columns
     .map(({ name, type }) => `${name} ${type.replace(/LowCardinality\(([A-Za-z]+)\)/, '$1')}`)
     .join(', ');
@@ -123,7 +126,7 @@ async function insertInTurn(
   return readSpent(bench, engine, fromUs);
 }
 
-/** Read from the engine's own logs. The count of an insert includes its views. */
+/** Reads the cost from ClickHouse's own logs. That of an insert includes its views. */
 async function readSpent({ database }: Bench, engine: Engine, fromUs: string): Promise<{ now: Spent; before: Spent }> {
   await engine.ask('SYSTEM FLUSH LOGS query_log, part_log');
   const cpu = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e6 / ${ROWS / MILLION}`;
@@ -143,7 +146,7 @@ async function readSpent({ database }: Bench, engine: Engine, fromUs: string): P
   return { now: { inserts: insertsNow, merges: mergesNow }, before: { inserts: insertsThen, merges: mergesThen } };
 }
 
-/** What hangs on `events` is emptied too: every table that a view of this database writes. */
+/** Empties `events` and every table that a view of this database fills from it. */
 async function emptyTables({ database }: Bench, engine: Engine): Promise<void> {
   const answer = await engine.ask(
     `SELECT DISTINCT extract(create_table_query, ' TO [^ ]*?\\\\.?\`?([a-z_]+)\`? ') FROM system.tables

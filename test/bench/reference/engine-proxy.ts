@@ -1,6 +1,6 @@
 /**
- * Floor: a bare node:http server that asks the engine for the text of rows by the time in the request's query, and answers
- * with the bytes that come. It checks, parses and joins nothing.
+ * Floor: a bare node:http server that requests rows as text from ClickHouse, by the time in its own query string, and
+ * passes the bytes on. It checks, parses and joins nothing.
  */
 import { Agent, request as ask, createServer } from 'node:http';
 

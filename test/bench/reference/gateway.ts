@@ -1,8 +1,8 @@
 /**
- * The reference: the same endpoint with the same rules, written as the guides of express, zod and kafkajs show it:
- * `express.json`, the contract's zod schemas, JSON values, one awaited send a request with acks=all.
- * It is what the gateway is measured beside, never a part of the product. It counts no rate and looks no key up, which
- * only makes it faster.
+ * The reference: the same endpoint with the same rules, written as the guides of express, zod and kafkajs recommend. It
+ * uses `express.json`, the contract's zod schemas, JSON values, and one awaited send with acks=all for each request.
+ * The gateway is measured beside it; it is no part of the product. It has no rate limit and looks up no key, which only
+ * makes it faster.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type Message } from '@playline/contracts';
@@ -14,7 +14,7 @@ const keys = new Set([hash('sha256', settings.BENCH_KEY ?? '')]);
 const producer = new Kafka({ clientId: 'reference', brokers: (settings.KAFKA_BROKERS ?? '').split(',') }).producer();
 await producer.connect();
 
-/** Key of an identity, as the design has it. */
+/** Identity key, as the gateway computes it. */
 const keyOf = (kind: string, id: string) =>
   hash('sha256', `${settings.IDENTITY_PEPPER}demo\0${kind}\0${id.trim()}`).slice(0, 32);
 

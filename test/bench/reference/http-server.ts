@@ -1,4 +1,4 @@
-/** Floor: a bare node:http server that reads the body to its end and answers. It checks, parses and keeps nothing. */
+/** Floor: a bare node:http server that reads the body to its end and answers. It checks, parses and stores nothing. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

@@ -1,7 +1,7 @@
 /**
- * The plain reference: what a team writes on its first day, as the guides of express and kafkajs show it. It knows no
- * rule of the contract: no messages judged, no identity keys, no link facts; any JSON with an array is taken. One
- * awaited send a request with acks=all. It is what the gateway is measured beside, never a part of the product.
+ * The plain reference: what a team writes on its first day, as the guides of express and kafkajs recommend. It has no
+ * rule of the contract: no validation, no identity keys, no link facts. It accepts any JSON with an array, and uses one
+ * awaited send with acks=all for each request. The gateway is measured beside it; it is no part of the product.
  */
 import express from 'express';
 import { Kafka } from 'kafkajs';

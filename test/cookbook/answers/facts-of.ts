@@ -1,14 +1,14 @@
 import type { Fact, World } from '../world.ts';
 
-/** What a recipe was asked with, by parameter. */
+/** The parameters of a recipe. */
 export type Asked = Readonly<Record<string, string>>;
 
-/** A row of an answer, as JSON has it. */
+/** A row of an answer as JSON. */
 export type Row = Readonly<Record<string, unknown>>;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Midnight, UTC. */
+/** Midnight in UTC. */
 export const toMs = (day = ''): number => Date.parse(`${day}T00:00:00Z`);
 
 /** `2026-06-08`, UTC. */
@@ -27,27 +27,27 @@ export function toMonday(day: string): string {
 
 export const daysBetween = (from: string, to: string): number => (toMs(to) - toMs(from)) / DAY_MS;
 
-/** Events that are no tests. */
+/** All events that are not tests. */
 export const eventsOf = ({ facts }: World): Fact[] => facts.filter(({ message }) => message.test !== true);
 
-/** Of those the ones that happened from the first day to before the last; `days` makes the span longer on each side. */
+/** The events from the first day to before the last, tests excluded. `days` extends the span on both sides. */
 export function happened(world: World, { since, until }: Asked, days = 0): Fact[] {
   const [from, to] = [toMs(since) - days * DAY_MS, toMs(until) + days * DAY_MS];
   return eventsOf(world).filter(({ message }) => message.eventTime >= from && message.eventTime < to);
 }
 
-/** The ones that came in the span. */
+/** The events that were received within the span. */
 export function came(world: World, { since, until }: Asked): Fact[] {
   const [from, to] = [toMs(since), toMs(until)];
   return eventsOf(world).filter(({ receivedAt }) => receivedAt >= from && receivedAt < to);
 }
 
-/** How many people sent the events. Events without an owner count for none. */
+/** Number of people who sent the events. Events without an owner do not count. */
 export function peopleOf(facts: readonly Fact[]): number {
   return new Set(facts.flatMap(({ person }) => person ?? [])).size;
 }
 
-/** Groups in the order of their keys, which are compared one by one: texts by code unit, numbers by value. */
+/** Groups, sorted by their keys. Parts of keys are compared in turn: texts by code unit, numbers by value. */
 export function groupSorted<T, K extends readonly (string | number)[]>(
   items: readonly T[],
   keyOf: (item: T) => K,
@@ -68,7 +68,7 @@ export function compareLists(a: readonly (string | number)[], b: readonly (strin
   return a.length - b.length;
 }
 
-/** The element that as many stand below as a share of all. */
+/** The element at a given share of the sorted values. */
 export function quantile(values: readonly number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.floor(share * values.length)]!;
 }

@@ -7,7 +7,7 @@ import { funnelInAnyOrder, funnelInOrder, paths, sessions } from './steps.ts';
 
 export type { Asked, Row } from './facts-of.ts';
 
-/** What is true of the world, worked out without SQL: by file, all rows in order. */
+/** The correct answers, computed without SQL: for each file all rows in order. */
 export const ANSWERS: Readonly<Record<string, (world: World, asked: Asked) => Row[]>> = {
   '01-active-people.sql': activePeople,
   '02-stickiness.sql': stickiness,

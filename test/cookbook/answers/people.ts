@@ -44,7 +44,7 @@ export function stickiness(world: World, asked: Asked): Row[] {
   });
 }
 
-/** When each person was first seen, tests apart. */
+/** When each person was first seen. Tests do not count. */
 export function firstSeenOf(world: World): Map<string, number> {
   const first = new Map<string, number>();
   for (const { person, message } of eventsOf(world))

@@ -15,7 +15,7 @@ function stepsOf({ first = '', second = '', third = '' }: Asked): string[] {
   return [first, second, third];
 }
 
-/** Counts how many reached each step at least. */
+/** Counts how many people reached at least each step. */
 function toFunnel(names: readonly string[], reached: readonly number[]): Row[] {
   const atLeast = (step: number) => reached.filter((steps) => steps >= step).length;
   return names.map((event, index) => {
@@ -32,7 +32,7 @@ export function funnelInOrder(world: World, asked: Asked): Row[] {
     const times = names.map((name) =>
       facts.filter(({ message }) => message.eventName === name).map(({ message }) => message.eventTime),
     );
-    // Every beginning is tried, and after it the earliest of each next step.
+    // Tries every occurrence of the first step, and after it the earliest occurrence of each next step.
     const reach = (begin: number) => {
       let [at, steps] = [begin, 1];
       for (const later of times.slice(1)) {
@@ -58,7 +58,7 @@ export function funnelInAnyOrder(world: World, asked: Asked): Row[] {
   return toFunnel(names, reached);
 }
 
-/** Events of each session of a person that began in the span, in order. */
+/** The events, in order, of each session of a person that began in the span. */
 export function sessionsOf(world: World, asked: Asked): Fact[][] {
   const inSession = happened(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
@@ -71,7 +71,7 @@ export function sessionsOf(world: World, asked: Asked): Fact[][] {
     });
 }
 
-/** What a path calls an event. */
+/** The name of an event in a path. */
 function toThing({ message: { eventName, type, context } }: Fact): string {
   const route = (context?.pagePath ?? '')
     .split('/')

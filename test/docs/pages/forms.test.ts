@@ -21,7 +21,7 @@ async function openWithKey(): Promise<DocsPage> {
 }
 
 describe('the first page', () => {
-  it('has the name of the product and sends a first event with nothing typed but one key', async () => {
+  it('shows the name of the product, and sends a first event when only one key is typed', async () => {
     const opened = await visitDocs('/docs', WIDE);
     const { page, gateway } = opened;
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Playline');
@@ -34,8 +34,8 @@ describe('the first page', () => {
   });
 });
 
-describe('a key', () => {
-  it('is typed once for all forms, and is there on the next page of the tab', async () => {
+describe('a key in a form', () => {
+  it('is typed once for all forms, and is filled in on the next page of the tab', async () => {
     const { page, gateway } = await visitDocs('/docs', WIDE);
     await formOf(page, INGEST)
       .getByLabel(/publishable/i)
@@ -52,7 +52,7 @@ describe('a key', () => {
     }
   });
 
-  it('is in no address and in no lasting store; the secret one is in no store at all', async () => {
+  it('is in no address and in no permanent storage; a secret key is in no storage at all', async () => {
     const { page, gateway } = await openWithKey();
     const addresses: string[] = [];
     page.on('request', (request) => addresses.push(request.url()));
@@ -80,8 +80,8 @@ describe('a key', () => {
   });
 });
 
-describe('Send', () => {
-  it('makes a new id and a new time for each message, so that a second event is a second event', async () => {
+describe('the button Send', () => {
+  it('creates a new id and a new time for each message, so that a second event is a different event', async () => {
     const opened = await openWithKey();
     for (let round = 0; round < 3; round++) expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
     const ids = idsSent(opened);
@@ -98,7 +98,7 @@ describe('Send', () => {
     expect(new Set(idsSent(opened)).size).toBe(1);
   });
 
-  it('keeps an id that was typed by hand', async () => {
+  it('keeps an id that the reader has typed', async () => {
     const opened = await openWithKey();
     const body = formOf(opened.page, INGEST).getByLabel(/Body/);
     const own = '0192f3a4-5b6c-7d8e-9f00-000000000001';
@@ -107,7 +107,7 @@ describe('Send', () => {
     expect(idsSent(opened)).toEqual([own, own].map((id) => id.replaceAll('-', '')));
   });
 
-  it('makes ids also where the page has no secure address', async () => {
+  it('creates ids also on a page without HTTPS', async () => {
     const opened = await visitDocs('/docs/reference', WIDE);
     await opened.page.addInitScript('delete Crypto.prototype.randomUUID');
     await opened.page.reload();
@@ -119,8 +119,8 @@ describe('Send', () => {
   });
 });
 
-describe('a form that erases', () => {
-  it('asks first, and does nothing when the answer is no', async () => {
+describe('a form for an erasure', () => {
+  it('asks for confirmation first, and does nothing when the reader cancels', async () => {
     const { page, gateway } = await visitDocs('/docs/reference', WIDE);
     const form = formOf(page, ERASE);
     await form.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
@@ -144,11 +144,11 @@ describe('a form that erases', () => {
   });
 });
 
-describe('the answer', () => {
+describe('the answer in a form', () => {
   it.each([
     [1280, 'beside'],
     [390, 'below'],
-  ] as const)('stands on a screen of %i pixels %s its request', async (width, place) => {
+  ] as const)('is visible on a screen of %i pixels %s its request', async (width, place) => {
     const { page, gateway } = await visitDocs('/docs/reference', { width, scheme: 'light' });
     const form = formOf(page, INGEST);
     await form.getByLabel(/publishable/i).fill(gateway.key);
@@ -162,7 +162,7 @@ describe('the answer', () => {
     } else expect(answer.y).toBeGreaterThanOrEqual(request.y + request.height);
   });
 
-  it('has its links as links, to pages of the service that was asked', async () => {
+  it('shows its links as links to pages of the same service', async () => {
     const { page, gateway } = await openWithKey();
     const form = formOf(page, INGEST);
     await form.getByLabel(/Body/).fill('{"messages":[{"type":"click","messageId":"<img src=x onerror=alert(1)>"}]}');

@@ -16,24 +16,27 @@ const lastOf = ({ received }: Library) => {
   return last;
 };
 
-describe('the pages of an interface that reads', () => {
-  it.each(LOOKS)('are whole, readable and quiet on $width pixels, $scheme', async (look) => {
-    const { url } = await openLibrary();
-    for (const path of ['/docs', '/docs/reference', '/docs/errors', '/docs/errors/VALIDATION_ERROR']) {
-      const { page, faults } = await visitPage(url, path, look);
-      for (const state of ['folded', 'unfolded']) {
-        if (state === 'unfolded')
-          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
-        expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
-        expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+describe('the pages of an interface with reads', () => {
+  it.each(LOOKS)(
+    'fit the screen, have readable contrast and cause no errors at $width pixels, $scheme',
+    async (look) => {
+      const { url } = await openLibrary();
+      for (const path of ['/docs', '/docs/reference', '/docs/errors', '/docs/errors/VALIDATION_ERROR']) {
+        const { page, faults } = await visitPage(url, path, look);
+        for (const state of ['folded', 'unfolded']) {
+          if (state === 'unfolded')
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+          expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+          expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+        }
+        expect(faults, path).toEqual([]);
       }
-      expect(faults, path).toEqual([]);
-    }
-  });
+    },
+  );
 });
 
 describe('a form of an operation with parameters in its path', () => {
-  it('sends the first example with nothing typed: no key, no body', async () => {
+  it('sends the first example when nothing is typed: no key, no body', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs', WIDE);
     expect(await sendForm(formOf(page, BOOK))).toMatch(/\b200\b/);
@@ -43,7 +46,7 @@ describe('a form of an operation with parameters in its path', () => {
     expect(Object.keys(headers)).not.toContain('content-type');
   });
 
-  it('puts what is typed into one part of the path, whatever it is, and asks for it where there is nothing to send', async () => {
+  it('puts any typed text into one part of the path, and asks for a text when there is none', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     const form = formOf(page, BOOK);
@@ -52,7 +55,7 @@ describe('a form of an operation with parameters in its path', () => {
     expect(lastOf(library).target).toBe(
       `/v1/shelves/${encodeURIComponent('a b/../é?x#y{isbn}$&')}/books/0-19-852663-6`,
     );
-    // An address drops a part that is dots alone: it would be that of something else.
+    // A URL drops a path part of only dots, and would then address something else.
     for (const typed of ['', '.', '..']) {
       await form.getByLabel(/isbn/).fill(typed);
       await form.getByRole('button', { name: /^Send/ }).click();
@@ -61,7 +64,7 @@ describe('a form of an operation with parameters in its path', () => {
     expect(library.received).toHaveLength(1);
   });
 
-  it('sends a key that is not required where one is typed, and stores it nowhere', async () => {
+  it('sends an optional key when one is typed, and stores it nowhere', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     await formOf(page, BOOK)
@@ -79,7 +82,7 @@ describe('a form of an operation with parameters in its path', () => {
 });
 
 describe('a form of an operation that lists', () => {
-  it('offers choices where there are such, takes digits as typed, and leaves out what is left empty', async () => {
+  it('offers choices where values are fixed, takes digits as typed, and omits empty fields', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     const form = formOf(page, LOANS);
@@ -93,7 +96,7 @@ describe('a form of an operation that lists', () => {
     expect(lastOf(library).target).toBe('/v1/shelves/poetry/loans?page_size=500');
   });
 
-  it('goes to the pages beside with the filters as they were, once an answer has named them', async () => {
+  it('goes to the next and previous page with the same filters, once an answer has returned their cursors', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     const form = formOf(page, LOANS);
@@ -121,7 +124,7 @@ describe('a form of an operation that lists', () => {
 });
 
 describe('a form of an operation that writes', () => {
-  it('makes the members anew that its interface names, and no others', async () => {
+  it('creates new values for the members that its interface names, and for no others', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     const form = formOf(page, LEND);

@@ -5,22 +5,24 @@ import { createHttpApp, type HttpServer, openHttpServer, type Route } from '@pla
 import { afterEach } from 'vitest';
 import { createLibrarySource } from '../../../packages/api-docs/src/test/library.ts';
 
-/** A request as the library got it. */
+/** A request as the library received it. */
 export interface Received {
   readonly method: string;
-  /** As it came, percent-encoded. */
+  /** The request target, percent-encoded. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
-/** A service whose interface has what the gateway's has not: parameters in paths, bounds, cursors, optional keys. */
+/**
+ * A service whose interface has features that the gateway's lacks: parameters in paths, bounds, cursors, optional keys.
+ */
 export interface Library {
   readonly url: string;
   readonly received: Received[];
-  /** The page that it answers with: each is beside those of one less and one more. */
+  /** The number of the page in its next answer. Its cursors lead to the numbers before and after. */
   pageNumber: number;
-  /** What the next requests come to. */
+  /** True to make the next requests fail. */
   fails: boolean;
   /** Called after each test. */
   close(): Promise<void>;
@@ -34,7 +36,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** Opens a library on a free port. It is closed after the test. */
+/** Opens a library on a free port, and closes it after the test. */
 export async function openLibrary(): Promise<Library> {
   const library: State = { received: [], pageNumber: 7, fails: false };
   const app = createHttpApp({

@@ -8,7 +8,7 @@ const documents = createDocuments(
 );
 
 describe('a limit in bytes', () => {
-  it('is said in the unit that people count in, in every document', () => {
+  it('is stated in units that people use, in every document', () => {
     for (const path of ['/docs/reference', '/openapi.json', '/llms.txt', '/collection.json'])
       expect(documents.get(path)?.text, path).toMatch(/A batch may have 1 MiB after decompression, a message 32 KiB\./);
     for (const [path, { text }] of documents) expect(text, path).not.toMatch(/\b\d{4,} bytes|\b(1048576|32768)\b/);

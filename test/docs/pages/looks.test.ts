@@ -19,27 +19,30 @@ const PAGES = [
 const HEIGHT_MAX_PX = 2_400;
 
 describe('every page', () => {
-  it.each(LOOKS)('is whole, readable and quiet on $width pixels, $scheme', async (look) => {
-    // One tab for all of them: a profile of its own for each took longer than the pages.
-    const { page, faults, gateway } = await visitDocs(PAGES[0]!, look);
-    for (const path of PAGES) {
-      await page.goto(gateway.url + path);
-      for (const state of ['folded', 'unfolded']) {
-        if (state === 'unfolded')
-          await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
-        expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
-        expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+  it.each(LOOKS)(
+    'fits the screen, has readable contrast and causes no errors at $width pixels, $scheme',
+    async (look) => {
+      // One tab for all pages, because a new profile for each took longer than the pages.
+      const { page, faults, gateway } = await visitDocs(PAGES[0]!, look);
+      for (const path of PAGES) {
+        await page.goto(gateway.url + path);
+        for (const state of ['folded', 'unfolded']) {
+          if (state === 'unfolded')
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+          expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+          expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+        }
+        // The browser itself logs the 404 of a page that does not exist.
+        const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
+        expect(faults.splice(0), path).toEqual(expected);
+        expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
       }
-      // The browser itself reports the status of a page that is not there.
-      const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
-      expect(faults.splice(0), path).toEqual(expected);
-      expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
-    }
-  });
+    },
+  );
 });
 
 describe('the page of VALIDATION_ERROR', () => {
-  it('fits three screens: its examples are folded, and unfold by keyboard', async () => {
+  it('fits three screens, because its examples are folded; they unfold by keyboard', async () => {
     const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR', { width: 1280, scheme: 'light' });
     const heightPx = await page.evaluate('document.documentElement.scrollHeight');
     expect(heightPx).toBeLessThan(HEIGHT_MAX_PX);
@@ -58,15 +61,15 @@ describe('the page of VALIDATION_ERROR', () => {
 });
 
 describe('a link to an example', () => {
-  it('unfolds it, however deep it lies', async () => {
+  it('unfolds the example, at any depth', async () => {
     const { page } = await visitDocs('/docs/reference#partly-rejected', { width: 1280, scheme: 'light' });
     expect(await page.locator('#partly-rejected pre').first().isVisible()).toBe(true);
     expect(await page.locator('#track pre').first().isVisible()).toBe(false);
   });
 });
 
-describe('a reader without a mouse', () => {
-  it('sends the first event with Tab and Enter alone, and sees where the focus is', async () => {
+describe('a reader who has only a keyboard', () => {
+  it('can send the first event with Tab and Enter, and the focus is visible', async () => {
     const { page, gateway } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
     const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
     const tabUntil = async (what: string) => {
@@ -90,7 +93,7 @@ describe('a reader without a mouse', () => {
       .waitFor();
   });
 
-  it('opens and closes the menu of a narrow screen', async () => {
+  it('can open and close the menu of a narrow screen', async () => {
     const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
     const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
     expect(await target.isVisible()).toBe(false);
@@ -104,8 +107,8 @@ describe('a reader without a mouse', () => {
   });
 });
 
-describe('a sample', () => {
-  it('is copied as it stands', async () => {
+describe('a sample of code', () => {
+  it('is copied exactly as shown', async () => {
     const { page } = await visitDocs('/docs/rejections/INVALID_ENUM', { width: 1280, scheme: 'light' });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const block = page.locator('pre').first();
@@ -114,7 +117,7 @@ describe('a sample', () => {
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await block.textContent());
   });
 
-  it('is copied also where the page has no secure address', async () => {
+  it('is copied also on a page without HTTPS', async () => {
     const { page } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.evaluate('globalThis.read = () => kept.readText(); globalThis.kept = navigator.clipboard');
@@ -126,13 +129,13 @@ describe('a sample', () => {
 });
 
 describe('a page whose scripts did not load', () => {
-  it('shows everything, and its form sends nothing, least of all the key in an address', async () => {
+  it('shows everything, and its form sends nothing, so that no key gets into an address', async () => {
     const { page, gateway, faults } = await visitDocs('/docs', { width: 1280, scheme: 'light' });
     await page.route('**/*.js', (route) => route.abort());
     await page.reload();
     const form = formOf(page, 'Ingest messages');
     await form.getByLabel(/publishable/i).fill(gateway.key);
-    // As a press of the button would; a press by the driver waits for a page that never comes.
+    // Submits as the button would. A click by the driver would wait for a page that never loads.
     await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
     await until('the policy refused', () => faults.some((words) => words.includes('form-action')));
     expect(faults.join()).not.toContain(gateway.key);

@@ -1,4 +1,4 @@
-/** Runs in a page: names of elements that stick out of the screen sideways. */
+/** Runs in a page: names of elements that are wider than the screen. */
 export const TOO_WIDE = `(() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
@@ -8,8 +8,8 @@ export const TOO_WIDE = `(() => {
 })()`;
 
 /**
- * Runs in a page: visible texts whose contrast with the ground behind them is below 4.5, as WCAG 2.2 asks for text of
- * any size (1.4.3). Grounds of the pages are single colours.
+ * Runs in a page: visible texts whose contrast with their background is below 4.5, as WCAG 2.2 (1.4.3) requires for
+ * text of any size. Backgrounds of the pages are single colours.
  */
 export const FAINT_TEXT = `(() => {
   const channels = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);

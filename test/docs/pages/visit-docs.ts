@@ -3,14 +3,14 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
 import { openGateway, type TestGateway } from '../../../services/gateway/src/test/open-gateway.ts';
 
-/** A page in a real browser, and what went wrong in it. */
+/** A page in a real browser, and the errors in it. */
 export interface VisitedPage {
   readonly page: Page;
-  /** Errors on the console and of scripts, requests that failed, and requests to any other address. */
+  /** Console and script errors, failed requests, and requests to other origins. */
   readonly faults: string[];
 }
 
-/** A page of the documentation of a gateway. */
+/** A page of a gateway's documentation. */
 export interface DocsPage extends VisitedPage {
   readonly gateway: TestGateway;
 }
@@ -21,7 +21,7 @@ export interface Look {
   scheme: 'light' | 'dark';
 }
 
-/** The screens that pages are made for: a desk and a telephone, by day and by night. */
+/** The supported screens: desktop and phone, light and dark. */
 export const LOOKS: readonly Look[] = [
   { width: 1280, scheme: 'light' },
   { width: 1280, scheme: 'dark' },
@@ -29,13 +29,13 @@ export const LOOKS: readonly Look[] = [
   { width: 390, scheme: 'dark' },
 ];
 
-/** How long a page of a loopback service may take for anything. */
+/** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 10_000;
 
 let browser: Browser;
 let contexts: BrowserContext[] = [];
 
-/** Call it once at the top of a test file: it opens a browser, and closes every page after its test. */
+/** Call it once at the top of a test file. It opens a browser, and closes every page after its test. */
 export function useBrowser(): void {
   beforeAll(async () => {
     browser = await openBrowser();
@@ -69,16 +69,16 @@ export async function visitPage(url: string, path: string, { width, scheme }: Lo
   return { page, faults };
 }
 
-/** The form of an operation by its summary. */
+/** The form of an operation, by its summary. */
 export const formOf = (page: Page, summary: string): Locator => page.getByRole('form', { name: `Try: ${summary}` });
 
-/** Sends a form and gives what is said of the answer, once it is there. */
+/** Sends a form. Returns what it shows of the answer, once that has arrived. */
 export async function sendForm(form: Locator): Promise<string> {
   await form.getByRole('button', { name: /^Send/ }).click();
   return outcomeOf(form);
 }
 
-/** What a form says of the answer. */
+/** What a form shows of the answer. */
 export async function outcomeOf(form: Locator): Promise<string> {
   const outcome = form.getByRole('status').filter({ hasText: /\d{3}|No answer/ });
   return (await outcome.textContent()) ?? '';

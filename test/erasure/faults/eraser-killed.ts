@@ -11,19 +11,25 @@ import { MOMENTS } from './moments.ts';
 import { createScene, doings, isLinked } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
-/** What was under way is done, has failed, or is another process's. */
+/** Metrics that show that an eraser's work has ended: done, failed, or handed over to another process. */
 const ENDS = ['eraser_requests_total', 'eraser_faults_total', 'eraser_handovers_total'];
 
-/** Erasers, each with a wire of its own, so that it is seen which of them does something. */
+/** Starts erasers behind a separate wire each, so that the test sees which one does something. */
 interface Watch {
-  /** Starts the next one. */
+  /** Starts the next eraser. */
   start(): Promise<void>;
-  /** The one that says these words first, started or not: it may be at work before it is called ready. */
+  /**
+   * Finds the first eraser that sends these words to ClickHouse, running already or started later. An eraser may work
+   * before it reports that it is ready.
+   */
   firstToSay(words: RegExp): Promise<() => ServiceProcess>;
   close(): Promise<void>;
 }
 
-/** Closed at the end of the test, passed or not: an eraser that is left would do the next one's work. @param erasersMax how many will be started */
+/**
+ * Close it at the end of the test, passed or not. An eraser left running would do the work of the next test's eraser.
+ * @param erasersMax how many will be started
+ */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
   const { port } = new URL(rig.world.deployment.engine.url);
   const wires = await Promise.all((await freePorts(erasersMax)).map((own) => openWire(own, () => Number(port))));
@@ -74,7 +80,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   const fencing = watch.firstToSay(MOMENTS['noted, not fenced']);
   const erasureId = await rig.erase(asVisitor(person));
   await fencing;
-  // Behind the fences: whoever resolves a person makes such a list as well.
+  // Wait until the fences exist, because erasers send a similar list when they resolve a person.
   const paused = (await watch.firstToSay(MOMENTS['about to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
@@ -91,7 +97,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   await expectNoHold(rig, erasureId);
   await expectNothing(rig, person.keys, cutoffAt);
   await until('the person is linked still', () => isLinked(rig, person));
-  // Links that it found later than the cut-off were decided again: nothing is taken away.
+  // Links that are later than the cut-off were decided again, so rows may be added but none removed.
   const now = await rowsAbout(rig, person);
   for (const [table, rows] of Object.entries(kept))
     if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are gone`);

@@ -1,6 +1,6 @@
 /**
- * Statements by which an erasure is seen to be at a step, in the order in which one comes to them that begins again at its
- * fences each time. Their first lines say what they are; others have it in their body.
+ * Statements that show which step an erasure has reached, in order. An eraser that starts again begins at its fences.
+ * The first line of a request holds such a statement.
  */
 export const MOMENTS = {
   'resolved, not noted': /INSERT INTO erasure_progress/,

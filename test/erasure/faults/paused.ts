@@ -16,7 +16,7 @@ import {
 import type { ErasureRig } from '../rig.ts';
 import { caughtUp, createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
 
-/** Longer than an erasure takes to its fences when nothing is in its way, and from there to its receipt. */
+/** Longer than an undisturbed erasure takes to its fences, and from there to its receipt. */
 const UNFENCED_S = 6;
 const UNFINISHED_S = 12;
 
@@ -39,13 +39,13 @@ export async function waitForStandingServices(rig: ErasureRig): Promise<void> {
   const before = await decisions();
   linker.signal('SIGCONT');
   await until('the link is decided', async () => (await decisions()) > before);
-  // Only the writer can store what says who belongs to the person.
+  // The eraser needs the stored decisions, and only the writer can store them.
   expect(await fencedForSeconds(rig, person.keys)).toBeNull();
   expect(await rig.receiptOf(erasureId)).toBeNull();
   writer.signal('SIGCONT');
   await fenced(rig, person.keys);
   await scene.ends(erasureId);
-  // The link was accepted before the request, so whom it names is the same person.
+  // The link was accepted before the request, so the other account belongs to the person.
   const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, other.steamKey]);
   await expectNothing(rig, other.keys, cutoffAt);
   expect((await rowsAbout(rig, other)).events).toEqual([]);

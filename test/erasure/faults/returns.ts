@@ -76,7 +76,7 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   await scene.bystanderIsWhole();
 }
 
-/** Says to groups without members that they read every partition from its beginning. */
+/** Moves the committed offsets of groups without members to the beginning of every partition. */
 async function readAgain(rig: ErasureRig): Promise<void> {
   const { file } = rig.world.stack;
   const environment = { KAFKA_BROKERS: file.kafka.join(','), SCHEMA_REGISTRY_URL: file.registry };

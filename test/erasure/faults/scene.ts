@@ -15,19 +15,19 @@ import {
 } from '../people.ts';
 import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
 
-/** Somebody who will be erased, and somebody who must not lose a row by it. */
+/** A person to erase, and a bystander who must not lose a row. */
 export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
-  /** Rows of the bystander, by table, when the scene began. */
+  /** Rows of the bystander by table, at the beginning of the test. */
   readonly kept: Readonly<Record<string, string[]>>;
-  /** Waits for the erasure, and looks for what is left of the person, and for every row of the bystander. */
+  /** Waits for the erasure. Then asserts that nothing of the person is left and every row of the bystander exists. */
   ends(erasureId: Buffer): Promise<void>;
-  /** Every row that the bystander had is there as it was, and the person is linked as before. */
+  /** Asserts that every row of the bystander is unchanged, and that their ids are still linked. */
   bystanderIsWhole(): Promise<void>;
 }
 
-/** Whatever a person does: as visitor and as player, with both links. */
+/** All kinds of messages of a person: as visitor and as player, with both links. */
 export const doings = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
@@ -64,7 +64,7 @@ async function consent(rig: ErasureRig, anonymousId: string): Promise<void> {
   expect((await rig.ask('tracking-consent', { method: 'PUT', body })).status).toBe(204);
 }
 
-/** Whether Redis has all three ids in one person. */
+/** Whether all three ids are one person in Redis. */
 export async function isLinked({ people }: ErasureRig, person: Person): Promise<boolean> {
   const members = await people.graph.membersOf(ENVIRONMENT_ID, person.anonymousKey);
   return [person.userKey, person.steamKey].every((key) => members.some((member) => member.key.equals(key)));
@@ -81,7 +81,9 @@ export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[])
   return row?.[0] === '0' ? null : Number(row?.[1]);
 }
 
-/** Seconds since the eraser has taken a request, by its own time; null while it has not. */
+/**
+ * Seconds since the cut-off of a request, by the clock of ClickHouse; null while the eraser has not stored the request.
+ */
 export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(requested_at), now64(3)) / 1000 FROM erasure_requests

@@ -7,7 +7,7 @@ import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
 import { MOMENTS } from './moments.ts';
 import { createScene } from './scene.ts';
 
-/** The last but one: what becomes of a receipt is lost with its answer instead. */
+/** All steps except the last. At the last step the test drops the reply of the receipt's insert instead. */
 const CUT_AT = Object.values(MOMENTS).slice(0, -1);
 
 const faultsOf = async (rig: ErasureRig, label = '') =>
@@ -37,7 +37,7 @@ export async function loseClickHouse(rig: ErasureRig): Promise<void> {
 export async function failAChange(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { engine } = rig.world.deployment;
-  // Somebody's change that cannot be made: whatever comes behind it waits for it.
+  // A mutation that always fails. Later mutations of the table wait for it.
   const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${ENVIRONMENT_ID}')) WHERE 1`;
   await ask(engine, `ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
   const erasureId = await rig.erase(asVisitor(scene.person));

@@ -1,6 +1,6 @@
 /**
- * Loaded into an eraser before its own code: what it looks for once a minute it looks for each half second, and the five
- * minutes after which it begins are over when it looks. Everything else is the eraser as it is.
+ * Loaded into an eraser before its own code. Upkeep that normally runs once a minute runs every half second, and the
+ * wait of five minutes after a start is skipped. Nothing else differs from a real eraser.
  */
 const MINUTE_MS = 60_000;
 const QUICK_MS = 500;
@@ -9,7 +9,7 @@ const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const realSetInterval = globalThis.setInterval;
 const realNow = performance.now.bind(performance);
 
-/** The clock is ahead while the work is chosen, and for nothing else: choosing ends within the call. */
+/** Sets the clock ahead only while the eraser chooses its work, which is synchronous. */
 function whileAhead(work: () => void): void {
   performance.now = () => realNow() + FIRST_AFTER_MS;
   try {

@@ -22,7 +22,8 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
     },
   };
   const zombie = await rig.start('event-writer', { CLICKHOUSE_URL: gate.url });
-  // Nobody else's: a block that its successor inserts without the person would be dropped as its copy.
+  // The block has only messages of this person. The successor drops all of them, so it inserts no block with the same
+  // token, and ClickHouse cannot drop the late insert as a copy.
   await rig.send(Array.from({ length: ROWS }, () => track(asVisitor(scene.person))));
   await reached.promise;
   zombie.signal('SIGSTOP');
@@ -42,14 +43,14 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
 }
 
-/** Lets an eraser do its daily work at once. */
+/** Makes an eraser do its daily work at once. */
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
   const counted = async () => sumOf(await metricsOf(eraser), 'eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await counted()) >= ROWS);
   expect(await counted()).toBe(ROWS);
-  // An eraser that is closed ends its scrub; the next one scrubs minutes later.
+  // A closed eraser aborts its scrub, and the next one starts to scrub minutes later.
   await until('the survivors are swept', isSwept);
   const ages = async () => sumOf(await metricsOf(eraser), 'eraser_upkeep_age_seconds', 'work="scrub"');
   await until('the scrub is done', async () => (await ages()) > 0);

@@ -1,18 +1,18 @@
 import { zstdDecompressSync } from 'node:zlib';
 
-/** A block of the engine's files: checksum, method, sizes, and the bytes. */
+/** A block of a ClickHouse file: checksum, method, sizes, and the bytes. */
 const CHECKSUM_BYTES = 16;
 const HEADER_BYTES = 9;
 const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
 
 export interface Decompressed {
-  /** All blocks behind one another: a value may begin in one and end in the next. */
+  /** The content of all blocks, concatenated, because a value may begin in one block and end in the next. */
   readonly bytes: Buffer;
-  /** Blocks in a form for numbers, which texts and keys never have. */
+  /** Blocks with a codec for numbers. Texts and keys are never stored that way. */
   readonly unread: number;
 }
 
-/** Undoes the compression of a file of the engine. @returns null when the file is no row of blocks */
+/** Decompresses a file of ClickHouse. @returns null when the file is not a sequence of blocks */
 export function decompressBlocks(file: Buffer): Decompressed | null {
   const blocks: Buffer[] = [];
   let unread = 0;
@@ -34,7 +34,7 @@ export function decompressBlocks(file: Buffer): Decompressed | null {
 const LONG = 15;
 const MATCH_MIN = 4;
 
-/** LZ4 without a frame: literals and copies of what came before, in turn. */
+/** Decodes LZ4 without a frame: literals and copies of earlier output, in turn. */
 export function decompressLz4(body: Buffer, rawSize: number): Buffer {
   const raw = Buffer.alloc(rawSize);
   let [from, to] = [0, 0];
@@ -56,7 +56,7 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
     if (from >= body.length) break;
     const distance = body.readUInt16LE(from);
     from += 2;
-    // A copy may reach into itself, so it goes byte by byte.
+    // A copy may overlap its own output, so it goes byte by byte.
     for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
   }
   return raw;

@@ -4,17 +4,17 @@ import { decompressBlocks } from './compressed-blocks.ts';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
 export interface FileSearch {
-  /** Told the path within the folder. @returns what the file is called in traces */
+  /** Gets the path within the folder. @returns the file's name in traces */
   readonly placeOf?: (path: string) => string;
-  /** Also looks at what the engine of the column store has compressed. */
+  /** Whether to search the decompressed content of ClickHouse files too. */
   readonly decompress?: boolean;
 }
 
 /**
- * Looks into every file below a folder, byte by byte.
+ * Searches every file below a folder, byte by byte.
  *
- * What it can show: what stands in files that the system lists. What it cannot: blocks of the disk that were given back
- * and not written over, copies that the disk itself keeps, backups.
+ * It finds everything in files that the file system lists. It cannot find freed disk blocks that were not overwritten,
+ * copies that the disk itself keeps, or backups.
  */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
   const { placeOf = (path) => path, decompress = false } = search;
@@ -35,7 +35,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
   return [...counts.values()];
 }
 
-/** Paths within a folder. Links are not followed: what they lead to is found where it lies. */
+/** Paths within a folder. Symbolic links are not followed, because their targets are searched where they are. */
 function filesOf(folder: string, within = ''): string[] {
   const entries = orGone(() => readdirSync(join(folder, within), { withFileTypes: true })) ?? [];
   return entries.flatMap((entry) => {
@@ -45,7 +45,7 @@ function filesOf(folder: string, within = ''): string[] {
   });
 }
 
-/** Stores remove files while they are looked at. */
+/** Returns null for a file that a store removed meanwhile. */
 function orGone<T>(read: () => T): T | null {
   try {
     return read();

@@ -1,7 +1,7 @@
-/** Bytes that tell of somebody, by a name that does not. */
+/** Bytes that identify a person, with a name that does not. */
 export interface Needle {
   readonly name: string;
-  /** Whether they are a client's own text, or the keyed hash of an id in one of its forms. */
+  /** Whether the bytes are a client's own text, or one form of the keyed hash of an id. */
   readonly kind: 'text' | 'key';
   readonly bytes: Buffer;
 }
@@ -12,14 +12,14 @@ export interface Trace {
   readonly place: string;
   readonly needle: string;
   readonly kind: Needle['kind'];
-  /** Rows, keys or places in a file. */
+  /** Number of rows, keys or places in a file. */
   readonly count: number;
 }
 
 /** A text as clients sent it. */
 export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
 
-/** A keyed hash as bytes, as in columns and records, and as text, as in logs. */
+/** A keyed hash in both forms: as bytes, as columns and records have it, and as text, as logs have it. */
 export function keyNeedles(name: string, key: Buffer): Needle[] {
   const hex = key.toString('hex');
   return [
@@ -29,7 +29,7 @@ export function keyNeedles(name: string, key: Buffer): Needle[] {
   ];
 }
 
-/** Looks for all of them in some bytes. */
+/** Searches bytes for all needles. */
 export function findInBytes(place: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
   return needles.flatMap(({ name, kind, bytes: wanted }) => {
     let count = 0;
@@ -38,5 +38,5 @@ export function findInBytes(place: string, bytes: Buffer, needles: readonly Need
   });
 }
 
-/** The places of some traces, once each. */
+/** The places of some traces, without repetitions. */
 export const placesIn = (traces: readonly Trace[]): string[] => [...new Set(traces.map(({ place }) => place))].sort();

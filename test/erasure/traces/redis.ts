@@ -2,7 +2,7 @@ import { REDIS_PLACES } from '@playline/erasure';
 import type { Redis } from 'ioredis';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
-/** Looks into the name and the whole value of every key of the database that the client is in. */
+/** Searches the name and the whole value of every key in the client's database. */
 export async function findInRedis(redis: Redis, needles: readonly Needle[]): Promise<Trace[]> {
   const counts = new Map<string, Trace>();
   for (const key of await keysOf(redis)) {
@@ -36,7 +36,7 @@ const QUESTIONS: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]
 
 async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   const type = await redis.type(key);
-  // Gone between the two questions.
+  // The key expired or was deleted between the two commands.
   if (type === 'none') return [];
   const question = QUESTIONS[type];
   if (question === undefined) throw new Error(`nobody knows how to look into a ${type}`);
@@ -45,7 +45,7 @@ async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   return partsOf(answer).flatMap((value) => [value, Buffer.from('\n')]);
 }
 
-/** Pairs come as lists of their own; scores are numbers. */
+/** Pairs are nested lists, and scores are numbers. */
 type Answer = Buffer | number | null | readonly Answer[];
 
 const partsOf = (answer: Answer): Buffer[] =>
@@ -55,12 +55,12 @@ const toPattern = (name: string) => {
   const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
-/** Those without a blank first: `k:live` is no hash of a key. */
+/** Families without a placeholder come first, so that `k:live` is not taken for the hash of an access key. */
 const FAMILIES = REDIS_PLACES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 
-/** The registered family of a key, or its first letters when nobody has registered it. */
+/** The registered family of a key; its first letters when it belongs to none. */
 function familyOf(key: Buffer): string {
   const text = key.toString('latin1');
   return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;

@@ -8,10 +8,13 @@ const CLEARINGS = new Map<string, Clearing>([
   ...REDIS_PLACES.map(({ name, clearing }) => [`redis ${name}`, clearing] as const),
 ]);
 
-/** How the registry of places says that a place is cleared; undefined when it does not know the place. */
+/** How the registry clears a place; undefined when it does not have the place. */
 export const clearingOf = (place: string): Clearing['by'] | undefined => CLEARINGS.get(place)?.by;
 
-/** Texts go from everywhere but where they go by themselves; what is kept on purpose is keyed hashes. */
+/**
+ * A client's text may remain only where data expires by itself. Keyed hashes may also remain where the registry keeps
+ * them on purpose.
+ */
 const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
 
 /** Traces after an erasure that the registry does not allow. */

@@ -3,16 +3,16 @@ import { ask, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
- * Looks into every column of every table of the product, and into the tables of the engine itself that keep statements or
- * words of errors. Rows are written out in binary form, so a key is seen in a column of any type.
- * @param options.deleted whether rows that are only masked are looked into too
+ * Searches every column of every table of the product, and the system tables of ClickHouse that keep statements or
+ * error texts. Rows are read in a binary format, so a key is found in a column of any type.
+ * @param options.deleted whether to search rows that are masked as deleted too
  */
 export async function findInTables(
   engine: Engine,
   needles: readonly Needle[],
   { deleted = false }: { deleted?: boolean } = {},
 ): Promise<Trace[]> {
-  // They are written with a delay.
+  // ClickHouse writes its log tables with a delay.
   await ask(engine, 'SYSTEM FLUSH LOGS');
   const system = SYSTEM_PLACES.map(({ name }) => `'${name}'`).join(', ');
   const tables = await rowsOf(
@@ -32,7 +32,7 @@ export async function findInTables(
   return traces;
 }
 
-/** A queue of statements for several servers is asked of a keeper, which a single engine has none of. */
+/** ClickHouse reads the queue of distributed statements from a Keeper, which a single server does not have. */
 async function lookInto(engine: Engine, question: string): Promise<string[][]> {
   return await rowsOf(engine, question).catch((fault: Error) => {
     if (fault.message.includes('There is no Zookeeper configuration')) return [];
@@ -40,7 +40,7 @@ async function lookInto(engine: Engine, question: string): Promise<string[][]> {
   });
 }
 
-/** The needles stand backwards in the statement, and no log keeps it: it must not find itself. */
+/** The statement contains the needles reversed and is not logged, so that a search does not find itself. */
 function questionOf(table: string, needles: readonly Needle[], deleted: boolean): string {
   const wanted = needles.map(
     ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,

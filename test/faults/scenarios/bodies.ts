@@ -4,7 +4,7 @@ import { type Reached, tally } from '../world/reached.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { createHostileBodies, createMixedBodies, type HostileBody } from './hostile-bodies.ts';
 
-/** Several of the worst at once. */
+/** Number of the worst bodies sent at once. */
 const AT_ONCE = 4;
 
 interface Answer {
@@ -17,7 +17,7 @@ interface Answer {
   trace_id?: unknown;
 }
 
-/** A body that is no batch is refused in the envelope; a batch is answered message by message. */
+/** Asserts that a body that is no batch gets the error envelope, and that a batch is answered message by message. */
 function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
   assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
   const answer = JSON.parse(attempt.text) as Answer;
@@ -39,7 +39,7 @@ async function send(trial: Trial, url: string, hostile: HostileBody): Promise<vo
   if (stored.length > 0) ledger.note(stored, attempt);
 }
 
-/** Sends bodies among good traffic, several at once. @returns how many were answered, and as what */
+/** Sends bodies among valid traffic, several at once. @returns number of answers, by status */
 async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);

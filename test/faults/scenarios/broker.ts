@@ -81,7 +81,8 @@ export const brokerKilled: Scenario = {
     const { world, random, ledger } = trial;
     const { gateway, traffic } = await openLoadedGateway(trial);
     const broker = await world.storePid('kafka');
-    // Behind the wire, so that the moment of its return is ours: the stack starts it again at once.
+    // The wire hides the restart of the broker, so that the test decides when it is back. The stack starts it again at
+    // once.
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
     process.kill(broker, 'SIGKILL');
     await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);

@@ -11,19 +11,19 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { countRecords } from './log-growth.ts';
 
-/** No machine is so slow that a request meets it: what is refused here is refused for another reason. */
+/** A deadline that no request meets, so that any refusal has another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 
-/** So many that at any moment one of them has a batch in flight at the gateway that goes. */
+/** Enough clients that one of them always has a batch in flight at the gateway that stops. */
 const CLIENTS = 12;
 
-/** They must all fit into one deadline of the gateway, with what the drain takes. */
+/** Number of held batches. Together with the drain they must fit into one deadline of the gateway. */
 const HELD_MAX = 3;
 
-/** Batches that a gateway has read since it started, and handed to the broker. */
+/** Number of batches that a gateway has read and passed to the broker since it started. */
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'gateway_batches_total');
 
-/** Batches that the gateway has taken and the broker has not acknowledged: each is really there. */
+/** Sends batches that the gateway has accepted and the broker has not acknowledged. Waits until each is in flight. */
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
   const before = await countRead(gateway);
@@ -96,9 +96,10 @@ export const drainUnderLoad: Scenario = {
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
     assert.deepEqual(refused, [], 'a gateway that drains refuses by its port, never by a status');
-    // Nothing else could have made a client resend what was stored: a copy would be a batch published and not answered.
+    // Equal numbers prove that no client resent a stored batch. A copy would mean that a batch was published but not
+    // answered.
     assert.equal((await countRecords(world)) - before, ledger.sent.size, 'records, and messages that were sent');
-    // Only a gateway that drains ends a connection behind an answer.
+    // Only a draining gateway closes a connection after an answer.
     const drained = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
     return { 'answers of the draining gateway': drained.length };
   },

@@ -17,7 +17,7 @@ export const gatewayKilledBeforeAnswer: Scenario = {
     await before.close();
 
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged.size, ledger.sent.size];
-    // What the broker says from now on reaches nobody: the batches are stored, and the gateway does not know.
+    // From now on the broker's answers are lost: the batches are stored, but the gateway does not know.
     await world.wires.kafka.set('hold-answers');
     const successor = await trial.launch('gateway');
     const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
@@ -57,7 +57,7 @@ export const gatewayKilledUnderLoad: Scenario = {
     }
     await traffic.flows(10);
     await traffic.close();
-    // Behind a kill the port refuses: those requests never came to a gateway.
+    // After a kill the port refuses connections, so those requests reached no gateway.
     const isCutOff = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
     return { kills, 'requests cut off': ledger.attempts.filter(isCutOff).length };
   },

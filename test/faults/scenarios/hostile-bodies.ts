@@ -2,16 +2,16 @@ import { gzipSync } from 'node:zlib';
 import type { Random } from '../../../services/operator/src/simulate/random.ts';
 import { createMessage, type Message } from '../world/messages.ts';
 
-/** A hostile body and its expected outcome: a status, and the messages of it that are stored. */
+/** A hostile body and its expected outcome: a status, and the messages that are stored. */
 export interface HostileBody {
   readonly name: string;
   readonly body: string | Buffer;
   readonly headers?: Record<string, string>;
   readonly method?: string;
   readonly status: 200 | 400 | 404;
-  /** Messages that the answer must count as accepted. */
+  /** Ids of the messages that must be accepted. */
   readonly stored: readonly string[];
-  /** How many messages the answer must count as rejected, and in how many entries; absent for a body that is no batch. */
+  /** Expected number of rejected messages and of entries in the answer; absent for a body that is no batch. */
   readonly batch?: readonly [rejected: number, entries: number];
 }
 
@@ -52,7 +52,7 @@ function refusedBodies(random: Random): HostileBody[] {
   ];
 }
 
-/** Bodies that are odd and good. */
+/** Unusual bodies that are valid. */
 function storedBodies(random: Random): HostileBody[] {
   const withProperties = (name: string, properties: string): HostileBody => {
     const { messageId, eventTimestamp } = createMessage(random);
@@ -73,14 +73,14 @@ const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
 const ids = (messages: readonly Message[]) => messages.map(({ messageId }) => messageId);
 const good = (random: Random, count: number) => Array.from({ length: count }, () => createMessage(random));
 
-/** One message too large: the others are stored. */
+/** One message is too large; the others are stored. */
 function hugeBody(random: Random): HostileBody {
   const huge = { ...createMessage(random), type: 'track', eventName: 'huge', properties: { x: 'x'.repeat(64 * 1024) } };
   const few = good(random, 3);
   return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
 }
 
-/** Two messages with one id, one bad among a hundred: the others are stored. */
+/** Two messages with the same id, and one invalid message among a hundred. The others are stored. */
 export function createMixedBodies(random: Random): HostileBody[] {
   const twin = createMessage(random);
   const ninetyNine = good(random, 99);

@@ -13,7 +13,7 @@ import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
-/** Faults of the way from a client into the log, and of partitions that move. */
+/** Faults between client and log, and of moving partitions. */
 export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerAbsent,
   brokerStopped,
@@ -41,7 +41,7 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
 /** Faults of a cluster of several brokers. */
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
 
-/** Too long, or covered by others, for every run of the tests; part of `npm run faults`. */
+/** Not part of every test run, because they take long or others cover them. `npm run faults` includes them. */
 const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */

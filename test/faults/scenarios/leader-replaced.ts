@@ -7,10 +7,13 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { BROKERS } from './leaders.ts';
 
-/** Sooner than brokers miss a follower that stands still: the first record must be given up while it is waited for. */
+/**
+ * Shorter than the time after which brokers drop a stopped follower. So the producer gives the first record up while
+ * the leader still waits.
+ */
 const DELIVERY_TIMEOUT_MS = 1_000;
 
-/** A topic of one partition: `leader` leads it, `heir` is in sync, `straggler` will be waited for. */
+/** Creates a topic of one partition. `leader` leads it, `heir` is in sync, and the leader will wait for `straggler`. */
 async function createTopic({ world, seed, random }: Trial) {
   // Not the controller, because without it there is no election.
   const straggler = random.pick([2, 3]);
@@ -37,9 +40,9 @@ async function readAll({ world }: Trial, topic: string): Promise<string[]> {
 }
 
 /**
- * The leader has appended a record and waits for a follower that stands still; meanwhile its caller gives up, and
- * another replica, which has the record, becomes the leader. Whoever led answers NOT_LEADER_OR_FOLLOWER. The next
- * record must not be taken for that one.
+ * The leader has appended a record and waits for a stopped follower. Meanwhile the producer gives up, and another
+ * replica, which has the record, becomes the leader. The old leader answers NOT_LEADER_OR_FOLLOWER. The next record
+ * must not be confused with that one.
  */
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
@@ -66,7 +69,7 @@ async function replaceLeader(trial: Trial) {
     const place = await waitFor('the next record is acknowledged', () => send('after'));
     const values = await readAll(trial, topic);
     assert.equal(values[place.offset], 'after', `acknowledged at offset ${place.offset}, the log holds ${values}`);
-    // Struck when the new leader has what the old one answered an error for.
+    // The fault takes effect when the new leader has a record for which the old one returned an error.
     return { 'records refused behind their append': values.filter((value) => value === 'given up').length };
   } finally {
     await producer.close();

@@ -9,27 +9,27 @@ import type { Traffic } from '../world/traffic.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** Three brokers, so that one may be away while two have all acknowledged records. */
+/** With three brokers, one may be down while two have every acknowledged record. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
-/** Elections of one attempt, shortly one after the other, so that some of them meet requests on their way. */
+/** Number of elections in quick succession, so that some of them meet requests in flight. */
 const ELECTIONS = { min: 4, max: 10 };
 const BETWEEN_MAX_MS = 300;
-/** Behind the moment from which nothing may be acknowledged. */
+/** Duration in which nothing may be acknowledged. */
 const STARVED_MS = 1_500;
 
-/** The cluster of a trial and what clients send into it. */
+/** The cluster of a trial and the traffic into it. */
 interface Cluster {
   readonly trial: Trial;
   readonly traffic: Traffic;
   readonly brokers: Brokers;
   readonly topic: string;
-  /** @param asked a broker that lives */
+  /** @param asked id of a running broker to ask */
   partitions(asked?: number): Promise<PartitionState[]>;
   pidOf(id: number): Promise<number>;
 }
 
-/** What is done to the cluster under load. */
+/** A fault of the cluster under load. */
 type Cut = (cluster: Cluster) => Promise<Reached>;
 
 const otherThan = (id: number) => IDS.find((other) => other !== id)!;
@@ -51,7 +51,7 @@ async function stopped<T>(pids: readonly number[], during: () => Promise<T>): Pr
   }
 }
 
-/** Leaders are given to other brokers, all of which live: who led answers requests that wait for their replicas. */
+/** Gives leadership to other running brokers. The old leader answers requests that wait for their replicas. */
 async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
   for (let left = random.integer(ELECTIONS.min, ELECTIONS.max); left > 0; left--) {
@@ -66,7 +66,9 @@ async function electOthers({ trial: { random }, brokers, topic, partitions }: Cl
   return { 'leaders elected': moved };
 }
 
-/** A broker that stands still loses what it led, and wakes up with requests that it still believes to lead. */
+/**
+ * Freezes a broker. It loses its partitions, and wakes up with requests for partitions that it still believes to lead.
+ */
 async function stopOne(cluster: Cluster): Promise<Reached> {
   const { trial, traffic, partitions, pidOf } = cluster;
   // Not the controller, because without it there is no election.
@@ -94,7 +96,7 @@ async function killOne(cluster: Cluster): Promise<Reached> {
   return { 'leaders taken from a broker that was killed': led };
 }
 
-/** Two of three stand still: the third alone is in sync, and must acknowledge nothing. */
+/** Freezes two of three brokers. The third is alone in sync and must acknowledge nothing. */
 async function starve(cluster: Cluster): Promise<Reached> {
   const { trial, partitions, pidOf } = cluster;
   const { attempts } = trial.ledger;

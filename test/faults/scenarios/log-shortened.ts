@@ -9,20 +9,20 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { Crew, World } from '../world/world.ts';
 
-/** Offsets that a partition must have before it is cut: enough that half of them are several batches. */
+/** Offsets that a partition must have before it is cut, so that half of it has several batches. */
 const OFFSETS_MIN = 10;
-/** A segment never begins with the cut: something of the log stays. */
+/** The first segment. It is cut in the middle, so something of the log stays. */
 const SEGMENT = '00000000000000000000.log';
 
 interface Cut {
   readonly partition: number;
-  /** End of the log before. */
+  /** End of the log before the cut. */
   readonly end: number;
 }
 
 /**
- * Takes the end of logs away, as a machine does that loses power before the broker's writes reached its disk. The broker
- * stands still while its files are cut, and is killed, so that it finds them so when the stack starts it again.
+ * Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The broker is stopped while
+ * its files are cut, and then killed, so that it finds the cut files when the stack restarts it.
  */
 async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
@@ -33,7 +33,7 @@ async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
   for (const { partition } of cuts) {
     const file = join(world.stack.places.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
-    // Anywhere, also within a batch: what is left of it is no batch, and the broker drops it.
+    // The cut may be within a batch. The broker drops the incomplete batch.
     truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
   }
   process.kill(broker, 'SIGKILL');
@@ -50,7 +50,10 @@ const partitionsOf = async (world: World) => {
   return partitions;
 };
 
-/** Decides about every partition that stands, with the one command that the log names. @returns what stood and why */
+/**
+ * Accepts the shortened log for every standing partition, with the command that the log line names.
+ * @returns the partitions and their reasons
+ */
 async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
   const all = await partitionsOf(world);
   const standing = all.filter(({ obstacle }) => obstacle !== null);
@@ -72,7 +75,7 @@ async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
   }
   const count = (kind: string) => standing.filter(({ finding }) => finding.kind === kind).length;
   const [shortened, grown] = [count('shortened'), count('exchanged')];
-  // One of them is enough: which one a log comes to is what the traffic makes of it.
+  // One of these is enough. The traffic decides which one occurs.
   return {
     'logs cut': cuts.length,
     ...(shortened > 0 ? { 'found shorter': shortened } : {}),
@@ -80,7 +83,7 @@ async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
   };
 }
 
-/** All traffic is stored; then the logs lose their ends, and a gateway that was started again sends other traffic. */
+/** All traffic is stored. Then the logs lose their ends, and a restarted gateway sends other traffic. */
 async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');

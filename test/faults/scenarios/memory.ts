@@ -8,27 +8,32 @@ import { watchOutage } from './outage.ts';
 const MIB = 1024 * 1024;
 /** The gateway's default bound on bytes of unacknowledged batches. */
 const BYTES_IN_FLIGHT_MAX = 16 * MIB;
-/** Bodies that were read or refused and are garbage: V8 starts to collect after this much of new memory outside its heap. */
+/**
+ * Bodies that were read or refused are garbage. V8 starts a collection after this much new memory outside of its heap.
+ */
 const UNCOLLECTED_MAX = 64 * MIB;
-/** It collects beside the work: what comes in until it has ended, a quarter again. */
+/** A collection runs concurrently. Until it has ended, a quarter more may arrive. */
 const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
 /**
- * The heap is no part of it: it has its size from the load before, and has it still behind the outage (58 and 60 MiB).
- * Measured: 57 to 85 MiB in nine seeds, the room full in each, and the machine busy with other things. Growth comes in
- * teeth that end with each collection; what leaked would pass every bound.
+ * The heap is not included, because it keeps its size from the load before until after the outage (58 and 60 MiB).
+ * Measured growth: 57 to 85 MiB in nine seeds on a busy machine, with the bound reached in each. Memory grows until the
+ * next collection and then falls, so a leak would pass any bound.
  */
 const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
 /** Batches of 300 KiB on average. */
 const BATCH = { batchMax: 100, fillMax: 12_000, restMaxMs: 20 };
-/** A gateway at work: its code is compiled, its heap has the size of such batches. */
+/**
+ * Number of clients of the warm-up. After it, the gateway's code is compiled and its heap has the size for such
+ * batches.
+ */
 const WARM_CLIENTS = 3;
 const WARM_BATCHES = 100;
-/** They would fill the room twice. */
+/** Number of clients whose batches together are twice the bound. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
 const LOOK_EVERY_MS = 250;
 
-/** The most that a process takes while it is watched, and the most that it says it holds of batches. */
+/** Highest resident memory of the process, and highest bytes of batches that its metrics report. */
 async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
   const most = { resident: 0, held: 0 };
   for (const end = Date.now() + forMs; Date.now() < end; await delay(LOOK_EVERY_MS)) {
@@ -62,7 +67,7 @@ export const memoryBounded: Scenario = {
     assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
     return {
       ...reached,
-      // Without them the room was never full, and memory was bounded by the clients.
+      // Without refusals the bound was never reached, and only the number of clients limited memory.
       'for want of room': ledger.attempts.filter(({ status }) => status === 429).length,
       'held MiB': toMib(most.held),
       'grown MiB': toMib(grown),

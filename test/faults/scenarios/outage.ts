@@ -6,27 +6,27 @@ import { type Reached, toSeconds } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** What the gateway promises: the first refusal within this time of the brokers going away. */
+/** The gateway promises its first refusal within this time after the brokers are down. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const LOOK_EVERY_MS = 100;
 
-/** What is seen from outside of a gateway while it has no broker. */
+/** Observes a gateway from outside while it has no broker. */
 export interface Outage {
   /** Resolves when a request has been refused. */
   refused(): Promise<void>;
   /**
    * Call it before the broker may answer again.
-   * @returns how many requests were refused, when the first was, and for how long there was no broker
-   * @throws AssertionError when the gateway did not behave
+   * @returns number of refused requests, time of the first one, and duration of the outage
+   * @throws AssertionError when the gateway broke a promise
    */
   check(): Reached;
 }
 
-/** How late this machine is: what an idle request and a timer take longer than nothing. */
+/** How late this machine is: the delay of an idle request and a timer. */
 interface Lateness {
-  /** The most so far, a round that has not ended included. */
+  /** The worst delay so far, including a round that has not ended. */
   worstMs(): number;
-  /** @throws what ended the rounds, when a request was not answered */
+  /** Ends the rounds. @throws the error of a request that was not answered */
   end(): void;
 }
 
@@ -39,7 +39,7 @@ function watchLateness({ adminUrl }: ServiceProcess): Lateness {
   const watch = async () => {
     while (!over) {
       roundBeganAt = performance.now();
-      // A connection each: one that was kept may be ended from the other side while this process stands still.
+      // A new connection each time. A kept one may be closed by the other side while this process is paused.
       const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
       await answer.arrayBuffer();
       await delay(LOOK_EVERY_MS);
@@ -57,8 +57,8 @@ function watchLateness({ adminUrl }: ServiceProcess): Lateness {
 }
 
 /**
- * Watches requests that begin from now on: no broker can have acknowledged anything of them.
- * @param ledger the one that the traffic writes
+ * Watches requests that begin from now on. No broker can have acknowledged any of them.
+ * @param ledger the ledger that the traffic writes
  */
 export function watchOutage(gateway: ServiceProcess, ledger: Ledger): Outage {
   const beganAt = performance.now();

@@ -3,7 +3,7 @@ import { tally } from '../world/reached.ts';
 import type { ServiceName, ServiceProcess } from '../world/service-process.ts';
 import type { Scenario } from '../world/trial.ts';
 
-/** At least one of each stays, so that there is work while partitions move. */
+/** One of each service must stay, so that work continues while partitions move. */
 const PROCESSES_MIN = 1;
 const PROCESSES_MAX = 3;
 
@@ -23,7 +23,7 @@ export const partitionsMove: Scenario = {
       const signal = random.pick(['SIGTERM', 'SIGKILL'] as const);
       moves.push(signal);
       leaving.signal(signal);
-      // It may still drain while the next one comes: that is how deployments go.
+      // The leaving process may still drain while the next one starts, as in a deployment.
       if (random.chance(0.5)) await leaving.exited;
     };
     for (let move = random.integer(3, 5); move > 0; move--) {
@@ -38,7 +38,7 @@ export const partitionsMove: Scenario = {
         running.push(await trial.launch(service));
       }
     }
-    // Who came late is a member, too, before the traffic ends: every move has moved partitions under load.
+    // The last processes join before the traffic ends, so every rebalance happens under load.
     await Promise.all(running.map((child) => child.whenReady()));
     await traffic.flows(10);
     await traffic.close();

@@ -11,10 +11,10 @@ import type { Store } from '../world/wires.ts';
 const AWAY_MIN_MS = 1_000;
 const AWAY_MAX_MS = 3_000;
 
-/** Proves that a store is away for the gateways: waits for what can only be seen when it is. */
+/** Proves that gateways cannot reach a store: waits for an effect that has no other cause. */
 type Proof = (trial: Trial, gateway: ServiceProcess) => Promise<void>;
 
-/** A gateway asks the registry when it starts and never again: one that starts now must wait for it. */
+/** A gateway reads from the registry only when it starts. So a gateway started now must wait. */
 const provesRegistryAway: Proof = async (trial) => {
   const newcomer = await trial.launch('gateway');
   await waitFor('a newcomer has the broker and waits for the registry', async () => {
@@ -24,7 +24,7 @@ const provesRegistryAway: Proof = async (trial) => {
   });
 };
 
-/** A gateway tells whether it could settle its limits with the others through Redis. */
+/** The gateway's metrics show whether it can share its limits through Redis. */
 const provesRedisAway: Proof = async (_trial, gateway) =>
   void (await waitFor(
     'the gateway keeps its limits alone',
@@ -33,10 +33,7 @@ const provesRedisAway: Proof = async (_trial, gateway) =>
 
 const PROOFS: Readonly<Partial<Record<Store, Proof>>> = { registry: provesRegistryAway, redis: provesRedisAway };
 
-/**
- * Takes stores away from a gateway that has served already, proves that they are, and expects that its clients do not
- * notice.
- */
+/** Takes stores away from a running gateway, proves that they are down, and asserts that clients do not notice. */
 async function expectIngestGoesOn(trial: Trial, stores: readonly Store[]): Promise<Reached> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');

@@ -7,30 +7,33 @@ import {
   Writer,
 } from '@platformatic/kafka';
 
-/** Who leads a partition, and who has all that it holds, as one broker knows it. */
+/** Leader and in-sync replicas of a partition, as one broker knows them. */
 export interface PartitionState {
   readonly partition: number;
-  /** -1 without one. */
+  /** -1 when there is none. */
   readonly leader: number;
   readonly replicas: readonly number[];
   readonly inSync: readonly number[];
 }
 
-/** The brokers of a cluster, asked one by one: others may stand still. Ids count from 1 in the order of the addresses. */
+/**
+ * Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1 in the order of the
+ * addresses.
+ */
 export interface Brokers {
-  /** As the broker `asked` knows it, by partition. */
+  /** State of each partition as the broker `asked` knows it. */
   partitionsOf(topic: string, asked: number): Promise<PartitionState[]>;
-  /** Makes this replica of each partition the one that leads where nothing else is wrong. Elects nobody. */
+  /** Makes this replica of each partition the preferred leader. Elects nobody. */
   prefer(topic: string, leaders: ReadonlyMap<number, number>): Promise<void>;
-  /** Gives each partition to the replica that is preferred; who leads it until now stops to, and lives. */
+  /** Elects the preferred leader of each partition. The old leader loses leadership and keeps running. */
   elect(topic: string, partitions: readonly number[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A broker that lives answers in milliseconds; what is asked is asked again. */
+/** A running broker answers in milliseconds. A request that times out is repeated. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
-/** The broker that is the controller: changes are asked of it. */
+/** Id of the controller, which gets all changes. */
 const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
@@ -58,7 +61,7 @@ function toConnect(addresses: readonly string[]) {
   return { connect, close: async () => void (await Promise.allSettled(clients.map((client) => client.close()))) };
 }
 
-/** Some partition without a leader makes the client throw; its answer stands in the fault. */
+/** The client throws when some partition has no leader. The answer is then part of the error. */
 async function askMetadata(connection: Connection, topic: string): Promise<Metadata> {
   try {
     return await metadataV12.api.async(connection, [topic], false, false);
@@ -69,7 +72,10 @@ async function askMetadata(connection: Connection, topic: string): Promise<Metad
   }
 }
 
-/** ElectLeaders request: election_type [topic [partitions] TAGS] timeout_ms TAGS. @returns the error of the whole request */
+/**
+ * Sends ElectLeaders: election_type [topic [partitions] TAGS] timeout_ms TAGS.
+ * @returns the error of the whole request
+ */
 function electPreferred(connection: Connection, topic: string, partitions: readonly number[]): Promise<number> {
   const request = () =>
     Writer.create()

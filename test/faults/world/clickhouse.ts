@@ -1,4 +1,4 @@
-/** The engine itself, not through a wire: what the tests ask must be answered whatever they do to the services. */
+/** ClickHouse without a wire in between. Queries of the tests must be answered whatever faults the services see. */
 export interface Engine {
   url: string;
   user: string;
@@ -6,10 +6,10 @@ export interface Engine {
   database: string;
 }
 
-/** A question that takes longer is stuck. */
+/** A query that takes longer hangs. */
 const ANSWER_MAX_MS = 30_000;
 
-/** @returns the answer's text. @throws Error with the engine's words */
+/** @returns the result as text. @throws Error with ClickHouse's message */
 export async function ask(engine: Engine, sql: string): Promise<string> {
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);

@@ -10,17 +10,17 @@ import { waitFor } from './wait.ts';
 
 const KEY_PREFIX = 'svcapik';
 
-/** Topics, tables and the keys of environments: what services work on. Seeds share one until one of them fails. */
+/** Topics, tables and environments with keys, for the services. Seeds share a deployment until one of them fails. */
 export interface Deployment {
   readonly topicPrefix: string;
   readonly engine: Engine;
-  /** Makes an environment. @returns its publishable key */
+  /** Creates an environment. @returns its publishable key */
   addEnvironment(environmentId: string): Promise<string>;
-  /** Removes the topics and the tables; the stack's folder holds nothing else of it that matters. */
+  /** Deletes the topics and the tables. Anything else in the stack's folder does not matter. */
   close(): Promise<void>;
 }
 
-/** Makes a deployment on the stores themselves, not through the wires. */
+/** Creates a deployment directly on the stores, not through the wires. */
 export async function openDeployment(stack: Stack): Promise<Deployment> {
   const name = randomBytes(4).toString('hex');
   const { kafka, registry, redis, clickhouse } = stack.file;

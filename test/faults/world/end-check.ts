@@ -7,10 +7,10 @@ import { BrokenPromise, type SeedEnd } from './report.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 
-/** What a trial found in the end. Of `published`, what was sent again counts again. */
+/** Final counts of a trial. In `published`, a resent message counts again. */
 export type EndState = Omit<SeedEnd, 'reached'>;
 
-/** A writer that was killed is missed after its session; a store that was killed must be up again first. */
+/** A killed writer is replaced only after its session, and a killed store must start first. */
 const SETTLE_MAX_MS = 90_000;
 
 const GROUPS = [
@@ -18,7 +18,7 @@ const GROUPS = [
   ['event-writer', [TOPICS.messages.name, TOPICS.identityDecisions.name, TOPICS.consents.name, TOPICS.rejections.name]],
 ] as const;
 
-/** Ids named in a message: enough to find out what became of them. */
+/** Number of ids in an error message. Enough to find out what became of them. */
 const NAMED_MAX = 10;
 
 function named(what: string, ids: readonly string[]): string {
@@ -44,9 +44,9 @@ async function lagOf(world: World): Promise<number> {
   return lag;
 }
 
-/** Waits until the linkers and the writers have committed all there is. */
+/** Waits until the linkers and the writers have committed everything. */
 export async function settle(world: World): Promise<void> {
-  // Twice: the linker's last decisions may come behind the first look at their topic.
+  // Twice, because the linker's last decisions may be published after the first check of their topic.
   for (let look = 0; look < 2; look++)
     await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
 }
@@ -60,9 +60,9 @@ interface EndCheck {
 }
 
 /**
- * Asserts what every fault must leave true, once the services have caught up: an acknowledged message stands in the exact
- * view, nothing stands there twice or unasked, and each record published since `from` became one row or a copy
- * folded into one. The operator's own command, `verify`, comes behind it.
+ * Asserts what must hold after every fault, once the services have caught up: every acknowledged message is in the
+ * exact view, the view has no message twice and none that was not sent, and each record published since `from` is one
+ * row or was folded into one as a copy. Finally runs the operator's `verify`.
  */
 export async function checkEnd(world: World, { ledger, environmentId, from, scenario }: EndCheck): Promise<EndState> {
   await settle(world);
@@ -90,7 +90,7 @@ export async function checkEnd(world: World, { ledger, environmentId, from, scen
   return { sent: ledger.sent.size, acknowledged: ledger.acknowledged.size, published, rows };
 }
 
-/** Checks rows by their place in the log: none twice, none behind the end, and one for each record that is no copy. */
+/** Checks rows by their place on the log: none twice, none after the end, and one for each record that is no copy. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
@@ -105,7 +105,7 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   assert.equal(rows, places, 'rows of messages, and different places in the log that they name');
   assert.equal(beyond, '0', 'rows behind the end of the log');
   const copies = published - exact;
-  // Copies of one message within one block fold as they are inserted; all others stand, since nothing merges here.
+  // Copies of a message within one block are folded by the insert. All other copies stay, because merges are stopped.
   assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows of ${published} records`);
   assert.ok(published - Number(rows) <= copies, `${rows} rows and ${copies} copies make ${published} records`);
   return { published, rows: Number(rows) };
@@ -113,7 +113,7 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
 
 const toUuid = (bytes: Buffer) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-/** Every record that is in the log now is a row of the exact view, which holds no message twice. */
+/** Asserts that every record on the log is a row of the exact view, and that the view has no message twice. */
 async function checkLogged(world: World, { from, stored }: { from: Ends; stored: ReadonlySet<string> }) {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const { decode } = messageRecordCodec;

@@ -1,18 +1,18 @@
 import type { Attempt } from './post.ts';
 
-/** What clients know of the messages of one trial: this is what they were promised. */
+/** What clients know of the messages of a trial. */
 export interface Ledger {
-  /** Ids of every message that was ever sent. */
+  /** Ids of all messages that were ever sent. */
   readonly sent: ReadonlySet<string>;
-  /** Ids of messages that a 2xx has acknowledged. */
+  /** Ids of messages acknowledged by a 2xx. */
   readonly acknowledged: ReadonlySet<string>;
   readonly attempts: readonly Attempt[];
   note(messageIds: readonly string[], attempt: Attempt): void;
-  /** Called before the ids go out: an id that was sent may be stored, whatever is heard of it. */
+  /** Call it before sending the ids. A message that was sent may be stored even if no answer arrives. */
   send(messageIds: readonly string[]): void;
 }
 
-/** A batch is good as a whole: what the tests send is valid. */
+/** All messages of the tests are valid, so a 2xx acknowledges the whole batch. */
 const isAcknowledged = (status: number) => status >= 200 && status < 300;
 
 export function createLedger(): Ledger {

@@ -6,12 +6,12 @@ export interface Message {
   readonly [field: string]: unknown;
 }
 
-/** Few, so that the same identities come again and again, on all partitions. */
+/** Few, so that the same identities recur on all partitions. */
 const PERSONS = 40;
 const IDENTIFY_SHARE = 0.1;
 const ALIAS_SHARE = 0.05;
 const NOBODY_SHARE = 0.1;
-/** Most characters of filling. Half of it is about what clients send on average. */
+/** Longest filler. Half of it is about the average of real clients. */
 const FILL_CHARACTERS = 1_000;
 
 export function uuidOf(random: Random): string {
@@ -20,8 +20,8 @@ export function uuidOf(random: Random): string {
 }
 
 /**
- * A message with an owner or without one: mostly events, now and then one that links two identities.
- * @param fillMax characters with which an event is filled at most
+ * A message with or without an owner: mostly events, and now and then a link of two identities.
+ * @param fillMax length of the longest filler of an event
  */
 export function createMessage(random: Random, fillMax = FILL_CHARACTERS): Message {
   const person = random.integer(1, PERSONS);

@@ -1,4 +1,8 @@
-/** Sum of a metric over its label sets. @param text as a service tells its metrics @param label only sets that hold it */
+/**
+ * Sum of a metric over its label sets.
+ * @param text the metrics of a service
+ * @param label counts only label sets that contain it
+ */
 export function sumOf(text: string, name: string, label = ''): number {
   const lines = text
     .split('\n')
@@ -6,7 +10,7 @@ export function sumOf(text: string, name: string, label = ''): number {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-/** Asks a process for its metrics. @param adminUrl of its listener of operation */
+/** Fetches the metrics of a process. @param adminUrl address of its admin listener */
 export async function metricsOf({ adminUrl }: { adminUrl: string }): Promise<string> {
   return await (await fetch(`${adminUrl}/metrics`, { headers: { connection: 'close' } })).text();
 }

@@ -4,18 +4,18 @@ import { CHECKOUT } from '@playline/infra/local';
 import { bareEnvironment } from '@playline/testkit';
 import type { World } from './world.ts';
 
-/** What a run of a command has of its own. */
+/** Options of one run of a command. */
 export interface OperateOptions {
-  /** Settings that it needs besides those of log and tables. */
+  /** Further settings, besides those of log and tables. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** It is ended after so many milliseconds; 0: never. */
+  /** The command is ended after this time in milliseconds; 0: never. */
   readonly maxMs?: number;
 }
 
-/** The command reads a log of seconds. */
+/** Generous: the command reads a log that took seconds to write. */
 const RUN_MAX_MS = 60_000;
 
-/** What a command of the operator answered. */
+/** Result of a command of the operator. */
 export interface Operated {
   /** Exit code, or the signal that ended it. */
   readonly code: number | string;
@@ -23,7 +23,7 @@ export interface Operated {
   readonly stderr: string;
 }
 
-/** Runs a command of the operator against the stores themselves, not the wires before them. */
+/** Runs a command of the operator directly against the stores, not through the wires. */
 export function operate(
   world: World,
   args: readonly string[],

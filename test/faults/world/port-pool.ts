@@ -1,19 +1,19 @@
 import { join } from 'node:path';
 import { claimPorts, placesOf } from '@playline/infra/local';
 
-/** Ports that nothing else takes while they are not listened on. */
+/** Ports that no other process takes even while nothing listens on them. */
 export interface PortPool {
   take(): number;
   giveBack(port: number): void;
   close(): void;
 }
 
-/** Four wires, and two for each of a dozen processes. */
+/** Four for wires, and two for each of a dozen processes. */
 const PORTS = 36;
 
 /**
- * Ports of a block that this world holds, below those that the system hands to outgoing connections: a port of those may
- * be taken in the moment in which a store is away, or a client may even connect to itself there.
+ * Reserves a block of ports for this world, below the ephemeral ports. An ephemeral port could be taken while a store
+ * is down, or a client could even connect to itself there.
  */
 export async function openPortPool(folder: string): Promise<PortPool> {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);

@@ -5,9 +5,9 @@ export interface Attempt {
   /** Milliseconds of this process's clock (`performance.now`). */
   readonly beganAt: number;
   readonly endedAt: number;
-  /** HTTP status; 0 when no whole answer came. */
+  /** HTTP status; 0 when no complete answer came. */
   readonly status: number;
-  /** The answer's text; the fault's words when there was none. */
+  /** Text of the answer, or of the error when there was none. */
   readonly text: string;
   readonly connection: string | undefined;
 }
@@ -23,7 +23,7 @@ export interface Post {
 
 export const KEY_HEADER = 'x-service-publishable-key';
 export const MESSAGES_PATH = '/v1/audience/messages';
-/** As long as clients of the contract wait; much longer than the gateway's deadline. */
+/** As long as clients of the contract wait, and much longer than the gateway's deadline. */
 const ANSWER_MAX_MS = 30_000;
 
 /** Posts a body to the messages route; never throws. */

@@ -1,21 +1,21 @@
 /**
- * What a seed came to, by name, such as `{ kills: 2, 'away s': 6.1 }`.
+ * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`.
  *
- * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a length or a size, of which seeds tell the greatest. Every
- * other is a count of what struck, which seeds add up: a count of 0 says that this part of the fault did not happen.
- * What a seed did not draw is not named at all.
+ * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a duration or a size, and the greatest of all seeds is
+ * reported. Every other value counts how often something took effect, and seeds are added up. A count of 0 means that
+ * this part of the fault did not take effect. What a seed did not choose has no name.
  */
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False for a seed in which the fault, or a part of it, never struck: it has tried nothing. */
+/** False when the fault, or a part of it, did not take effect. Such a seed has tested nothing. */
 export function hasStruck(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
 
-/** Both seeds together. */
+/** The results of two seeds together. */
 export function addReached(one: Reached, other: Reached): Reached {
   const sum = { ...one };
   for (const [name, value] of Object.entries(other)) {
@@ -25,12 +25,12 @@ export function addReached(one: Reached, other: Reached): Reached {
   return sum;
 }
 
-/** Counts what happened, by its name. */
+/** Counts equal names. */
 export function tally(names: readonly string[]): Reached {
   return names.reduce<Reached>((sum, name) => addReached(sum, { [name]: 1 }), {});
 }
 
-/** Milliseconds in seconds, to the tenth, which is precise enough. */
+/** Seconds, to the tenth. */
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
 /** One cell of a table. */

@@ -4,7 +4,7 @@ import { addFailure, addSeed, BrokenPromise, createRow, hasFailed, toTable, toWa
 const counts = { sent: 10, acknowledged: 9, published: 12, rows: 11 };
 const createTried = () => createRow({ fault: 2, tried: 'a kill' }, 3);
 
-it('counts a seed as done only when every part of its fault struck', () => {
+it('counts a seed as done only when every part of its fault took effect', () => {
   const row = createTried();
   addSeed(row, 1, { ...counts, reached: { kills: 1, 'answers cut off': 0, 'away s': 2 } });
   addSeed(row, 2, { ...counts, reached: { 'away s': 2 } });
@@ -15,7 +15,7 @@ it('counts a seed as done only when every part of its fault struck', () => {
   expect(hasFailed(row)).toBe(false);
 });
 
-it('adds up counts, keeps the greatest of lengths, and names the seeds that are not done', () => {
+it('adds up counts, keeps the greatest of durations, and names the seeds that are not done', () => {
   const row = createTried();
   addSeed(row, 1, { ...counts, reached: { kills: 1, 'away s': 2.5 } });
   addSeed(row, 2, { ...counts, reached: { kills: 2, 'away s': 1, 'answers lost': 3 } });
@@ -26,7 +26,7 @@ it('adds up counts, keeps the greatest of lengths, and names the seeds that are 
   expect(hasFailed(row)).toBe(true);
 });
 
-it('warns when seeds were not begun', () => {
+it('warns when some seeds were never started', () => {
   const [row, untried] = [createTried(), createTried()];
   for (const seed of [1, 2]) addSeed(row, seed, { ...counts, reached: { kills: 1 } });
   expect(toWarning([row, untried], 5)).toMatch(/5 cut this run short: 2 of 6 seeds were begun; 1 of 2 lines/);

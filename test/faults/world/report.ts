@@ -1,36 +1,39 @@
 import { addReached, hasStruck, type Reached, toWords } from './reached.ts';
 
-/** One seed and why it is not counted among those that are done. */
+/** A seed that does not count as done, and the reason. */
 interface Exception {
   readonly seed: number;
   readonly words: string;
 }
 
-/** What was found with one fault. */
+/** Results of one fault. */
 export interface Row {
   readonly fault: number;
   readonly tried: string;
-  /** Seeds that were to be tried. */
+  /** Number of seeds to try. */
   readonly asked: number;
-  /** Seeds in which the fault struck and that ended as promised. All numbers below but the last two are theirs. */
+  /**
+   * Number of seeds in which the fault took effect and all promises held. All numbers below, except the last two, are
+   * about these seeds.
+   */
   done: number;
   reached: Reached;
   sent: number;
   acknowledged: number;
   published: number;
   rows: number;
-  /** Of seeds that failed. */
+  /** In seeds that failed. */
   lost: number;
   doubled: number;
-  /** Seeds that ended as promised, but the fault did not strike: they say nothing. */
+  /** Seeds in which all promises held but the fault did not take effect. They prove nothing. */
   readonly notReached: Exception[];
   readonly failures: Exception[];
 }
 
-/** What one seed came to in the end. */
+/** Final counts of one seed. */
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
-/** What must never be: what was acknowledged and is not stored, and what is stored twice. */
+/** Thrown when an acknowledged message is missing, or something is stored twice. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
   readonly lost: number;
@@ -48,7 +51,10 @@ export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, asked:
   return { fault, tried, asked, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/** Notes a seed that ended as promised: done when the fault struck, else not reached. @returns what it came to, in words */
+/**
+ * Notes a seed in which all promises held: as done when the fault took effect, else as not reached.
+ * @returns its results in words
+ */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   const words = toWords(end.reached);
   if (!hasStruck(end.reached)) {
@@ -64,7 +70,7 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   return `done: ${words}`;
 }
 
-/** Notes that a seed did not end as promised, and what was lost or doubled, where that was counted. */
+/** Notes a failed seed, with what was lost or doubled if that was counted. */
 export function addFailure(row: Row, seed: number, error: unknown): void {
   row.failures.push({ seed, words: error instanceof Error ? error.message : String(error) });
   const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;
@@ -75,12 +81,12 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
 
 const begunOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
 
-/** True when a seed failed, or when the fault was tried and struck in no seed. */
+/** True when a seed failed, or when the fault took effect in no seed. */
 export function hasFailed(row: Row): boolean {
   return row.failures.length > 0 || (row.done === 0 && begunOf(row) > 0);
 }
 
-/** A line that warns when seeds were not begun; null when all were. */
+/** A warning when some seeds were never started; null when all were. */
 export function toWarning(rows: readonly Row[], minutes: number): string | null {
   const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
   const [begun, asked] = [sum(begunOf), sum((row) => row.asked)];
@@ -108,7 +114,7 @@ const COLUMNS: readonly [string, (row: Row) => string | number][] = [
   ['failed', ({ failures }) => named(failures)],
 ];
 
-/** A table in Markdown. */
+/** Formats rows as a Markdown table. */
 export function toTable(rows: readonly Row[]): string {
   const lines = [COLUMNS.map(([name]) => name), COLUMNS.map(() => '---')];
   for (const row of rows) lines.push(COLUMNS.map(([, read]) => String(read(row))));

@@ -1,11 +1,11 @@
-/** What is known of the HTTP answers of one connection that shall be lost. */
+/** Watches the HTTP requests and answers of one connection, to lose an answer. */
 export interface RequestWatch {
-  /** A chunk as text to match: a request's first line holds the statement percent-encoded. */
+  /** A chunk as text to match. The first line of a request has the statement, percent-encoded. */
   textOf(chunk: Buffer): string;
-  /** From now on the answer is swallowed; `onLost` is called when it has come whole. */
+  /** Drops the answer from now on. Calls `onLost` when the whole answer was dropped. */
   lose(onLost: () => void): void;
   readonly isLosing: boolean;
-  /** The whole answer has been swallowed. */
+  /** True when the whole answer was dropped. */
   readonly isLost: boolean;
   swallow(chunk: Buffer): void;
 }
@@ -22,7 +22,7 @@ function decode(text: string): string {
   }
 }
 
-/** True when an HTTP/1.1 answer has come to its end. */
+/** Whether an HTTP/1.1 answer is complete. */
 export function isWholeAnswer(text: string): boolean {
   const split = text.indexOf('\r\n\r\n');
   if (split < 0) return false;

@@ -8,13 +8,13 @@ import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
-/** One process of a service, driven by signals. */
+/** One process of a service, controlled by signals. */
 export interface ServiceProcess {
   readonly service: ServiceName;
-  /** Its own among all processes of the world: names its log. */
+  /** Unique among the processes of the world. It is also the name of its log. */
   readonly name: string;
   readonly pid: number;
-  /** Its public listener; '' for a service that has none. */
+  /** Address of its public listener; '' for a service that has none. */
   readonly url: string;
   readonly adminUrl: string;
   readonly logFile: string;
@@ -27,32 +27,32 @@ export interface ServiceProcess {
   isReady(): Promise<boolean>;
   /** @throws Error with the end of its log when it exits or takes too long */
   whenReady(maxMs?: number): Promise<void>;
-  /** SIGTERM, and SIGKILL when that is not heard; resolves when it has ended. */
+  /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
   close(): Promise<void>;
 }
 
 export interface ServiceStart {
   service: ServiceName;
   name: string;
-  /** All it sees besides PATH and its ports. */
+  /** Its whole environment, except for PATH and its ports. */
   environment: Record<string, string>;
   logFile: string;
-  /** Of its public listener, where it has one, and of its admin listener. */
+  /** Ports of its public listener, if it has one, and of its admin listener. */
   ports: { http: number; admin: number };
 }
 
-/** A service gives itself 25 s to drain. */
+/** A service allows itself 25 s to drain. */
 const CLOSE_MAX_MS = 28_000;
-/** A process starts in a second on a machine that is idle; this is for one that is not. */
+/** A process starts in a second on an idle machine. This is for a busy one. */
 const READY_MAX_MS = 90_000;
 const LOG_CHARACTERS_MAX = 2_000;
-/** Children that still run when this process ends for whatever reason. */
+/** Children to kill when this process ends for any reason. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** The last of what a process wrote. */
+/** The last lines of a process's log. */
 export function endOf(logFile: string): string {
   return readFileSync(logFile, 'utf8').slice(-LOG_CHARACTERS_MAX);
 }
@@ -60,7 +60,7 @@ export function endOf(logFile: string): string {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
-  // As the stack runs it, allocator and all: what is tried must be the same process.
+  // With the same options of Node and of the allocator as in a stack, so that the same process is tested.
   const entry: ServiceEntry = serviceOf(service);
   const own = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
   const child = spawn(
@@ -83,7 +83,7 @@ async function answers(url: string): Promise<boolean> {
   return response.ok;
 }
 
-/** Starts a process; it is there at once and ready when `whenReady` says so. */
+/** Starts a process. It exists at once, and is ready when `whenReady` resolves. */
 export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
   const { service, name, logFile } = start;
   const { http, admin } = start.ports;
@@ -132,5 +132,5 @@ function residentBytesOf(pid: number): number {
   return Number(kib) * 1024;
 }
 
-/** The kernel's state of a stopped process. */
+/** Whether the kernel reports the process as stopped. */
 export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -5,14 +5,14 @@ import type { Deployment } from './deployment.ts';
 import type { ServiceName } from './service-process.ts';
 import type { Wires } from './wires.ts';
 
-/** Two seconds: a member that was killed or frozen is missed soon, and a busy machine still beats in time. */
+/** Short, so that a killed or frozen member is replaced soon, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 2_000;
-/** Many small blocks: many moments between intent, insert and commit for a cut to fall into. */
+/** Makes many small blocks, so that a fault often hits between intent, insert and commit. */
 const BLOCK_AGE_MAX_MS = 100;
-/** The same in every process of a world: keys of identities must agree. */
+/** The same in every process of a world, because identity keys must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** Settings of a service: it reaches every store through a wire of the test, except where there are several brokers. */
+/** Settings of a service. It reaches every store through a wire, except in a cluster of several brokers. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
@@ -35,12 +35,12 @@ export function environmentOf(
     BLOCK_AGE_MAX_MS: String(BLOCK_AGE_MAX_MS),
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
-    // The limits have tests of their own; here they would only hide what the stores do.
+    // Rate limits have their own tests. Here they would only hide the effect of store faults.
     RATE_LIMIT_MESSAGES_PER_S: '200000',
     RATE_LIMIT_BURST: '10000000',
   };
   return environment;
 }
 
-/** Consumer group of a service in a deployment: a renewed deployment begins with empty groups. */
+/** Consumer group of a service. A new deployment has new groups, so it begins at the beginning. */
 export const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;

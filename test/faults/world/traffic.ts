@@ -11,36 +11,36 @@ export interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to, running or not, because a client cannot know either. */
+  /** Gateways to send to. Some may be down, because a client cannot know. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
-  /** Clients that send at the same time, one batch after another. */
+  /** Number of clients. Each sends one batch after another. */
   clients?: number;
   batchMax?: number;
-  /** Characters with which an event is filled at most. */
+  /** Length of the longest filler of an event. */
   fillMax?: number;
-  /** A client rests up to this long between two batches. */
+  /** Longest pause of a client between two batches. */
   restMaxMs?: number;
 }
 
-/** Clients that send batches until they are told to stop, and each batch until a 2xx has come. */
+/** Clients that send batches until they are stopped. Each batch is resent until a 2xx. */
 export interface Traffic {
-  /** Resolves when that many more batches have been acknowledged. */
+  /** Resolves when this many more batches have been acknowledged. */
   flows(batches: number, maxMs?: number): Promise<void>;
-  /** From the next attempt on, sends to these gateways. */
+  /** Sends to these gateways from the next attempt on. */
   redirect(gateways: readonly Pick<ServiceProcess, 'url'>[]): void;
-  /** Sends no further batch; resolves when every batch that was begun is acknowledged. @throws Error when one is not */
+  /** Sends no further batch. Resolves when every batch in flight is acknowledged. @throws Error when one is not */
   close(maxMs?: number): Promise<void>;
-  /** Ends at once, whatever is open: for a trial that has failed. */
+  /** Stops at once, also with batches in flight. For a trial that has failed. */
   abort(): void;
 }
 
-/** As a client that means well: soon enough for a test, and no storm. */
+/** Short enough for a test, but no flood. */
 const RESEND_MIN_MS = 50;
 const RESEND_MAX_MS = 200;
-/** A killed broker takes up to a quarter of a minute to come back, on a busy machine longer. */
+/** A killed broker takes up to fifteen seconds to come back, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
 
-/** Statuses after which the contract has clients send the same ids again; 0 is no answer. */
+/** Statuses after which the contract tells clients to resend the same ids. 0 means no answer. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
 class RunningTraffic implements Traffic {
@@ -58,7 +58,7 @@ class RunningTraffic implements Traffic {
     this.#gateways = options.gateways;
     const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
-      // A generator each: what one client sends does not depend on how quickly others are answered.
+      // A random generator for each client, so that its messages do not depend on the speed of other clients.
       this.#run(createRandom(seed * 1_000 + index)).catch((error) => {
         this.#fault ??= error as Error;
       }),

@@ -13,7 +13,7 @@ import type { Crew, World } from './world.ts';
 export interface Trial {
   readonly world: World;
   readonly seed: number;
-  /** Draws the moments of the cuts. The traffic has generators of its own, made of the same seed. */
+  /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
   readonly random: Random;
   readonly ledger: Ledger;
   readonly environmentId: string;
@@ -21,50 +21,53 @@ export interface Trial {
   readonly key: string;
   /** The crew as it was when the trial began. */
   readonly crew: readonly ServiceProcess[];
-  /** Starts a separate process, waits until it is ready, and ends it with the trial. */
+  /** Starts a further process, waits until it is ready, and ends it with the trial. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** The same without waiting for it to be ready. */
+  /** Starts a further process without waiting until it is ready. */
   launch(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Traffic to these gateways, of the trial's seed; a second one of a trial sends other messages. */
+  /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
   openTraffic(gateways: readonly ServiceProcess[], options?: Partial<TrafficOptions>): Traffic;
 }
 
-/** A fault that must be survived. */
+/** A fault that the pipeline must survive. */
 export interface Scenario {
-  /** Number in the list of faults. */
+  /** Its number in the list of faults. */
   readonly fault: number;
   /** The guarantee, as a sentence. */
   readonly title: string;
-  /** What is done, in a few words for the table. */
+  /** The fault in a few words, for the table. */
   readonly tried: string;
-  /** Brokers of the world that it needs; one unless it says otherwise. */
+  /** Number of brokers that it needs; default: one. */
   readonly brokers?: number;
-  /** Processes of the consuming services beside it; one each unless it says otherwise. */
+  /** Number of processes of the consuming services; default: one each. */
   readonly crew?: Crew;
-  /** Rows of a log that is gone stay at offsets of the one that is there: they cannot be counted against it. */
+  /**
+   * True when the log is replaced. Rows of the old log then have offsets of the new one, so rows cannot be compared
+   * with the log.
+   */
   readonly replacesLog?: true;
   /**
-   * Does it. Mends what it cut, ends its traffic, and leaves the end check to the caller.
-   * @returns what it came to: a count of 0 says that the fault did not strike
+   * Causes the fault. Repairs what it broke and ends its traffic. The caller runs the end check.
+   * @returns the results. A count of 0 means that the fault did not take effect
    */
   run(trial: Trial): Promise<Reached>;
 }
 
 const CREW: Crew = { linkers: 1, writers: 1 };
-/** Keeps the messages of several traffics of one trial apart from those of the next seeds. */
+/** Distance between the seeds of several traffics in a trial, so that they differ from those of the next seeds. */
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
 /**
  * Runs a scenario with a seed and checks the end state.
- * @throws Error naming the seed; the world's deployment is then in doubt, see `World.renew`
+ * @throws Error naming the seed. The deployment may then be damaged; see `World.renew`
  */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
-    // Merges fold copies; without them the raw rows can be counted against the log.
+    // Without merges, raw rows can be compared with the log, because copies stay.
     await ask(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
     await world.wires.mend();
@@ -82,7 +85,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
   }
 }
 
-/** What a trial has begun and must not outlive it. */
+/** What a trial has opened and must close. */
 interface Opened {
   readonly processes: ServiceProcess[];
   readonly traffics: Traffic[];

@@ -1,11 +1,11 @@
 import { until } from '@playline/testkit';
 
-/** Longer than elsewhere: a trial runs many processes on a machine that may do much else. */
+/** Longer than elsewhere, because a trial runs many processes on a possibly busy machine. */
 const WAIT_MAX_MS = 90_000;
 
 /**
- * Waits until a condition gives a truthy value and returns it: `until` with the patience of a trial.
- * @throws Error with `what` and the last fault when `maxMs` passes first
+ * Waits until a condition returns a truthy value, and returns that. Like `until`, with a longer default.
+ * @throws Error with `what` and the last error when `maxMs` is over
  */
 export function waitFor<T>(
   what: string,

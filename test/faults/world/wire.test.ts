@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { waitFor } from './wait.ts';
 import { openWire } from './wire.ts';
 
-/** A server that counts what it does, a wire before it, and a client of the wire. */
+/** A server that counts requests, a wire before it, and a client of the wire. */
 async function openCounted() {
   const done: string[] = [];
   const server = createServer((incoming, answer) => {
@@ -37,7 +37,7 @@ async function openCounted() {
   return { wire, done, ask };
 }
 
-it('passes everything while it is open, and tells when what matches has passed', async () => {
+it('passes everything while it is open, and reports when a matching request has passed', async () => {
   const { wire, done, ask } = await openCounted();
   const seen = wire.sees(/\/two words/);
   expect(await ask('/one')).toBe('ab');
@@ -46,7 +46,7 @@ it('passes everything while it is open, and tells when what matches has passed',
   expect(done).toEqual(['/one', '/two%20words']);
 });
 
-it('loses the answer of the request that matches, and of no other: the work is done and nobody is told', async () => {
+it('drops the answer of the matching request only: the work is done, but the client gets no answer', async () => {
   const { wire, done, ask } = await openCounted();
   const lost = wire.loseAnswer(/\/lost/);
   expect(await ask('/kept')).toBe('ab');
@@ -56,7 +56,7 @@ it('loses the answer of the request that matches, and of no other: the work is d
   expect(done).toEqual(['/kept', '/lost', '/lost']);
 });
 
-it('holds every byte while it is frozen, and gives all of them when it is open again', async () => {
+it('holds every byte while it is frozen, and passes all of them on when it is open again', async () => {
   const { wire, done, ask } = await openCounted();
   await ask('/before');
   await wire.set('freeze');
@@ -66,7 +66,7 @@ it('holds every byte while it is frozen, and gives all of them when it is open a
   expect(done).toHaveLength(3);
 });
 
-it('lets requests through and holds the answers', async () => {
+it('passes requests on and holds the answers', async () => {
   const { wire, done, ask } = await openCounted();
   await wire.set('hold-answers');
   let answered = false;
@@ -79,11 +79,11 @@ it('lets requests through and holds the answers', async () => {
   expect(await answer).toBe('ab');
 });
 
-it('refuses on its port and listens there again', async () => {
+it('refuses connections on its port, and listens there again', async () => {
   const { wire, ask } = await openCounted();
   await ask('/before');
   await wire.set('refuse');
-  // The first may still go out on the connection that has just been reset.
+  // The first request may still go out on the connection that was just reset.
   await waitFor('requests are refused', async () => (await ask('/refused')) === 'ECONNREFUSED');
   await wire.set('open');
   expect(await ask('/after')).toBe('ab');

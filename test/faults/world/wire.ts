@@ -4,26 +4,25 @@ import { createRequestWatch, type RequestWatch } from './request-watch.ts';
 
 /**
  * - open: everything passes
- * - refuse: nobody listens; connections that stood are reset
- * - freeze: connections are taken, and no byte passes in either direction until another mode comes
- * - hold-answers: what clients send reaches the store, nothing that the store says reaches them until another mode
- *   comes
+ * - refuse: nothing listens; existing connections are reset
+ * - freeze: connections are accepted, but no byte passes in either direction until another mode is set
+ * - hold-answers: requests reach the store, but no answer passes until another mode is set
  */
 export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-answers';
 
-/** A wire between the services and one store. Loopback only. */
+/** A TCP proxy between the services and one store. Loopback only. */
 export interface Wire {
   /** Where the services connect. */
   readonly port: number;
   readonly mode: WireMode;
   set(mode: WireMode): Promise<void>;
-  /** Resets every connection that stands; new ones are welcome. */
+  /** Resets all existing connections; new ones are accepted. */
   cut(): void;
-  /** Resolves when bytes that match have been handed to the store: latin1, percent-encoding undone. */
+  /** Resolves when matching bytes have been passed to the store. They are matched as latin1, percent-decoded. */
   sees(match: RegExp): Promise<void>;
   /**
-   * Lets the next HTTP request that matches reach the store, swallows the whole answer and resets the connection: the
-   * work is done and nobody is told. Resolves when that has happened.
+   * Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
+   * the client gets no answer. Resolves when that has happened.
    */
   loseAnswer(match: RegExp): Promise<void>;
   close(): Promise<void>;
@@ -164,8 +163,8 @@ class LoopbackWire implements Wire {
 }
 
 /**
- * @param port to listen on; it is free, and kept free while nobody listens
- * @param targetPort where the store listens on loopback; asked at each connection
+ * @param port a free port to listen on. It stays reserved while nothing listens
+ * @param targetPort returns the store's port on loopback; called for each connection
  */
 export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
   const wire = new LoopbackWire(port, targetPort);

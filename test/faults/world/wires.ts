@@ -7,14 +7,14 @@ export interface Wires {
   readonly redis: Wire;
   readonly clickhouse: Wire;
   readonly registry: Wire;
-  /** Lets everything pass again. */
+  /** Sets every wire to `open`. */
   mend(): Promise<void>;
   close(): Promise<void>;
 }
 
 export type Store = 'kafka' | 'redis' | 'clickhouse' | 'registry';
 
-/** @param portOf where a store listens; asked at each connection, so the wires may be there first */
+/** @param portOf returns the port of a store; called for each connection, so the wires may exist first */
 export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
   const open = (store: Store) => openWire(pool.take(), () => portOf(store));
   const [kafka, redis, clickhouse, registry] = await Promise.all([

@@ -10,7 +10,7 @@ import { environmentOf, groupOf } from './settings.ts';
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wires.ts';
 
-/** How many processes of the consuming services run besides those that a trial starts itself. */
+/** Number of processes of each consuming service, besides those that a trial starts itself. */
 export interface Crew {
   linkers: number;
   writers: number;
@@ -20,22 +20,25 @@ export interface Crew {
 export interface World {
   readonly stack: Stack;
   readonly wires: Wires;
-  /** The present one; `renew` makes another. */
+  /** The current one; `renew` creates another. */
   readonly deployment: Deployment;
-  /** Reads the log at the broker itself, not through the wire. */
+  /** Reads the log directly from the broker, not through the wire. */
   readonly log: LogReader;
   readonly folder: string;
-  /** Starts a process of a service; the caller closes it, and the world does so at its end at the latest. */
+  /** Starts a process of a service. The caller closes it; at the latest the world does. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Brings the crew to these numbers: starts what is missing or dead, ends what is too many; resolves when all are ready. */
+  /**
+   * Sets the number of processes of the crew: starts missing or dead ones, ends surplus ones. Resolves when all are
+   * ready.
+   */
   setCrew(crew: Crew): Promise<readonly ServiceProcess[]>;
   /** Consumer group of a service. */
   groupOf(service: ServiceName): string;
-  /** Process id of a store; waits for it while the stack starts it again. */
+  /** Process id of a store. Waits for it while the stack restarts it. */
   storePid(store: Store): Promise<number>;
-  /** The same for a broker by its id, from 1 on. */
+  /** Process id of a broker by its id, from 1 on. Waits for it while the stack restarts it. */
   brokerPid(id: number): Promise<number>;
-  /** New topics, tables and groups, after a seed has left the old ones in doubt. Ends the crew. */
+  /** Creates new topics, tables and groups, after a failed seed. Ends the crew. */
   renew(): Promise<void>;
   close(): Promise<void>;
 }
@@ -138,9 +141,9 @@ class RunningWorld implements World {
 }
 
 export interface WorldOptions {
-  /** Told of progress. */
+  /** Called with progress messages. */
   say?: (line: string) => void;
-  /** Brokers of Kafka; one unless it says otherwise. Several have no wire before them. */
+  /** Number of brokers; default: one. Several brokers have no wire. */
   brokers?: number;
 }
 

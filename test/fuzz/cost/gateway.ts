@@ -24,8 +24,8 @@ export interface CostGateway {
 }
 
 /**
- * The gateway's own way of a batch, from the socket to the answer, with brokers that acknowledge at once: what they cost
- * would only make honest batches dearer beside others.
+ * The gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge at once, because their
+ * cost would only make valid batches more expensive compared with others.
  */
 export async function openCostGateway(): Promise<CostGateway> {
   const metrics = createMetrics('gateway');

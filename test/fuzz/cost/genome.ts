@@ -1,23 +1,23 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
-/** A repeatable source of whole numbers from 0 to below a bound. */
+/** A seeded random source of whole numbers from 0 to below a bound. */
 export type Random = (below: number) => number;
 
-/** What a body is made of. Every part is a choice from a list, so that a change of one is a small step. */
+/** The ingredients of a body. Every part is a choice from a list, so that changing one is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
-  /** Bytes after decompression, about. */
+  /** Approximate bytes after decompression. */
   bytes: number;
-  /** Elements of `messages`. */
+  /** Number of elements of `messages`. */
   count: number;
-  /** Members that every element has, as JSON text: `@` is a number of its own in each element. */
+  /** Members of every element, as JSON text. `@` becomes a different number in each element. */
   members: string[];
-  /** What the rest of the bytes is filled with. */
+  /** What fills the rest of the bytes, as an index. */
   filler: number;
-  /** Where it stands. */
+  /** Where the filler is. */
   place: (typeof PLACES)[number];
-  /** The key it stands under, as JSON text. */
+  /** The key of the filler, as JSON text. */
   key: string;
 }
 
@@ -31,12 +31,12 @@ export const CODINGS = {
 } as const;
 
 /**
- * A field of each message, of its context or of the body; members put side by side there; the elements themselves;
- * `messages` again and again; nothing but the filler.
+ * Where the filler is: in a field of each message, of its context or of the body; as many members there; as elements of
+ * `messages`; as many members `messages`; or as the whole body.
  */
 const PLACES = ['message', 'context', 'body', 'members', 'context members', 'elements', 'again', 'raw'] as const;
 
-/** A text before, one that is repeated, one that is repeated behind it, and one at the end. */
+/** A text before, a repeated text, a text repeated after it as often, and a text at the end. */
 type Filler = readonly [before: string, unit: string, mirror: string, after: string];
 const FILLERS: readonly Filler[] = [
   ['"', 'x', '', '"'],
@@ -69,7 +69,7 @@ const FILLERS: readonly Filler[] = [
   ['', '\n\t', '', '{}'],
 ];
 
-/** Members put side by side, and elements, as they are repeated. */
+/** Members to repeat, in objects and as elements. */
 const MEMBERS: readonly string[] = [
   '"type":1',
   '"type":"track"',
@@ -95,7 +95,7 @@ const MEMBERS: readonly string[] = [
   ...Object.keys(FIELD).map((name) => `"${name}":1`),
   ...Object.keys(FIELD).map((name) => `"${name}":"\\ud800"`),
 ];
-/** Every field of the wrong type: the longest list of errors. */
+/** Every field with a wrong type, which gives the longest list of errors. */
 const ALL_WRONG = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
 const CONTEXT_WRONG = `"context":{${Object.keys(FIELD)
   .slice(FIELD.library)
@@ -108,7 +108,7 @@ const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[random(list.length)] as T;
 
-/** Bodies that are known to be dear somewhere, to begin with. */
+/** Bodies that are known to be expensive in some part, to begin with. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
@@ -137,7 +137,7 @@ export function firstGenomes(): Genome[] {
   ];
 }
 
-/** One small step. */
+/** Makes one small change. */
 export function mutate(genome: Genome, random: Random): Genome {
   const { members } = genome;
   switch (random(9)) {
@@ -162,17 +162,17 @@ export function mutate(genome: Genome, random: Random): Genome {
   }
 }
 
-/** A filler grown to about as many bytes. */
+/** A filler of about this many bytes. */
 function grow([before, unit, mirror, after]: Filler, bytes: number): string {
   const times = Math.max(0, Math.floor((bytes - before.length - after.length) / Buffer.byteLength(unit + mirror)));
   const inner = unit.includes('@')
     ? Array.from({ length: times }, (_, n) => unit.replace('@', String(n))).join('')
     : unit.repeat(times);
-  // What is nested holds its end in the middle.
+  // Nested fillers have their end in the middle.
   return mirror === '' ? before + inner + after : before + inner + after + mirror.repeat(times);
 }
 
-/** Texts put side by side until they have about as many bytes. */
+/** A text repeated until it has about this many bytes. */
 const side = (text: string, bytes: number) =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
 
@@ -185,13 +185,13 @@ function fillMember({ filler, key, place }: Genome, bytes: number): string | nul
   return null;
 }
 
-/** JSON values that hold others: arrays and objects. */
+/** One element of `messages`, with its members and the current time filled in. */
 function elementOf(members: readonly string[], n: number, nowText: string): string {
   const text = `{${members.join()}}`;
   return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);
 }
 
-/** The body of a genome, before compression; at most a mebibyte. */
+/** The body of a genome before compression, at most a mebibyte. */
 export function toBody(genome: Genome, now: Date): Buffer {
   const { bytes, count, members, place, filler, key } = genome;
   if (place === 'raw') return cut(grow(FILLERS[filler] as Filler, bytes));

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { createMessage, fillWithFields } from '../../bench/messages.ts';
 
-/** As many as a batch may have. */
+/** The limit of messages in a batch. */
 const MESSAGES_MAX = 100;
-/** A message of the figures with its comma. */
+/** A message of the benches with its comma. */
 const USUAL_BYTES = 941;
 
-/** What a game adds to its messages where they are large. */
+/** A property that games add when their messages are large. */
 const place = (n: number) => ({
   at: 1_000 + n * 16,
   x: 102.25 + n,
@@ -16,8 +16,8 @@ const place = (n: number) => ({
 });
 
 /**
- * An honest batch of about as many bytes: messages as games send them, each larger where a hundred usual ones are not
- * enough, and a small one where even one usual message is too much.
+ * A typical valid batch of about this many bytes. Messages are larger when a hundred usual ones are not enough, and
+ * smaller when one usual message is too much.
  */
 export function honestBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));

@@ -4,7 +4,7 @@ import { type CostGateway, openCostGateway } from './gateway.ts';
 import { CODINGS, firstGenomes, type Genome, mutate, type Random, toBody } from './genome.ts';
 import { honestBody } from './honest.ts';
 
-/** A body may cost so many times an honest one of its size. */
+/** A body may cost at most this many times as much as a typical valid one of its size. */
 export const RATIO_MAX = 3;
 
 export interface Costed {
@@ -15,7 +15,7 @@ export interface Costed {
   status: number;
   /** Units charged for it. */
   charged: number;
-  /** CPU of the gateway's thread for one such request, and for an honest one of its size and coding. */
+  /** CPU time of the gateway's thread for one such request, and for a valid one of the same size and coding. */
   microseconds: number;
   honestMicroseconds: number;
   ratio: number;
@@ -23,31 +23,32 @@ export interface Costed {
 
 export interface SearchReport {
   bodies: number;
-  /** The dearest, measured again at length. */
+  /** The most expensive bodies, measured again more precisely. */
   dearest: Costed[];
-  /** Bodies that were charged less than their KiB. */
+  /** Bodies that were charged less than their size in KiB. */
   undercharged: Costed[];
 }
 
 export interface SearchOptions {
   random: Random;
-  /** Asked before each body, with the number so far. */
+  /** Called before each body with the number so far. The search ends when it returns false. */
   goesOn: (bodies: number) => boolean;
 }
 
-/** How many of the dearest are changed further. */
+/** Number of the most expensive bodies that are changed further. */
 const PARENTS = 12;
-/** How many are measured again in the end: chance lifts one or the other once, but not twice. */
+/** Number of bodies that are measured again at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;
-/** Reps of a first look, and of the last word. */
+/** Repetitions of a first measurement, and of the final one. */
 const LOOKS = 3;
 const LAST_LOOKS = 15;
-/** The clock of a thread counts microseconds: shorter measurements say little. */
+/** The thread's clock has microseconds, so shorter measurements are imprecise. */
 const MEASURED_US = 6_000;
 
 /**
- * Searches for the body that costs most beside an honest one of its size: from known shapes on, by small changes of the
- * dearest so far. Judged by CPU time of the gateway's own thread, in turn with the honest body, medians of several.
+ * Searches for the body that costs most compared with a typical valid one of its size. Starts with known shapes and
+ * makes small changes to the most expensive ones. The measure is CPU time of the gateway's own thread, alternating with
+ * the valid body, as the median of several measurements.
  */
 export async function searchCosts({ random, goesOn }: SearchOptions): Promise<SearchReport> {
   const meter = await openMeter();
@@ -102,7 +103,7 @@ async function openMeter(): Promise<Meter> {
     get bodies() {
       return bodies;
     },
-    // Code of every way is compiled by then.
+    // Runs all code paths until they are compiled.
     warmUp: async (genomes) => {
       for (const genome of genomes) await cost(genome, 1);
     },

@@ -1,4 +1,4 @@
-/** A thread that posts requests, so that the thread of the gateway has only its own work on its clock. */
+/** A thread that posts requests, so that the gateway's thread is measured alone. */
 import { parentPort } from 'node:worker_threads';
 import { type LoadClient, openLoadClient } from '../../bench/load-client.ts';
 

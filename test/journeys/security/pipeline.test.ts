@@ -17,10 +17,10 @@ import { bareEnvironment, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type JourneyStack, startJourneyStack, stored, trackMessage } from '../stack.ts';
 
-/** Twice as long as a login to the stack's broker lasts, and a little. */
+/** A little more than twice the lifetime of a login to the stack's broker. */
 const LOGINS_MS = 45_000;
 
-/** Every store of it wants TLS, by an authority that no machine knows, and a login. */
+/** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<
   };
 }
 
-/** Runs one of the operator's commands, with the settings that a deployment would have. */
+/** Runs a command of the operator with the settings of a deployment. */
 async function operate(args: readonly string[], settings: Record<string, string> = {}): Promise<string> {
   const file = stack.file();
   if (file.security === undefined) throw new Error('the stack has no security');
@@ -62,8 +62,8 @@ function send(records: readonly OutgoingRecord[], security: KafkaSecurity): Prom
   );
 }
 
-describe('a pipeline whose stores want TLS and a login', () => {
-  it('brings what is posted into ClickHouse, linked to its person, once each', async () => {
+describe('a pipeline whose stores need TLS and a login', () => {
+  it('stores what is posted in ClickHouse, linked to its person, once each', async () => {
     const userId = `user-${randomUUID()}`;
     const anonymousId = `anonymous-${randomUUID()}`;
     const identify = { type: 'identify', anonymousId, userId, identityType: 'passport' };
@@ -83,7 +83,7 @@ describe('a pipeline whose stores want TLS and a login', () => {
     });
   });
 
-  it('is read, verified and operated by the commands with the same settings', async () => {
+  it('can be read, verified and operated by the commands with the same settings', async () => {
     expect(await operate(['keys', 'list'])).toContain('demo-production');
     expect(await operate(['dead-letters', 'list'])).toContain('no dead letters');
     expect(await operate(['offsets', 'list', '--json'])).toContain('event-writer');
@@ -105,7 +105,7 @@ describe('a pipeline whose stores want TLS and a login', () => {
     expect(JSON.parse(await operate(['simulate', ...target, ...game]))).toMatchObject({ ok: true, differences: [] });
   });
 
-  it('tells the operator which setting a store refuses, and not what it is set to', async () => {
+  it('reports to the operator which setting a store refuses, but not its value', async () => {
     const wrong = `wrong-${randomUUID()}`;
     const refused = await operate(['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
       () => ({ code: 0, stderr: '' }),
@@ -118,7 +118,7 @@ describe('a pipeline whose stores want TLS and a login', () => {
     expect(refused.stderr).not.toContain(wrong);
   });
 
-  it('goes on for longer than logins last, also those to a broker that was killed, without a process ending', async () => {
+  it('keeps working for longer than logins last, also with a broker that was killed, without any process ending', async () => {
     const before = stack.file().processes;
     process.kill(before.kafka!, 'SIGKILL');
     const isTaken = async () => {
@@ -140,7 +140,7 @@ describe('a pipeline whose stores want TLS and a login', () => {
     expect([gateway, linker, writer]).toEqual([before.gateway, before['identity-linker'], before['event-writer']]);
   }, 240_000);
 
-  it('says no secret in any log', () => {
+  it('writes no secret into any log', () => {
     const { security, clickhouse, redis } = stack.file();
     const secrets = [
       security!.kafka.password,
@@ -157,7 +157,7 @@ describe('a pipeline whose stores want TLS and a login', () => {
   });
 });
 
-describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with a login by %s', (mechanism) => {
+describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with logins by %s', (mechanism) => {
   const connect = () => {
     const { security, kafka } = stack.file();
     const tls = { ca: readFileSync(security!.caFile, 'utf8') };
@@ -165,7 +165,7 @@ describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with a logi
   };
   const topic = 'audience.erasures.v1';
 
-  it('every client of Kafka sends, publishes, reads and consumes', async () => {
+  it('every Kafka client can send, publish, read and consume', async () => {
     const kafka = connect();
     const key = Buffer.from(randomUUID());
     await send([{ topic, key, value: Buffer.from('sent'), headers: {} }], kafka.security);
@@ -175,7 +175,8 @@ describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with a logi
 
     const mine = (records: readonly StreamRecord[]) =>
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
-    // What is published can be read a moment after its commit is acknowledged: the brokers mark it in the log behind that.
+    // A published record can be read a moment after its commit is acknowledged, because brokers write the commit marker
+    // later.
     const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
     await until('both are read, in their order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });

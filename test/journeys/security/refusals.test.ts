@@ -23,12 +23,14 @@ import { openTlsGate, type TlsGate } from './tls-gate.ts';
 type Settings = Record<string, string>;
 type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 
-/** The user whose password a test gets wrong and puts right again. */
+/** The user whose password a test first gets wrong and then corrects. */
 const TENANT = 'tenant';
-/** Attempts of one service, all its connections together, in a second; a client that tries at once makes hundreds. */
+/** Connection attempts of a service per second. A client that retries without a pause makes hundreds. */
 const KNOCKS_A_SECOND_MAX = 8;
 const WATCH_MS = 3_000;
-/** Half a minute in the log: each sentence once, and once more where a client saw the same in other words. */
+/**
+ * Log lines within half a minute: each sentence once, and a second time when a client reports the same in other words.
+ */
 const SENTENCES_MAX = 2;
 
 const folder = testStackFolder('refusals');
@@ -46,7 +48,7 @@ const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
 const running: ServiceProcess[] = [];
 
-/** An address of the stack, with the gate in its place. */
+/** An address of the stack, with the gate's port instead. */
 function through(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
   url.port = String(gates[store].port);
@@ -119,13 +121,16 @@ interface Refusal {
   services: readonly ServiceName[];
   sentence: RegExp;
   settings?: Settings;
-  /** Must stand nowhere. */
+  /** Texts that must not appear anywhere. */
   secrets?: readonly string[];
-  /** Puts the store right; without it nobody waits for that. */
+  /** Repairs the store. Absent: the test does not wait for recovery. */
   mend?(): Promise<void> | void;
 }
 
-/** What must hold of every refusal: a sentence, no storm, not ready with the reason, no secret, and well once mended. */
+/**
+ * Checks every refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery
+ * after the repair.
+ */
 async function expectRefusal({ store, services, sentence, settings = {}, secrets = [], mend }: Refusal): Promise<void> {
   const processes = await Promise.all(services.map((service) => start(service, settings)));
   for (const service of processes) {
@@ -176,7 +181,7 @@ const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the 
 describe.each(USERS)('%s', (store, services) => {
   const show = (files: CertificateFiles) => gates[store].show(files);
 
-  it('with a certificate of an authority that is not trusted is refused in one sentence, and used once it shows another', async () => {
+  it('with a certificate of an untrusted authority is reported in one sentence, and used once it has a valid one', async () => {
     show(flaws.authority);
     const sentence = new RegExp(
       `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
@@ -184,14 +189,14 @@ describe.each(USERS)('%s', (store, services) => {
     await expectRefusal({ store, services, sentence, mend: () => show(good) });
   });
 
-  it('with a certificate for another host name is refused in one sentence, and used once it shows another', async () => {
+  it('with a certificate for another host name is reported in one sentence, and used once it has a valid one', async () => {
     show(flaws.host);
     const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
     await expectRefusal({ store, services, sentence, mend: () => show(good) });
   });
 });
 
-describe('a wrong password', () => {
+describe('a wrong login', () => {
   const ofKafka = {
     store: 'Kafka',
     services: ['gateway', 'event-writer'],
@@ -199,7 +204,7 @@ describe('a wrong password', () => {
   } as const;
 
   it.each(['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
-    'of Kafka by %s is told of in one sentence, and forgotten once it is put right',
+    'for Kafka with %s is reported in one sentence, and has no effect once the password is corrected',
     async (mechanism) => {
       const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
       const [inside = ''] = stack.inside.kafka;
@@ -213,7 +218,7 @@ describe('a wrong password', () => {
     },
   );
 
-  it('of Kafka by PLAIN, whose users stand in the settings of a broker, is told of in one sentence', async () => {
+  it('for Kafka with PLAIN, where users are part of a broker’s settings, is reported in one sentence', async () => {
     const wrong = `wrong-${randomUUID()}`;
     await expectRefusal({
       ...ofKafka,
@@ -222,13 +227,13 @@ describe('a wrong password', () => {
     });
   });
 
-  it('is never asked for by a mechanism that no client here knows', async () => {
+  it('with a mechanism that no client here supports is rejected when the service starts', async () => {
     const service = await start('gateway', { KAFKA_SASL_MECHANISM: 'GSSAPI' });
     expect(await service.exited).toBe(1);
     expect(readFileSync(service.logFile, 'utf8')).toMatch(/KAFKA_SASL_MECHANISM: .*SCRAM-SHA-512/);
   });
 
-  it('of Redis is told of in one sentence, and forgotten once it is put right', async () => {
+  it('for Redis is reported in one sentence, and has no effect once the password is corrected', async () => {
     const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
     const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
     const setPassword = async (password: string) =>
@@ -245,7 +250,7 @@ describe('a wrong password', () => {
     admin.disconnect();
   });
 
-  it('of ClickHouse is told of in one sentence, and forgotten once it is put right', async () => {
+  it('for ClickHouse is reported in one sentence, and has no effect once the password is corrected', async () => {
     const wrong = `wrong-${randomUUID()}`;
     const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
     const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
@@ -257,14 +262,14 @@ describe('a wrong password', () => {
       settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
       secrets: [wrong],
       mend: () => {
-        // The engine reads its users when it starts; the stack starts it again.
+        // ClickHouse reads its users when it starts. The stack restarts it.
         writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
         process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
       },
     });
   });
 
-  it('of the schema registry is told of in one sentence, and forgotten once it is put right', async () => {
+  it('for the schema registry is reported in one sentence, and has no effect once the password is corrected', async () => {
     const wrong = `wrong-${randomUUID()}`;
     const path = join(folder, 'etc', 'registry-relay.json');
     const settings = JSON.parse(readFileSync(path, 'utf8'));

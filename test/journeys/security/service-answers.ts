@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ServiceProcess } from '../../faults/world/service-process.ts';
 
-/** What `/readyz` answers. */
+/** The answer of `/readyz`. */
 export interface Readiness {
   ready: boolean;
   reasons?: Record<string, string>;
@@ -12,7 +12,7 @@ export async function readinessOf(service: ServiceProcess): Promise<Readiness> {
   return (await answer.json()) as Readiness;
 }
 
-/** Lines of a log that say a sentence, and all that the process shows to anybody. */
+/** Log lines with a given sentence, and everything that the process shows: log, readiness and metrics. */
 export async function shownBy(service: ServiceProcess): Promise<{ lines: string[]; all: string }> {
   const log = readFileSync(service.logFile, 'utf8');
   const answers = ['/metrics', '/readyz'].map(async (path) => (await fetch(service.adminUrl + path)).text());

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { CertificateFiles } from '@playline/infra/local';
 
-/** TLS before one store, with the certificate that a test wants; counts who knocks. Loopback only. */
+/** A TLS endpoint before one store, with the certificate that a test wants. It counts connections. Loopback only. */
 export interface TlsGate {
   readonly port: number;
-  /** Connections since it was opened, also those that end in the handshake. */
+  /** Connections since it was opened, including those that fail in the handshake. */
   readonly knocks: number;
-  /** Shows another certificate from now on, and ends what stands. */
+  /** Uses another certificate from now on, and closes existing connections. */
   show(files: CertificateFiles): void;
-  /** Where connections go to; they are closed at once until it is told. */
+  /** Sets the target of connections. Until then they are closed at once. */
   leadTo(target: { port: number; caFile: string }): void;
   close(): Promise<void>;
 }

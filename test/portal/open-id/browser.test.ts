@@ -13,7 +13,7 @@ let portal: TestPortal;
 let provider: RealProvider;
 let page: Page;
 const faults: string[] = [];
-/** Origins that the browser has asked. */
+/** Origins to which the browser has sent requests. */
 const asked = new Set<string>();
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ afterAll(async () => {
   await provider?.close();
 });
 
-/** The portal knows the provider by its issuer, and the provider the portal by the address to come back to. */
+/** The portal identifies the provider by its issuer, and the provider identifies the portal by its redirect address. */
 async function openBoth(): Promise<[TestPortal, RealProvider]> {
   const told: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
   const origins: string[] = [];
@@ -64,8 +64,8 @@ async function signInThere(of: Page, name: string): Promise<void> {
   await press(of, 'Go on');
 }
 
-describe('a provider of OpenID Connect, in a browser', () => {
-  it('makes the first administrator, lets them in again, asks anew where it must be fresh, and is unlinked and linked', async () => {
+describe('an OpenID Connect provider, in a browser', () => {
+  it('makes the first administrator, signs them in again, confirms a fresh sign-in, and can be unlinked and linked again', async () => {
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
     await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
     expect(await seriousIn(page)).toEqual([]);
@@ -83,7 +83,7 @@ describe('a provider of OpenID Connect, in a browser', () => {
     await press(page, 'Sign out');
     expect(await seriousIn(page)).toEqual([]);
     await press(page, 'Sign in with Work');
-    // The sign-in there still stands.
+    // The session at the provider is still open.
     await page.waitForURL(`${portal.origin}/`);
 
     await page.goto(`${portal.origin}/sign-in?again=1&next=/settings`);
@@ -105,7 +105,7 @@ describe('a provider of OpenID Connect, in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('lets nobody in whom no account is linked to, and says how to get in', async () => {
+  it('signs in no user without a linked account, and the page says how to get one', async () => {
     const stranger = await openPage();
     await stranger.goto(`${portal.origin}/sign-in`);
     await press(stranger, 'Sign in with Work');
@@ -116,7 +116,7 @@ describe('a provider of OpenID Connect, in a browser', () => {
     await stranger.waitForURL(`${portal.origin}/sign-in`);
   });
 
-  it('is led to by the forms of those pages, and no other address is, whatever the form says', async () => {
+  it('is the only other address that the forms of these pages lead to, whatever the form contains', async () => {
     const victim = await openPage();
     await victim.goto(`${portal.origin}/sign-in`);
     const refused: string[] = [];

@@ -23,7 +23,7 @@ afterEach(() => {
 const linked = (login: string) => linkedIn(portal, login);
 
 describe('a sign-in that must be fresh', () => {
-  it('is asked of the provider too, and is as old as the provider says', async () => {
+  it('is requested from the provider too, and its age is the one that the provider states', async () => {
     await linked('aged');
     const browser = portal.browser();
     portal.provider.lies = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
@@ -39,7 +39,7 @@ describe('a sign-in that must be fresh', () => {
     expect(await unlink()).toBe('/settings?done=unlinked');
   });
 
-  it('is that by a link in any case: whoever has come in so can set a password, whatever the provider says', async () => {
+  it('is always fresh when it used an invitation, so the new user can set a password whatever age the provider states', async () => {
     portal.provider.lies = { claims: { auth_time: undefined } };
     const browser = portal.browser();
     expect(
@@ -54,7 +54,7 @@ describe('a sign-in that must be fresh', () => {
     expect(await location(joined)).toContain('/sign-in?again=1');
   });
 
-  it('is none where the provider does not say when it was', async () => {
+  it('does not count as fresh when the provider states no time', async () => {
     await linked('silent');
     portal.provider.lies = { claims: { auth_time: undefined } };
     const browser = portal.browser();
@@ -65,8 +65,8 @@ describe('a sign-in that must be fresh', () => {
   });
 });
 
-describe('a provider that is away', () => {
-  it('says so in a sentence, and keeps nobody from the other ways in', async () => {
+describe('a provider that is down', () => {
+  it('is reported in one sentence, and all other ways to sign in still work', async () => {
     const away = await openPortalWithProvider();
     await addPerson(away, 'ada', {});
     for (const instead of ['silence', 500] as const) {
@@ -83,8 +83,8 @@ describe('a provider that is away', () => {
   });
 });
 
-describe('an address from which too much comes back that nobody was sent for', () => {
-  it('is told to wait, and no more of it is noted', async () => {
+describe('an address that sends many unexpected callbacks', () => {
+  it('gets 429 for a while, and the audit records no more of them', async () => {
     const entries: unknown[] = [];
     const flooded = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
     const browser = flooded.browser();
@@ -97,8 +97,8 @@ describe('an address from which too much comes back that nobody was sent for', (
   });
 });
 
-describe('pages of a portal that was told of a provider', () => {
-  it('let forms lead there and nowhere else, and only those pages do that have such a form', async () => {
+describe('pages of a portal with a provider', () => {
+  it('may send forms to the provider only when they have such a form, and to no other address', async () => {
     const policyOf = async (path: string) => {
       const browser = await portal.signIn();
       const headers = (await browser.get(path)).headers.get('content-security-policy') ?? '';
@@ -111,7 +111,7 @@ describe('pages of a portal that was told of a provider', () => {
       expect(await policyOf(path), path).toBe("'self'");
   });
 
-  it('name the provider in a button, and say nothing of it where there is none', async () => {
+  it('show a button with the name of the provider, and without a provider say nothing about one', async () => {
     expect((await portal.browser().get('/sign-in')).text).toContain('Sign in with Work &amp; Co');
     const none = await openPortalWithProvider({ openIdProvider: null });
     const browser = none.browser();
@@ -120,7 +120,7 @@ describe('pages of a portal that was told of a provider', () => {
     await none.close();
   });
 
-  it('keep no code of a link, and no state, where the provider is waited for', async () => {
+  it('store neither the code of a one-time link nor the state while the user is at the provider', async () => {
     const kept: string[] = [];
     const { sessions, oneTimeTexts } = createMemorySessions();
     const issue: typeof oneTimeTexts.issue = async (wanted) => {

@@ -13,14 +13,14 @@ import { createBrowser, type Seen, type TestBrowser } from '../../../services/po
 
 const LABEL = 'Work & Co';
 
-/** A portal that was told of a provider, and the provider. */
+/** A portal with a configured provider, and the provider itself. */
 export interface PortalWithProvider extends TestPortal {
   readonly provider: HostileProvider;
-  /** Sends a form that leads to the provider. @returns the address there; fails where it leads elsewhere */
+  /** Sends a form that leads to the provider. @returns the provider's address. Fails when the form leads elsewhere */
   leave(browser: TestBrowser, form: LeavingForm): Promise<URL>;
-  /** There and back, as somebody. */
+  /** Goes to the provider, signs in there as `subject`, and comes back. */
   signInAs(browser: TestBrowser, subject: string, form?: LeavingForm): Promise<Seen>;
-  /** An invitation by whoever runs the instance. @returns its path */
+  /** Creates an invitation, as an administrator does. @returns its path */
   inviteTo(role: Role): Promise<string>;
 }
 
@@ -40,7 +40,7 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   });
   const config = { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 };
   const portal = await openPortal({ openIdProvider, config, ...own });
-  // From an address of its own each: how many forms may come from one is not asked here.
+  // Each browser has its own address, because the limit of forms per address is not under test here.
   const browser = () => createBrowser(portal.origin, { 'x-forwarded-for': `10.0.${randomInt(256)}.${randomInt(256)}` });
   const leave: PortalWithProvider['leave'] = async (browser, { path, deed, values = {} }) => {
     const { status, headers, text } = await browser.submit(path, deed, values);
@@ -67,19 +67,19 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   };
 }
 
-/** Path of an address of the portal, with its question. */
+/** Path and query of an address of the portal. */
 export const pathOf = ({ pathname, search }: URL): string => pathname + search;
 
 export const CALLBACK = '/sign-in/openid';
 export const LINK: LeavingForm = { path: '/settings', deed: 'link-openid' };
 
-/** The form of a link that lets somebody in. */
+/** The form of the page that a one-time link opens. */
 export const acceptAt = (path: string, login: string): LeavingForm => ({
   ...{ path, deed: 'accept' },
   values: { login, name: `Name of ${login}`, way: 'openid' },
 });
 
-/** Somebody with a password, who has signed in. */
+/** Adds a user with a password, and signs them in. */
 export async function signedIn(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
   await addPerson(portal, login, {});
   const browser = portal.browser();
@@ -87,7 +87,7 @@ export async function signedIn(portal: PortalWithProvider, login: string): Promi
   return browser;
 }
 
-/** Somebody who has signed in, and is linked to `sub of <login>`. */
+/** Adds a user who is linked to `sub of <login>`, and signs them in. */
 export async function linkedIn(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
   const browser = await signedIn(portal, login);
   const { status, headers } = await portal.signInAs(browser, `sub of ${login}`, LINK);

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Provider } from 'oidc-provider';
 
-/** A provider of OpenID Connect as others run it, on a port of its own: whoever types a name there is it. */
+/** A widely used OpenID Connect provider on its own port. It accepts every name that a user types. */
 export interface RealProvider {
   readonly issuer: URL;
   readonly client: { readonly clientId: string; readonly clientSecret: string };
   close(): Promise<void>;
 }
 
-/** @param redirectUri of the portal */
+/** @param redirectUri address of the portal that the provider may lead back to */
 export async function openRealProvider(redirectUri: string): Promise<RealProvider> {
   const client = { clientId: 'portal', clientSecret: 'known to both' };
   const server = createServer();
@@ -25,13 +25,13 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
       },
     ],
     cookies: { keys: ['a key'] },
-    // Without these it tells of each that it has made one up.
+    // Without these settings the provider warns that it uses generated values.
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 600, IdToken: 60, Interaction: 600, Session: 600 },
     features: { devInteractions: { enabled: false } },
     findAccount: (_, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-    // Nobody is asked whether the portal may know who they are.
+    // Skips the page that asks for the user's consent to share their identity.
     loadExistingGrant: async ({ oidc }) => {
       const grant = new provider.Grant({ clientId: oidc.client!.clientId, accountId: oidc.session!.accountId! });
       grant.addOIDCScope('openid');
@@ -53,7 +53,7 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
   };
 }
 
-/** The page on which somebody signs in there. */
+/** The sign-in page of the provider. */
 async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') {
     const accountId = new URLSearchParams(await text(request)).get('name') ?? '';

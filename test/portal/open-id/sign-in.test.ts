@@ -32,8 +32,8 @@ const accountOf = async (login: string) => (await portal.parts.accounts.all()).f
 const nameIn = async (browser: TestBrowser) =>
   /<dt>Login<\/dt><dd>([^<]*)</.exec((await browser.get('/settings')).text)?.[1] ?? null;
 
-describe('an account that is linked to somebody at the provider', () => {
-  it('is signed in to by them, without a login and without a password, and goes on where it was led from', async () => {
+describe('an account that is linked to a user at the provider', () => {
+  it('is signed in to by that user without a login or password, and the user gets the page they came from', async () => {
     await linked('ada');
     const browser = portal.browser();
     const path = '/sign-in?next=%2Fprojects%2Fp%3Fa%3Db';
@@ -50,7 +50,7 @@ describe('an account that is linked to somebody at the provider', () => {
     expect(JSON.stringify(entries)).not.toContain('sub of ada');
   });
 
-  it('is not signed in to by somebody of the same address, nor by the same name at another provider', async () => {
+  it('is not signed in to by another user with the same email address, nor by the same subject at another provider', async () => {
     await linked('eve@example.com');
     portal.provider.lies = {
       claims: { email: 'eve@example.com', email_verified: true, preferred_username: 'eve@example.com' },
@@ -64,7 +64,7 @@ describe('an account that is linked to somebody at the provider', () => {
     expect(await nameIn(browser)).toBeNull();
   });
 
-  it('is told nothing of itself while it is disabled: the words are those for whom nobody knows', async () => {
+  it('gets the same answer while it is disabled as an unknown user gets', async () => {
     await linked('gone');
     const account = await accountOf('gone');
     await portal.parts.accounts
@@ -76,7 +76,7 @@ describe('an account that is linked to somebody at the provider', () => {
     expect(told[0]).toBe(told[1]);
   });
 
-  it('ends the session that the browser had before, whoever put it there', async () => {
+  it('replaces the session that the browser had before, also when it belonged to another user', async () => {
     await linked('fixed');
     const victim = portal.browser();
     const planted = await portal.parts.sessions.create({ accountId: 'id-of-mallory', userAgent: '', address: '' });
@@ -86,7 +86,7 @@ describe('an account that is linked to somebody at the provider', () => {
     expect(await portal.parts.sessions.find(planted.text)).toBeNull();
   });
 
-  it('is linked after a fresh sign-in alone, once, and by the session that asked for it', async () => {
+  it('can be linked only after a fresh sign-in, once, and by the session that started it', async () => {
     const browser = await linked('once');
     const { text } = await browser.get('/settings');
     expect(browser.formOf(text, 'link-openid')).toBeNull();
@@ -108,7 +108,7 @@ describe('an account that is linked to somebody at the provider', () => {
     expect((await accountOf('hers')).openId).toBeNull();
   });
 
-  it('is unlinked where something else is left to sign in with, and not otherwise', async () => {
+  it('can be unlinked only when another way to sign in is left', async () => {
     const browser = await linked('leaves');
     entries.length = 0;
     const { status, headers } = await browser.submit('/settings', 'unlink-openid');
@@ -125,8 +125,8 @@ describe('an account that is linked to somebody at the provider', () => {
   });
 });
 
-describe('a link that lets somebody in', () => {
-  it('is taken with the provider: the account has no password, the role of the invitation, and the login that was typed', async () => {
+describe('a one-time link', () => {
+  it('is accepted with the provider: the account has no password, the role of the invitation, and the login that was typed', async () => {
     const path = await portal.inviteTo('developer');
     portal.provider.lies = { claims: { email: 'ada@example.com', name: 'Somebody of the provider' } };
     const browser = portal.browser();
@@ -157,7 +157,7 @@ describe('a link that lets somebody in', () => {
     await first.close();
   });
 
-  it('adds the role to the account of somebody who has one, and is good for nobody else then', async () => {
+  it('adds its role to the existing account of a signed-in user, and cannot be used again', async () => {
     await linked('has-one');
     const path = await portal.inviteTo('owner');
     const answer = await portal.signInAs(portal.browser(), 'sub of has-one', acceptAt(path, 'another-login'));
@@ -167,7 +167,7 @@ describe('a link that lets somebody in', () => {
     expect((await portal.browser().get(path)).status).toBe(404);
   });
 
-  it('is as good as before when the login is taken, or the provider does not vouch', async () => {
+  it('stays valid when the login is taken or the provider refuses the user', async () => {
     await addPerson(portal, 'taken', {});
     const path = await portal.inviteTo('analyst');
     const refused = await portal.signInAs(portal.browser(), 'late', acceptAt(path, 'taken'));
@@ -179,8 +179,8 @@ describe('a link that lets somebody in', () => {
   });
 });
 
-describe('whoever comes back from the provider', () => {
-  it('is taken in the browser that was sent there, once, with the state that it was sent with', async () => {
+describe('a callback from the provider', () => {
+  it('is accepted once, only in the browser that started the sign-in, and only with the state that it started with', async () => {
     await linked('steady');
     portal.provider.subject = 'sub of steady';
     const [browser, thief] = [portal.browser(), portal.browser()];
@@ -189,7 +189,7 @@ describe('whoever comes back from the provider', () => {
     const stolen = await away(browser);
     await away(thief);
     expect((await thief.get(pathOf(stolen))).status).toBe(401);
-    // Used up by the thief, who learned nothing by it.
+    // The thief's attempt used the state up without revealing anything.
     expect((await browser.get(pathOf(stolen))).status).toBe(401);
     const good = pathOf(await away(browser));
     expect((await browser.get(good)).status).toBe(303);
@@ -206,7 +206,7 @@ describe('whoever comes back from the provider', () => {
     expect(await nameIn(thief)).toBeNull();
   });
 
-  it('is not taken after ten minutes', async () => {
+  it('is refused after ten minutes', async () => {
     let aheadMs = 0;
     const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() + aheadMs });
     const late = await openPortalWithProvider({ sessions, oneTime: oneTimeTexts });
@@ -225,7 +225,7 @@ describe('whoever comes back from the provider', () => {
     ['a token of another issuer', { claims: { iss: 'https://other.example' } }],
     ['an answer of another issuer', { answer: { iss: 'https://other.example' } }],
     ['a token that another key has signed', { signature: 'of another key' }],
-  ] as const)('is let in by nothing that is wrong: %s', async (_, lies) => {
+  ] as const)('is refused when anything in it is wrong: %s', async (_, lies) => {
     const login = `wrong-${Math.random().toString(36).slice(2)}`;
     await linked(login);
     portal.provider.lies = lies;
@@ -236,7 +236,7 @@ describe('whoever comes back from the provider', () => {
     expect(entries.at(-1)).toMatchObject({ action: 'session.refuse', actor: '', detail: { way: 'openid' } });
   });
 
-  it('reads no words of the provider, and the address leaves the bar at once', async () => {
+  it('shows no text from the provider, and its code leaves the address bar at once', async () => {
     portal.provider.lies = { answer: { code: null, error: 'access_denied', error_description: 'Call +1 555 0100' } };
     const { status, text, headers } = await portal.signInAs(portal.browser(), 'somebody');
     expect([status, text.includes('555'), headers.get('referrer-policy')]).toEqual([401, false, 'no-referrer']);

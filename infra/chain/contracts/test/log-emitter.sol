@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Emits whatever it is told, true or not: what a contract claims, nothing on a chain checks.
+/// Emits any requested logs, true or not, because nothing on a chain checks the claims of a contract.
 contract LogEmitter {
     struct Log {
         bytes32[] topics;
@@ -15,12 +15,12 @@ contract LogEmitter {
         for (uint256 i = 0; i < logs.length; ++i) _emit(logs[i].topics, logs[i].data);
     }
 
-    /// One log again and again: for blocks with many of them.
+    /// Repeats one log, for blocks with many logs.
     function repeatLog(Log calldata log, uint256 times) external {
         for (uint256 i = 0; i < times; ++i) _emit(log.topics, log.data);
     }
 
-    /// A transaction that fails leaves no logs.
+    /// Emits a log and reverts. The failed transaction must leave no logs.
     function emitAndRevert(Log calldata log) external {
         _emit(log.topics, log.data);
         revert RevertedAsAsked();
