@@ -91,9 +91,11 @@ describe('the worker of a signer', () => {
     await workers.assign({ partition: 3 });
     workers.of(ONE, 0);
     idle.is = true;
+    pending.clear();
     await look(20);
     expect(said).toEqual(['other opened', 'one opened']);
     idle.is = false;
+    pending.set(3, [OTHER]);
     await look(11);
     expect(said).toEqual(['other opened', 'one opened']);
     await look(1);
@@ -101,6 +103,29 @@ describe('the worker of a signer', () => {
     pending.clear();
     await workers.close();
     expect(said.at(-1)).toBe('other closed');
+  });
+
+  it('is replaced when two looks in a row find pending assets that it does not know, and not after one', async () => {
+    const { workers, said, pending, idle } = openWorkers();
+    await workers.assign({ partition: 3 });
+    workers.of(ONE, 0);
+    idle.is = true;
+    pending.set(3, [ONE]);
+    await workers.look();
+    pending.clear();
+    await workers.look();
+    pending.set(3, [ONE]);
+    await workers.look();
+    expect(said).toEqual(['one opened']);
+    await workers.look();
+    expect(said).toEqual(['one opened', 'one closed', 'one opened']);
+    idle.is = false;
+    for (let at = 0; at < 20; at++) await workers.look();
+    // It lives as long as one of its partitions is read here.
+    workers.revoke(0);
+    expect(said).toHaveLength(3);
+    workers.revoke(3);
+    expect(said.at(-1)).toBe('one closed');
   });
 
   it('is not closed by looks that saw nothing pending between two of its requests, nor while requests arrive', async () => {

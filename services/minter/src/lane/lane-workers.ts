@@ -14,14 +14,19 @@ export interface LaneWorkersParts<W extends KeptWorker> {
   onFault(fault: unknown, words: string): void;
 }
 
-/** So many looks in a row find a signer's assets with another process before its worker here is closed. */
-const STRANGE_LOOKS_MAX = 12;
+/**
+ * A single look proves nothing: between what it sees of a worker and of the log, all that was pending may have ended, or
+ * new requests been accepted. So many in a row must see pending assets of another process, or assets that the worker
+ * does not know.
+ */
+const STRANGE_LOOKS = 12;
+const OUTDATED_LOOKS = 2;
 
 interface Kept<W> {
   readonly worker: W;
   readonly partitions: Set<number>;
-  /** Looks since there was last work for it here. */
-  strangeLooks: number;
+  /** Looks in a row by which the worker and the log do not agree, without a request in between. */
+  oddLooks: number;
 }
 
 /**
@@ -47,12 +52,17 @@ export class LaneWorkers<W extends KeptWorker> {
 
   /** The worker of a signer that has requests in this partition. */
   of(lane: SignerLane, partition: number): W {
+    const kept = this.#keep(lane, partition);
+    kept.oddLooks = 0;
+    return kept.worker;
+  }
+
+  #keep(lane: SignerLane, partition: number): Kept<W> {
     const key = toSignerKey(lane);
-    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), strangeLooks: 0 };
+    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), oddLooks: 0 };
     this.#workers.set(key, kept);
     kept.partitions.add(partition);
-    kept.strangeLooks = 0;
-    return kept.worker;
+    return kept;
   }
 
   /**
@@ -81,31 +91,46 @@ export class LaneWorkers<W extends KeptWorker> {
 
   /**
    * Opens workers for pending assets that another process left, and closes workers whose pending assets belong to
-   * another process for a while: two workers would take the lane from each other. A single look proves nothing: all
-   * that was pending may have ended and new requests been accepted around it. While requests of a signer are read here,
-   * its worker would be opened again at once.
+   * another process for a while: two workers would take the lane from each other. While requests of a signer are read
+   * here, its worker would be opened again at once. A worker that has nothing to do although assets are pending was
+   * fenced, and nothing would tell it: another one is opened in its place.
    */
   async look(): Promise<void> {
-    const isBusy = ({ worker }: Kept<W>) => worker.standing?.ledger.isIdle === false;
-    const busy = [...this.#workers].filter(([, kept]) => isBusy(kept));
+    const isIdle = ({ worker }: Kept<W>) => worker.standing?.ledger.isIdle ?? null;
+    const before = [...this.#workers].map(([key, kept]) => ({ key, kept, wasIdle: isIdle(kept) }));
+    const found = await this.#openFound();
+    for (const { key, kept, wasIdle } of before) {
+      // Before its log is read, nothing is known of it.
+      if (this.#workers.get(key) !== kept || wasIdle === null || isIdle(kept) === null) continue;
+      const isOdd = isIdle(kept) === wasIdle && found.has(key) === wasIdle;
+      kept.oddLooks = isOdd ? kept.oddLooks + 1 : 0;
+      if (wasIdle && kept.oddLooks >= OUTDATED_LOOKS) this.#renew(key);
+      else if (kept.oddLooks >= STRANGE_LOOKS) this.#close(key);
+    }
+  }
+
+  /** @returns keys of the signers with pending assets whose key gives a partition that is read here */
+  async #openFound(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
     for (const partition of [...this.#assigned.keys()]) {
       for (const lane of await this.#parts.find(partition)) {
         if (!this.#assigned.has(partition)) continue;
-        this.of(lane, partition);
+        this.#keep(lane, partition);
         found.add(toSignerKey(lane));
       }
     }
-    for (const [key, kept] of busy) {
-      if (this.#workers.get(key) !== kept) continue;
-      if (found.has(key) || !isBusy(kept)) kept.strangeLooks = 0;
-      else if (++kept.strangeLooks >= STRANGE_LOOKS_MAX) this.#close(key);
-    }
+    return found;
   }
 
   async close(): Promise<void> {
     for (const key of [...this.#workers.keys()]) this.#close(key);
     await Promise.all(this.#closing);
+  }
+
+  #renew(key: string): void {
+    const { worker, partitions } = this.#workers.get(key)!;
+    this.#close(key);
+    this.#workers.set(key, { worker: this.#parts.open(worker.lane), partitions, oddLooks: 0 });
   }
 
   #close(key: string): void {

@@ -19,17 +19,23 @@ export function findChainMistake(
 }
 
 /**
- * Finds the next nonce: one more than the largest in the log. A signer without records begins after its finalized
+ * Finds the next nonce: one more than the largest in the log, while no unknown transaction has taken it. A signer without records begins after its finalized
  * transactions, and not while it has others: after the loss of a log, it would reuse nonces that it has sent.
  */
 export async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<NextNonce> {
   const address = toHex(lane.signer);
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
-    const [latest = 0] = await node.spentNonces(address, ['latest']);
-    if (latest <= nonce) return { kind: 'nonce', nonce };
+    const [latest = 0, pending = 0] = await node.spentNonces(address, ['latest', 'pending']);
+    if (latest > nonce)
+      return refused(
+        'Transactions of this address stand in the chain that are not known here: somebody else has its key.',
+      );
+    // With a transaction of ours whose record was lost, the next one would compete for the nonce: whichever is in a
+    // block, the assets of the other would be carried again, though they may be the same.
+    if (pending <= nonce) return { kind: 'nonce', nonce };
     return refused(
-      'Transactions of this address stand in the chain that are not known here: somebody else has its key.',
+      'The node has a transaction of this address that is in no block and not known here: somebody else has its key, or the end of the log was lost.',
     );
   }
   // The final count comes first: what is sent meanwhile makes the others larger, and then nothing begins.
