@@ -1,4 +1,4 @@
-import { type ChainLog, type ChainNode, NodeFault } from '@playline/chain';
+import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '@playline/chain';
 import { bloomOf } from './logs.ts';
 import { type ChainState, createStateNode, type MemoryChain } from './memory-chain.ts';
 
@@ -52,11 +52,16 @@ function spoil(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faulty
   return logs;
 }
 
-function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): void {
+/** @returns the fault, unless it is one that throws */
+function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
   if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
   if (fault === 'late') throw new NodeFault('late', 'it does not answer in time');
   if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
+  return fault;
 }
+
+const rename = (block: ChainBlock | null, fault: NodeFaultName) =>
+  fault === 'gives another hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
   if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
@@ -68,9 +73,8 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
   let state: ChainState = chain.state;
   const honest = createStateNode(name, chain.depth, () => state);
   const begin = (): NodeFaultName => {
-    const fault = draw();
+    const fault = fail(draw(), pick);
     state = chain.state;
-    fail(fault, pick);
     if (fault.startsWith('lags') || fault === 'gives logs of a replaced block')
       state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
     return fault;
@@ -81,9 +85,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     block: async (at) => {
       const fault = begin();
       const block = await honest.block(at);
-      return fault === 'gives another hash' && block !== null && at !== 0
-        ? { ...block, hash: `0x${'ab'.repeat(32)}` }
-        : block;
+      return at === 0 ? block : rename(block, fault);
     },
     blocks: async (from, to) => {
       const fault = begin();
