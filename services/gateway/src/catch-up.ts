@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { untilNextLook } from '@playline/access-keys';
+import { nextLook } from '@playline/access-keys';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface CatchUpParts {
@@ -64,8 +64,8 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       // One line for each outage, not one a second.
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
-      const waitMs = error === null ? untilNextLook(LOOK_EVERY_MS) : RETRY_MS;
-      await delay(waitMs, undefined, { signal: closed.signal }).catch(() => {});
+      if (error === null) await nextLook(LOOK_EVERY_MS, closed.signal);
+      else await delay(RETRY_MS, undefined, { signal: closed.signal }).catch(() => {});
     }
   };
   void watch();

@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { answerWithin } from '@playline/errors';
 import { createJoined } from './joined.ts';
-import { untilNextLook } from './look-pace.ts';
+import { nextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
@@ -65,7 +64,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const watch = async () => {
     while (!closed.signal.aborted) {
       await refresh().catch(() => {});
-      await delay(untilNextLook(lookEveryMs), undefined, { signal: closed.signal }).catch(() => {});
+      await nextLook(lookEveryMs, closed.signal);
     }
   };
   if (lookEveryMs > 0) void watch();

@@ -75,8 +75,11 @@ export class LaneWorkers<W extends KeptWorker> {
   async look(): Promise<void> {
     const busy = [...this.#workers].filter(([, { worker }]) => worker.standing?.ledger.isIdle === false);
     const found = new Set<string>();
-    for (const partition of [...this.#assigned.keys()]) {
-      for (const lane of await this.#parts.find(partition)) {
+    // At once, so that the questions of all partitions share their requests to the brokers.
+    const partitions = [...this.#assigned.keys()];
+    const lanes = await Promise.all(partitions.map((partition) => this.#parts.find(partition)));
+    for (const [at, partition] of partitions.entries()) {
+      for (const lane of lanes[at]!) {
         if (!this.#assigned.has(partition)) continue;
         this.of(lane, partition);
         found.add(toSignerKey(lane));

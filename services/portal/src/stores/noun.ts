@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Author,
   type Change,
   catchUpRecords,
   createRecordLog,
   createRecordStore,
+  nextLook,
   openRecordCopy,
   type RecordKind,
   type RecordLog,
@@ -42,7 +42,7 @@ export interface NounParts<R extends Change> extends LogParts {
   readonly view: RecordView<R> & Closable;
 }
 
-/** Records may be this old. The copy is confirmed twice a second. */
+/** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
 const AGE_MAX_MS = 1_000;
 /** A change whose process died between log and Redis is brought in within this time. Each look costs the brokers one question. */
 const COMPARE_EVERY_MS = 15_000;
@@ -51,7 +51,7 @@ const COMPARE_EVERY_MS = 15_000;
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
   const { kind, view, logger } = parts;
   const log = createLog(parts);
-  const copy = openRecordCopy({ view });
+  const copy = openRecordCopy({ view, lookEveryMs: 0 });
   const closed = new AbortController();
   let isLevel = true;
   const keepLevel = async () => {
@@ -66,7 +66,8 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
-      await delay(COMPARE_EVERY_MS, undefined, { signal: closed.signal }).catch(() => {});
+      // At the same moments for all kinds, so that they share their requests.
+      await nextLook(COMPARE_EVERY_MS, closed.signal);
     }
   };
   const level = keepLevel();
