@@ -149,7 +149,12 @@ function settingsOf(
     'group.consumer.min.heartbeat.interval.ms': 500,
     'group.consumer.heartbeat.interval.ms': 1000,
     'num.network.threads': 2,
-    'num.io.threads': 4,
+    // As many as the smallest supported machine has cores; broker and controller have as many each, which look around.
+    'num.io.threads': 2,
+    // The topic of offsets has one partition, so more would only wait.
+    'group.coordinator.threads': 1,
+    // Only a broker with followers reads it behind a start. As it comes, the file is written and synced every 5 s.
+    'replica.high.watermark.checkpoint.interval.ms': 60_000,
     'num.recovery.threads.per.data.dir': 2,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
     'log.segment.bytes': 128 * 1024 * 1024,
@@ -157,7 +162,8 @@ function settingsOf(
     'controlled.shutdown.enable': false,
     // After a kill -9 the old registration must expire before the broker may register again.
     'broker.session.timeout.ms': 3000,
-    'broker.heartbeat.interval.ms': 500,
+    // Each costs the broker as much as three requests of a client.
+    'broker.heartbeat.interval.ms': 1000,
     // The controller's idle records would come twice a second. They serve other members, which a single broker does not
     // have.
     'metadata.max.idle.interval.ms': 10_000,

@@ -25,10 +25,10 @@ export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Allows several tries within that time. One query takes a millisecond. */
 const REFRESH_MS = 1_000;
 /**
- * While nothing is judged and nothing has failed, so that an idle process and the store have little to do. Still two
- * tries within that time.
+ * While nothing is judged and nothing has failed, so that an idle process and the store have little to do. The first key
+ * that is judged ends this pause. A try that fails is followed by others each second.
  */
-const REST_REFRESH_MS = 2_000;
+const REST_REFRESH_MS = 4_000;
 /** A query that brings nothing for this long has lost its connection. It is ended, and the next one works. */
 const STALLED_MS = 2_000;
 /**
@@ -50,6 +50,8 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   const known = createKnownParts();
   let freshMs = Number.NEGATIVE_INFINITY;
   let isInUse = false;
+  /** Ends the pause of a set at rest. */
+  let endRest: (() => void) | null = null;
   const refresh = async () => {
     const askedMs = performance.now();
     const reading = known.begin(askedMs);
@@ -73,9 +75,11 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
         hasFailed = true;
         if (!stop.signal.aborted) onFault(fault);
       });
-      const pauseMs = isInUse || hasFailed ? REFRESH_MS : REST_REFRESH_MS;
+      const isAtRest = !isInUse && !hasFailed;
       isInUse = false;
-      await pause(pauseMs, stop.signal);
+      const between = openPause(isAtRest ? REST_REFRESH_MS : REFRESH_MS, stop.signal);
+      endRest = isAtRest ? between.end : null;
+      await between.ended;
     }
   };
   const running = run();
@@ -84,6 +88,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
     },
     mayHold: (source, start) => {
+      if (!isInUse) endRest?.();
       isInUse = true;
       return fences.mayHold(source, start);
     },
@@ -153,6 +158,12 @@ function openWatch(stop: AbortSignal) {
       stop.removeEventListener('abort', end);
     },
   };
+}
+
+/** A pause that ends by itself, by `end` or by the signal. */
+function openPause(ms: number, stop: AbortSignal): { readonly ended: Promise<void>; end(): void } {
+  const early = new AbortController();
+  return { ended: pause(ms, AbortSignal.any([stop, early.signal])), end: () => early.abort() };
 }
 
 /**

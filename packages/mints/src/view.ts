@@ -63,8 +63,10 @@ const STEP_MAX = 200;
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
   const { run, completeIn, places } = await view.standing();
   let count = 0;
-  for (const log of [logs.states, logs.requests])
-    for (const { partition, start, end } of await log.bounds()) {
+  // Both at once share their requests to the brokers.
+  const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
+  for (const [log, ranges] of [[logs.states, ofStates] as const, [logs.requests, ofRequests] as const])
+    for (const { partition, start, end } of ranges) {
       const from = places.get(`${log.topic}/${partition}`) ?? null;
       const steps = await bringIn(view, log, { partition, start, end, from });
       // Another process applies the same records. The next run does what it left.

@@ -2,10 +2,12 @@ import { pause } from '@playline/errors';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 
-/** How often to check for new states: they are shown later by at most this. */
+/** Least time between two readings of the logs: states are shown later by at most this. */
 const LOOK_MS = 250;
+/** How often Redis is asked at rest whether it was started anew. */
+const ASK_MS = 500;
 /** The logs are read this often even when nothing says that they have more. */
-const REST_MS = 5_000;
+const REST_MS = 15_000;
 
 export interface MintStatesParts extends MintLogsParts {
   readonly view: MintView;
@@ -14,7 +16,7 @@ export interface MintStatesParts extends MintLogsParts {
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Only for tests: shorter intervals. */
-  readonly paces?: { readonly lookMs: number; readonly restMs: number };
+  readonly paces?: { readonly lookMs: number; readonly askMs: number; readonly restMs: number };
 }
 
 export interface MintStates extends Closable {
@@ -31,7 +33,7 @@ export interface MintStates extends Closable {
  * how far it has read the logs, so several processes may do this at once.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesParts): MintStates {
-  const { lookMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, restMs: REST_MS };
+  const { lookMs, askMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, askMs: ASK_MS, restMs: REST_MS };
   const total = metrics.counter('activity_writer_mint_states_total', 'States of mint requests brought into Redis');
   const logs = createMintLogs(parts);
   let why: string | null = null;
@@ -48,14 +50,21 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const closed = new AbortController();
   let isWoken = false;
+  let endPause = () => {};
+  /** Waits; shorter when it is woken or closed. */
+  const pauseUnlessWoken = async (ms: number) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    endPause = resolve;
+    if (!isWoken && !closed.signal.aborted) await promise;
+    clearTimeout(timer);
+  };
   /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
-    do await pause(lookMs, closed.signal);
-    while (
-      !(closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs) &&
-      (await isWhole(view).catch(() => false))
-    );
+    await pause(lookMs, closed.signal);
+    const isOver = () => closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs;
+    while (!isOver() && (await isWhole(view).catch(() => false))) await pauseUnlessWoken(askMs);
     isWoken = false;
   };
   const watch = async () => {
@@ -68,6 +77,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   return {
     wake: () => {
       isWoken = true;
+      endPause();
     },
     get working() {
       return why === null;
@@ -75,6 +85,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { mintStates: why }),
     close: async () => {
       closed.abort();
+      endPause();
       await watching;
     },
   };

@@ -7,8 +7,8 @@ export const IDLE_MS = 1_000;
 export const IDLE_MAX_MS = 16_000;
 /** How often partitions are checked. */
 const LOOK_MS = 250;
-/** How often it is checked that the watermark of the last tick is still in Redis. */
-const LOST_LOOK_MS = 1_000;
+/** The same while all of them are at rest. It is also how often the watermarks of the last ticks are looked for in Redis. */
+const REST_LOOK_MS = 1_000;
 
 interface Quiet {
   /** When a record came or a tick was sent last; by `performance.now`. */
@@ -31,6 +31,15 @@ export class IdlePartitions {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
   }
 
+  /** True when none of `current` gets its next tick soon, unless a record comes or a watermark is lost. */
+  areAtRest(current: readonly number[]): boolean {
+    return current.length > 0 && current.every((partition) => this.#isAtRest(partition));
+  }
+
+  #isAtRest(partition: number): boolean {
+    return (this.#quiet.get(partition)?.waitMs ?? 0) > IDLE_MS;
+  }
+
   /** The next tick is due at once, as for a new partition. */
   forget(partition: number): void {
     this.#quiet.delete(partition);
@@ -46,8 +55,7 @@ export class IdlePartitions {
       return quiet === undefined || nowMs - quiet.sinceMs >= quiet.waitMs * part;
     };
     if (!current.some(hasWaited(1))) return [];
-    const isAtRest = (partition: number) => (this.#quiet.get(partition)?.waitMs ?? 0) > IDLE_MS;
-    return current.filter((partition) => hasWaited(isAtRest(partition) ? 0.5 : 1)(partition));
+    return current.filter((partition) => hasWaited(this.#isAtRest(partition) ? 0.5 : 1)(partition));
   }
 }
 
@@ -117,19 +125,56 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
       keep(send(partition));
     }
   };
-  const lookForLost = () => {
-    for (const partition of current()) keep(isLost(partition).then((lost) => void (lost && idle.forget(partition))));
+  const lookForLost = async (partition: number) => {
+    if (!(await isLost(partition))) return;
+    idle.forget(partition);
+    pace.hasten();
   };
-  const timers = [setInterval(look, LOOK_MS), setInterval(lookForLost, LOST_LOOK_MS)];
+  let lookedForLostMs = performance.now();
+  const pace = openPace(() => {
+    look();
+    if (performance.now() - lookedForLostMs >= REST_LOOK_MS) {
+      lookedForLostMs = performance.now();
+      for (const partition of current()) keep(lookForLost(partition));
+    }
+    return idle.areAtRest(current()) ? REST_LOOK_MS : LOOK_MS;
+  });
   return {
-    taken: (partition) => idle.taken(partition, performance.now()),
+    taken: (partition) => {
+      idle.taken(partition, performance.now());
+      pace.hasten();
+    },
     get working() {
       return why === null;
     },
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { ticks: why }),
     close: async () => {
-      for (const timer of timers) clearInterval(timer);
+      pace.close();
       await Promise.all(underWay);
+    },
+  };
+}
+
+/** Calls `look`, which returns when it wants to be called next. `hasten` makes a call that is far off come soon. */
+function openPace(look: () => number): { hasten(): void; close(): void } {
+  let timer = setTimeout(run, LOOK_MS);
+  let isSlow = false;
+  let isClosed = false;
+  function run() {
+    const waitMs = look();
+    isSlow = waitMs > LOOK_MS;
+    timer = setTimeout(run, waitMs);
+  }
+  return {
+    hasten: () => {
+      if (!isSlow || isClosed) return;
+      clearTimeout(timer);
+      isSlow = false;
+      timer = setTimeout(run, LOOK_MS);
+    },
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
     },
   };
 }

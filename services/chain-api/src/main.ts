@@ -7,7 +7,7 @@ import {
   RATE_LIMIT_KEYS,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
@@ -44,7 +44,7 @@ const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const registry = createMetrics(SERVICE);
 const metrics = createChainApiMetrics(registry);
 const faults = createConnectionFaults(logger);
-const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
 const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);

@@ -62,6 +62,8 @@ export class ChainLane {
   /** Published, or ahead of the published one by empty blocks. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
+  /** When a step last found new final blocks, by the lane's clock. */
+  foundAtMs = Number.NEGATIVE_INFINITY;
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: { number: number; hash: string } | null = null;
   private readonly identity: ChainIdentity;
@@ -167,6 +169,7 @@ export class ChainLane {
       await this.tellProgress();
       return 'idle';
     }
+    this.foundAtMs = this.nowMs();
     const blocks = this.tracker.known(plan.from, plan.to);
     const range = { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) };
     const read = await readInTime(node, range, size);

@@ -13,6 +13,7 @@ function openTestLane(pollMs = 50) {
   const lane = {
     isHalted: false,
     workedAtMs: Number.NEGATIVE_INFINITY,
+    foundAtMs: Number.NEGATIVE_INFINITY,
     step: () => {
       script.steps++;
       return script.step();
@@ -93,4 +94,24 @@ it('a step that takes minutes is not silent while it publishes', async () => {
   clock.nowMs += 30_000;
   expect(running.working).toBe(false);
   done.resolve('idle');
+});
+
+it('a chain without a new final block for half a minute is asked a quarter as often, until it has one', async () => {
+  const { lane, clock, script } = openTestLane(200);
+  let steppedAt: number[] = [];
+  script.step = async () => {
+    steppedAt.push(performance.now());
+    return 'idle';
+  };
+  /** Milliseconds between two steps. */
+  const gap = async () => {
+    steppedAt = [];
+    await until('it has stepped', () => steppedAt.length > 2);
+    return steppedAt[2]! - steppedAt[1]!;
+  };
+  expect(await gap()).toBeLessThan(750);
+  clock.nowMs = 30_000;
+  expect(await gap()).toBeGreaterThan(750);
+  lane.foundAtMs = clock.nowMs;
+  expect(await gap()).toBeLessThan(750);
 });

@@ -21,7 +21,7 @@ export interface RunningLane extends Closable {
 
 export interface RunLaneOptions {
   readonly chain: string;
-  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs'>;
+  readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs' | 'foundAtMs'>;
   /** The watch over the latest blocks of its nodes. */
   readonly watch?: Pick<HeadWatch, 'standstill'>;
   readonly pollMs: number;
@@ -38,6 +38,10 @@ const TELL_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const STANDING_BY_MS = 1_000;
+/** A chain without a new final block for this long is asked less often; the next one is indexed up to four seconds later. */
+const STILL_AFTER_MS = 30_000;
+const STILL_POLL_MAX_MS = 4_000;
+const STILL_POLLS = 4;
 
 /** Tracks how the steps of a lane have gone. */
 class LaneCourse {
@@ -47,6 +51,7 @@ class LaneCourse {
   private dueAtMs: number;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
+  private readonly begunAtMs: number;
   active = true;
   reason: string | null = null;
 
@@ -54,6 +59,7 @@ class LaneCourse {
     this.options = options;
     this.nowMs = nowMs;
     this.dueAtMs = nowMs();
+    this.begunAtMs = nowMs();
   }
 
   get silentMs(): number {
@@ -63,10 +69,16 @@ class LaneCourse {
 
   /** @returns milliseconds to wait before the next step */
   done(step: LaneStep): number {
-    const wait = step === 'more' ? 0 : step === 'idle' ? this.options.pollMs : STANDING_BY_MS;
+    const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : STANDING_BY_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
     this.active = step !== 'standing by';
     return wait;
+  }
+
+  private get pollMs(): number {
+    const { pollMs, lane } = this.options;
+    if (this.nowMs() - Math.max(lane.foundAtMs, this.begunAtMs) < STILL_AFTER_MS) return pollMs;
+    return Math.max(pollMs, Math.min(pollMs * STILL_POLLS, STILL_POLL_MAX_MS));
   }
 
   /** @returns as `done` */

@@ -65,6 +65,7 @@ async function runNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSig
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
   parts.onLook();
+  if (progress.length === 0 && unfinished.length === 0) return false;
   const faults: unknown[] = [];
   for (const batch of toBatches(progress, unfinished))
     await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));

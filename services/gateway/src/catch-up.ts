@@ -1,4 +1,4 @@
-import { untilNextLook } from '@playline/access-keys';
+import { nextLook } from '@playline/access-keys';
 import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 
@@ -64,8 +64,8 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       // One line for each outage, not one a second.
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
-      const waitMs = error === null ? untilNextLook(LOOK_EVERY_MS) : RETRY_MS;
-      await pause(waitMs, closed.signal);
+      if (error === null) await nextLook(LOOK_EVERY_MS, closed.signal);
+      else await pause(RETRY_MS, closed.signal);
     }
   };
   void watch();

@@ -19,7 +19,7 @@ export interface LevelRecordsParts<R extends Change> {
   level: LevelParts;
 }
 
-/** How long a record may be missing when its command died between log and Redis. Each check asks the brokers once. */
+/** How long a record may be missing when its command died between log and Redis. Each check asks the brokers. */
 const COMPARE_EVERY_MS = 15_000;
 
 /**
@@ -34,14 +34,17 @@ export function openLevelRecords<R extends Change>({ kind, view, level }: LevelR
     bounds: () => level.log.bounds(topic),
     read: (range) => level.log.read({ topic, ...range }),
   });
-  let comparedAt = Number.NEGATIVE_INFINITY;
+  const period = () => Math.floor(performance.now() / COMPARE_EVERY_MS);
+  let comparedIn = Number.NEGATIVE_INFINITY;
   const catchUp = openCatchUp({
     name: kind.name.replaceAll('-', ' '),
     run: async () => {
       const { run, completeIn } = await view.standing();
-      if (completeIn === run && performance.now() - comparedAt < COMPARE_EVERY_MS) return null;
+      // By periods of the process, so that all kinds are compared in the same look and share their requests.
+      const present = period();
+      if (completeIn === run && present === comparedIn) return null;
       const records = await catchUpRecords({ view, log });
-      comparedAt = performance.now();
+      comparedIn = present;
       return records;
     },
     isLagging: (fault) => fault instanceof IncompleteViewFault,

@@ -1,5 +1,5 @@
 import { createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords } from '@playline/access-keys/redis';
+import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -35,7 +35,7 @@ const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
-const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 /** Shorter than the deadline of a request, so that a caller still gets a 500. */
 const COMMAND_TIMEOUT_MS = 2_000;

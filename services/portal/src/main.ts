@@ -11,7 +11,13 @@ import {
 } from '@playline/access-keys';
 import { createOpenIdProvider } from '@playline/access-keys/open-id';
 import { createPasskeys } from '@playline/access-keys/passkeys';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
+import {
+  openRedisKeyStore,
+  openRedisKeyUsage,
+  openRedisRecords,
+  openRedisSessions,
+  RedisSharing,
+} from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -49,7 +55,7 @@ const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
-const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const openId = toOpenId(config);

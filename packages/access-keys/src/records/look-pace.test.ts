@@ -1,6 +1,7 @@
+import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
-import { untilNextLook } from './look-pace.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { nextLook, untilNextLook } from './look-pace.ts';
 
 it('waits for the next moment of all that look as often, never for long after one and never twice for the same', () => {
   fc.assert(
@@ -16,4 +17,39 @@ it('waits for the next moment of all that look as often, never for long after on
       },
     ),
   );
+});
+
+describe('loops', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('of one interval look at the same moment, by one timer', async () => {
+    const { signal } = new AbortController();
+    const lookedAt: number[] = [];
+    const loop = async () => {
+      await nextLook(500, signal);
+      lookedAt.push(performance.now());
+    };
+    const loops = [loop(), loop()];
+    await vi.advanceTimersByTimeAsync(100);
+    loops.push(loop());
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(500);
+    await Promise.all(loops);
+    expect(new Set(lookedAt).size).toBe(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that are closed leave no timer and no listener behind, and do not disturb the others', async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waits = [nextLook(60_000, one.signal), nextLook(60_000, other.signal)];
+    one.abort();
+    await waits[0];
+    expect(vi.getTimerCount()).toBe(1);
+    expect(getEventListeners(one.signal, 'abort')).toEqual([]);
+    other.abort();
+    await waits[1];
+    expect(vi.getTimerCount()).toBe(0);
+    await nextLook(60_000, one.signal);
+  });
 });

@@ -1,6 +1,6 @@
-import { answerWithin, pause } from '@playline/errors';
+import { answerWithin } from '@playline/errors';
 import { createJoined } from './joined.ts';
-import { untilNextLook } from './look-pace.ts';
+import { nextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
@@ -64,7 +64,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const watch = async () => {
     while (!closed.signal.aborted) {
       await refresh().catch(() => {});
-      await pause(untilNextLook(lookEveryMs), closed.signal);
+      await nextLook(lookEveryMs, closed.signal);
     }
   };
   if (lookEveryMs > 0) void watch();

@@ -8,7 +8,7 @@ import { createNames, type Names } from './names.ts';
 import { AMEND, COMPLETE, FIND, REMOVE, REPLACE, RESTORE, STANDING } from './scripts.ts';
 import { runInTurn } from './turn.ts';
 
-export type { RedisAccessOptions } from './connection.ts';
+export { type RedisAccessOptions, RedisSharing } from './connection.ts';
 export * from './records.ts';
 export * from './sessions.ts';
 export * from './usage.ts';

@@ -30,6 +30,8 @@ export async function openRedisWatermarks(options: RedisWatermarksOptions): Prom
     lazyConnect: true,
     autoResendUnfulfilledCommands: false,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    // All partitions are asked for at the same moment: they are sent together, and wake Redis and this process once.
+    enableAutoPipelining: true,
   });
   redis.on('error', setup.onError);
   await redis.connect().catch(() => {});

@@ -112,8 +112,11 @@ export class LaneWorkers<W extends KeptWorker> {
   /** @returns keys of the signers with pending assets whose key gives a partition that is read here */
   async #openFound(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    for (const partition of [...this.#assigned.keys()]) {
-      for (const lane of await this.#parts.find(partition)) {
+    // At once, so that the questions of all partitions share their requests to the brokers.
+    const partitions = [...this.#assigned.keys()];
+    const lanes = await Promise.all(partitions.map((partition) => this.#parts.find(partition)));
+    for (const [at, partition] of partitions.entries()) {
+      for (const lane of lanes[at]!) {
         if (!this.#assigned.has(partition)) continue;
         this.#keep(lane, partition);
         found.add(toSignerKey(lane));

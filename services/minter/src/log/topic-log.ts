@@ -55,6 +55,8 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
   const partitionsOf = new Map<string, Set<number>>();
   const places = new Map<number, number>();
   let following: Promise<unknown> = Promise.resolve();
+  /** Calls that have not begun yet, by `isWhole`. */
+  const next = new Map<boolean, Promise<readonly LogBounds[]>>();
   const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
     for (const { partition, start, end } of bounds) {
       const from = Math.max(places.get(partition) ?? start, start);
@@ -71,10 +73,20 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
   };
   return {
     name: topic.name,
-    // Calls run one after the other: one already under way may have asked for the ends before this call.
+    // Calls run one after the other: one already under way may have asked for the ends before this call. Those that
+    // wait for the same turn share it.
     follow: ({ isWhole }) => {
+      const joined = next.get(isWhole);
+      if (joined !== undefined) return joined;
       const bounds = () => (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name));
-      const followed = following.catch(() => {}).then(async () => readOn(await bounds()));
+      const followed = following
+        .catch(() => {})
+        .then(async () => {
+          await new Promise((resolve) => setImmediate(resolve));
+          next.delete(isWhole);
+          return readOn(await bounds());
+        });
+      next.set(isWhole, followed);
       following = followed;
       return followed;
     },

@@ -4,6 +4,7 @@ import {
   catchUpRecords,
   createRecordLog,
   createRecordStore,
+  nextLook,
   openRecordCopy,
   type RecordKind,
   type RecordLog,
@@ -11,7 +12,6 @@ import {
   type RecordView,
 } from '@playline/access-keys';
 import type { SchemaSource } from '@playline/contracts';
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer } from '@playline/stream';
 
@@ -44,7 +44,7 @@ export interface NounParts<R extends Change> extends LogParts {
   readonly compareEveryMs?: number;
 }
 
-/** Records may be this old. The copy is confirmed twice a second. */
+/** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
 const AGE_MAX_MS = 1_000;
 /** A change whose process died between log and Redis is brought in within this time. Each look costs the brokers one question. */
 const COMPARE_EVERY_MS = 15_000;
@@ -53,7 +53,7 @@ const COMPARE_EVERY_MS = 15_000;
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
   const { kind, view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
   const log = createLog(parts);
-  const copy = openRecordCopy({ view });
+  const copy = openRecordCopy({ view, lookEveryMs: 0 });
   const closed = new AbortController();
   let isLevel = true;
   const keepLevel = async () => {
@@ -68,7 +68,8 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
-      await pause(compareEveryMs, closed.signal);
+      // At the same moments for all kinds, so that they share their requests.
+      await nextLook(compareEveryMs, closed.signal);
     }
   };
   const level = keepLevel();

@@ -3,7 +3,7 @@
  *
  * A broker answers a fetch as soon as there is a record. An active member still needs short fetches: a partition that
  * is resumed or moved is only in the next one. For an idle member each empty answer costs as much as a record. So its
- * fetches wait until the next heartbeat is due, and after ten idle seconds for three seconds. The heartbeat runs in the
+ * fetches wait until the next heartbeat is due, and after four idle seconds for three seconds. The heartbeat runs in the
  * same loop, so it becomes as rare, and a rebalance waits for it: three seconds is the default of Kafka clients.
  */
 import type { Cluster } from 'kafkajs';
@@ -12,9 +12,11 @@ import type { FetchedBatch } from './kafkajs-overrides.ts';
 /** While every partition is paused the fetch loop sleeps this long, and the heartbeat with it. */
 export const BUSY_WAIT_MS = 150;
 /** A member counts as idle when nothing came and nothing was paused for this long. */
-const AT_REST_AFTER_MS = 2_000;
-/** When nothing came for this long, no record is expected soon, and a later rebalance does no harm. */
-const ASLEEP_AFTER_MS = 10_000;
+const AT_REST_AFTER_MS = 500;
+/** When nothing came for this long, no record is expected soon. */
+const ASLEEP_AFTER_MS = 4_000;
+/** After a rebalance another one often follows, which a member that is asleep would delay. */
+const ASLEEP_AFTER_JOIN_MS = 10_000;
 /** A fetch then waits this long, but at most this part of the session, so that three heartbeats fit into it. */
 const ASLEEP_WAIT_MS = 3_000;
 const ASLEEP_SESSION_PART = 0.3;
@@ -67,7 +69,7 @@ export class FetchPace {
     if (hasPaused) this.#workedAtMs = nowMs;
     if (nowMs - this.#workedAtMs < AT_REST_AFTER_MS) return BUSY_WAIT_MS;
     const untilHeartbeatMs = Math.ceil(heartbeatInMs) + BEHIND_HEARTBEAT_MS;
-    const isAsleep = nowMs - Math.max(this.#workedAtMs, this.#joinedAtMs) >= ASLEEP_AFTER_MS;
+    const isAsleep = nowMs - this.#workedAtMs >= ASLEEP_AFTER_MS && nowMs - this.#joinedAtMs >= ASLEEP_AFTER_JOIN_MS;
     return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isAsleep ? Math.floor(this.#asleepWaitMs) : 0);
   }
 

@@ -6,6 +6,7 @@ import { Admin, type Connection, fetchV17, kGetConnection } from '../broker-clie
 import { guardConnections } from '../connection-guard.ts';
 import { toPlatformaticSecurity } from '../security.ts';
 import { readCommitted } from './committed-records.ts';
+import { createGathered } from './gathered.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -15,9 +16,9 @@ const LEADER_WAIT_MS = 200;
 /** Special timestamps that ask for the first offset of a log and for its end. */
 const EARLIEST = -2n;
 const LATEST = -1n;
-const READ_UNCOMMITTED = 0;
+const READ_UNCOMMITTED = 0 as const;
 /** Only records of transactions that were committed or aborted; open ones are not shown. */
-const READ_COMMITTED = 1;
+const READ_COMMITTED = 1 as const;
 /** No fetch session: every request names everything it wants. */
 const NO_SESSION = { id: 0, epoch: -1 };
 const NO_EPOCH = -1;
@@ -55,33 +56,38 @@ export function openAdmin(options: LogReaderOptions): Admin {
 
 class Reader {
   readonly #admin: Admin;
+  readonly #decided = createGathered((topics) => this.#askBounds(topics, READ_COMMITTED));
+  readonly #undecided = createGathered((topics) => this.#askBounds(topics, READ_UNCOMMITTED));
 
   constructor(options: LogReaderOptions) {
     this.#admin = openAdmin(options);
   }
 
   async bounds(topic: string, { undecided = false }: { undecided?: boolean } = {}): Promise<LogBounds[]> {
-    if (!(await this.#admin.listTopics()).includes(topic)) return [];
-    const count = await this.#partitionCount(topic);
-    const ask = async (timestamp: bigint) => {
-      const partitions = Array.from({ length: count }, (_, partitionIndex) => ({ partitionIndex, timestamp }));
-      const found = await this.#admin.listOffsets({
-        topics: [{ name: topic, partitions }],
-        isolationLevel: undecided ? READ_UNCOMMITTED : READ_COMMITTED,
-      });
-      return new Map(found[0]?.partitions.map(({ partitionIndex, offset }) => [partitionIndex, Number(offset)]));
-    };
-    const [starts, ends] = [await ask(EARLIEST), await ask(LATEST)];
-    return Array.from({ length: count }, (_, partition) => ({
-      partition,
-      start: starts.get(partition) ?? 0,
-      end: ends.get(partition) ?? 0,
-    }));
+    return (await (undecided ? this.#undecided(topic) : this.#decided(topic))) ?? [];
   }
 
-  async #partitionCount(topic: string): Promise<number> {
-    const metadata = await this.#admin.metadata({ topics: [topic], forceUpdate: true });
-    return metadata.topics.get(topic)?.partitions.length ?? 0;
+  /** By topic; topics that do not exist are absent. */
+  async #askBounds(topics: readonly string[], isolationLevel: 0 | 1): Promise<Map<string, LogBounds[]>> {
+    const known = (await this.#admin.listTopics()).filter((topic) => topics.includes(topic));
+    if (known.length === 0) return new Map();
+    const metadata = await this.#admin.metadata({ topics: [...known], forceUpdate: true });
+    const partitionsOf = (topic: string) => [...(metadata.topics.get(topic)?.partitions.keys() ?? [])];
+    const askOffsets = async (timestamp: bigint) => {
+      const asked = known.map((name) => {
+        return { name, partitions: partitionsOf(name).map((partitionIndex) => ({ partitionIndex, timestamp })) };
+      });
+      const found = await this.#admin.listOffsets({ topics: asked, isolationLevel });
+      const offsets = new Map(found.map(({ name, partitions }) => [name, partitions]));
+      return (topic: string, partition: number) =>
+        Number(offsets.get(topic)?.find(({ partitionIndex }) => partitionIndex === partition)?.offset ?? 0);
+    };
+    const [startOf, endOf] = [await askOffsets(EARLIEST), await askOffsets(LATEST)];
+    const boundsOf = (topic: string) =>
+      partitionsOf(topic).map((partition) => {
+        return { partition, start: startOf(topic, partition), end: endOf(topic, partition) };
+      });
+    return new Map(known.map((topic) => [topic, boundsOf(topic)]));
   }
 
   async committed(groupId: string, topic: string): Promise<Map<number, number>> {
@@ -110,7 +116,7 @@ class Reader {
   async #fetch(range: LogSection) {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#ask(range);
+        return await this.#askRecords(range);
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
         await delay(ATTEMPT_WAIT_MS);
@@ -118,7 +124,7 @@ class Reader {
     }
   }
 
-  async #ask({ topic, partition, start }: LogSection) {
+  async #askRecords({ topic, partition, start }: LogSection) {
     const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
     const wanted = {
       partition,
