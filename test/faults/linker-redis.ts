@@ -34,7 +34,7 @@ function linkerOf({ crew }: Trial): ServiceProcess {
 
 export const redisAwayFromLinker: Scenario = {
   fault: 6,
-  title: 'a Redis that is away stops no message; links wait, and are applied when it is back',
+  title: 'no message is refused while Redis is down; links wait, and are applied when it is back',
   tried: 'Redis refused or frozen while link facts come in',
   run: async (trial) => {
     const { world, random, key } = trial;
@@ -113,7 +113,7 @@ async function retriesOf(linker: ServiceProcess): Promise<number> {
 
 export const redisWiped: Scenario = {
   fault: 6,
-  title: 'linkers refuse a Redis that has lost everything; a rebuild restores it, and nobody is un-merged',
+  title: 'linkers refuse a Redis that has lost all data; a rebuild restores it, and every person keeps all ids',
   tried: 'Redis FLUSHALL, link facts meanwhile, identity rebuild',
   run: async (trial) => {
     const { world, random, environmentId } = trial;

@@ -15,7 +15,7 @@ async function countRepeated({ crew }: Trial): Promise<number> {
 
 export const engineKilled: Scenario = {
   fault: 5,
-  title: 'an engine that is killed among inserts, and comes back, has every record once',
+  title: 'ClickHouse has every record once after it was killed during inserts and came back',
   tried: 'ClickHouse SIGKILL under load, started again',
   crew: { linkers: 1, writers: 2 },
   run: async (trial) => {

@@ -13,7 +13,7 @@ const AGE_MS = 29 * DAY_MS;
 
 export const oldEventKept: Scenario = {
   fault: 9,
-  title: 'an event of 29 days ago is as young in the log as any other, and is stored at its own time',
+  title: 'an event of 29 days ago stays in the log as long as any other, and is stored with its own time',
   tried: 'events 29 days old, writer away while they come in',
   crew: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {

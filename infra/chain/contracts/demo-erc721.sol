@@ -5,8 +5,8 @@ import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {ERC721} from "@openzeppelin/contracts/token/ERC721/ERC721.sol";
 import {MintingRoles} from "./minting-roles.sol";
 
-/// An ERC-721 collection. The minter chooses ids below a threshold. From the threshold on the contract counts ids itself,
-/// so that the two ranges never overlap.
+/// An ERC-721 collection. The minter chooses ids below a threshold. From the threshold on the contract counts ids
+/// itself, so that the two ranges never overlap.
 contract DemoErc721 is ERC721, MintingRoles {
     /// A request for tokens with ids that the minter chooses, for one owner.
     struct MintByIds {
@@ -44,7 +44,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         }
     }
 
-    /// Assigns consecutive ids in the order of the batch, from `mintBatchByQuantityThreshold` on. No id is assigned twice.
+    /// Assigns consecutive ids in the order of the batch, from `mintBatchByQuantityThreshold` on, and none twice.
     function mintBatchByQuantity(MintByQuantity[] calldata mints) external onlyRole(MINTER_ROLE) {
         uint256 tokenId = _nextByQuantity;
         for (uint256 i = 0; i < mints.length; ++i) {

@@ -55,14 +55,14 @@ async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Re
 
 export const hostileBodies: Scenario = {
   fault: 13,
-  title: 'bodies that mean harm are answered in the envelope, and the good ones around them are stored',
+  title: 'hostile bodies get the error envelope, and valid batches sent at the same time are stored',
   tried: 'hostile bodies among good traffic',
   run: (trial) => sendAll(trial, createHostileBodies(trial.random)),
 };
 
 export const oneBadAmongMany: Scenario = {
   fault: 14,
-  title: 'of a hundred messages with a bad one 99 are stored, and of two with one id none',
+  title: '99 of a hundred messages are stored when one is invalid, and none of two messages with the same id',
   tried: 'one bad message among 100, two with one id, among good traffic',
   run: (trial) => sendAll(trial, createMixedBodies(trial.random)),
 };

@@ -24,7 +24,7 @@ async function expectRecovery(gateway: ServiceProcess): Promise<void> {
 
 export const brokerAbsent: Scenario = {
   fault: 1,
-  title: 'a gateway that starts without a broker answers 500, stays alive, and takes messages once there is one',
+  title: 'a gateway that starts without a broker answers 500, keeps running, and accepts messages once a broker is up',
   tried: 'no broker from the start of the gateway',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -49,7 +49,8 @@ export const brokerAbsent: Scenario = {
 
 export const brokerStopped: Scenario = {
   fault: 1,
-  title: 'a broker that stops in the midst of batches brings 500 or 429 within 3 s, and no 2xx until it goes on',
+  title:
+    'a gateway answers 500 or 429 within 3 s when its broker is paused during batches, and no 2xx until the broker continues',
   tried: 'broker SIGSTOP under load, SIGCONT',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -75,7 +76,7 @@ export const brokerStopped: Scenario = {
 
 export const brokerKilled: Scenario = {
   fault: 1,
-  title: 'a broker that is killed in the midst of batches and comes back loses nothing that was acknowledged',
+  title: 'nothing acknowledged is lost when a broker is killed during batches and comes back',
   tried: 'broker SIGKILL under load, started again',
   run: async (trial) => {
     const { world, random, ledger } = trial;

@@ -51,7 +51,7 @@ async function openIdle({ url }: ServiceProcess): Promise<{ socket: Socket; ende
 
 export const drainWithHeldAnswers: Scenario = {
   fault: 12,
-  title: 'SIGTERM: idle connections are ended, what is in flight is answered, and the process exits with 0',
+  title: 'a gateway that gets SIGTERM closes idle connections, answers requests in flight, and exits with 0',
   tried: 'gateway SIGTERM with batches in flight',
   run: async (trial) => {
     const { world, random } = trial;
@@ -80,7 +80,8 @@ export const drainWithHeldAnswers: Scenario = {
 
 export const drainUnderLoad: Scenario = {
   fault: 12,
-  title: 'SIGTERM under load: whatever a gateway has published it has also answered, and the others take the rest',
+  title:
+    'a gateway that gets SIGTERM under load answers every batch that it has published, and the others accept the rest',
   tried: 'gateway SIGTERM at a random moment under load',
   run: async (trial) => {
     const { world, random, ledger } = trial;

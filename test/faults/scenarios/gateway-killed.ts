@@ -7,7 +7,8 @@ import { countRecords } from './log-growth.ts';
 
 export const gatewayKilledBeforeAnswer: Scenario = {
   fault: 2,
-  title: 'a gateway killed after the broker stored a batch and before it answered: the client resends, one row each',
+  title:
+    'every message is one row when its gateway is killed before the broker’s answer arrives, and the client resends',
   tried: 'gateway SIGKILL between acknowledgement and answer',
   run: async (trial) => {
     const { world, random, ledger } = trial;

@@ -80,7 +80,8 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title: 'a record that a leader appended before it was replaced, and that was given up, stands for no other record',
+  title:
+    'a record that the producer gave up, but that a replaced leader had appended, is never confused with the next record',
   tried: 'three brokers: a leader is replaced while a record waits for a replica, and nobody for the record',
   run: replaceLeader,
 };

@@ -116,7 +116,7 @@ async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches
 
 export const logShortenedWhileRead: Scenario = {
   fault: 16,
-  title: 'a log that loses its end while it is read is not read on until an operator decides, and then whole',
+  title: 'a log that loses its end while it is read is read again only after an operator decides, and then completely',
   tried: 'broker killed, ends of its logs cut off, writer running',
   replacesLog: true,
   run: (trial) => run(trial, { crew: { linkers: 1, writers: 1 }, batches: trial.random.integer(1, 60) }),

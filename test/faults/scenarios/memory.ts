@@ -47,7 +47,8 @@ const toMib = (bytes: number) => Math.round(bytes / MIB);
 
 export const memoryBounded: Scenario = {
   fault: 1,
-  title: 'a gateway that cannot publish for 20 s under load holds no more memory than its bound on bytes explains',
+  title:
+    'a gateway that cannot publish for 20 s under load uses no more memory than its limit of bytes in flight explains',
   tried: 'broker frozen for 20 s under heavy load, memory watched',
   run: async (trial) => {
     const { world, ledger } = trial;

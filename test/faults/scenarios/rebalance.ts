@@ -9,7 +9,7 @@ const PROCESSES_MAX = 3;
 
 export const partitionsMove: Scenario = {
   fault: 11,
-  title: 'two gateways, linkers that come and go and writers that come and go under load: one row for each record',
+  title: 'every record is one row when linkers and writers come and go under load, with two gateways',
   tried: 'writers and linkers join, leave by SIGTERM and by SIGKILL',
   crew: { linkers: 2, writers: 2 },
   run: async (trial) => {

@@ -66,21 +66,21 @@ async function expectIngestGoesOn(trial: Trial, stores: readonly Store[]): Promi
 
 export const registryAway: Scenario = {
   fault: 7,
-  title: 'a schema registry that is refused or hangs stops no message',
+  title: 'no message is lost or refused while the schema registry is down or hangs',
   tried: 'registry refused, frozen or mute under load',
   run: (trial) => expectIngestGoesOn(trial, ['registry']),
 };
 
 export const limitStoreAway: Scenario = {
   fault: 7,
-  title: 'a store of rate limits and keys that is refused or hangs stops no message of a key that was seen',
+  title: 'no message of a known key is refused while the store of rate limits and keys is down or hangs',
   tried: 'Redis refused, frozen or mute under load',
   run: (trial) => expectIngestGoesOn(trial, ['redis']),
 };
 
 export const registryAndLimitStoreAway: Scenario = {
   fault: 7,
-  title: 'registry and store of rate limits away at once stop no message',
+  title: 'no message is refused while the registry and the store of rate limits are down at the same time',
   tried: 'registry and Redis away together',
   run: (trial) => expectIngestGoesOn(trial, ['registry', 'redis']),
 };
