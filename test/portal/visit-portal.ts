@@ -95,8 +95,9 @@ export async function lookAt(page: Page, { width, scheme }: Look): Promise<void>
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Keeps a picture of the whole page. */
+/** Keeps a picture of the whole page, where PLAYLINE_TEST_PICTURES asks for it: no test reads it, and it takes as long as axe. */
 export async function takePicture({ protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
+  if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
@@ -121,13 +122,23 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** What axe finds serious or critical on a page as it is shown now. */
-export async function seriousIn(page: Page): Promise<string[]> {
+/** Rules of axe whose outcome depends on colours: the dark scheme of the pages changes nothing else. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/**
+ * What axe finds serious or critical on a page as it is shown now.
+ * @param scheme by night only the rules about colours are judged, since the page has been judged by day
+ */
+export async function seriousIn(page: Page, scheme: Look['scheme'] = 'light'): Promise<string[]> {
   const isThere = await page.evaluate('typeof globalThis.axe === "object"');
   // By the driver: the page's policy lets no script in.
   if (!isThere) await page.evaluate(await readAxe());
+  const options = {
+    resultTypes: ['violations'],
+    ...(scheme === 'dark' ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : {}),
+  };
   const violations = (await page.evaluate(
-    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
   )) as Violation[];
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
