@@ -30,7 +30,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
     ...[`${base}/mints`, `${base}/mints?status=failed`, `${base}/mints?as=csv`, ...activityPathsOf(base)],
     ...[`${project}/members`, `${project}/audit`, `${project}/audit?as=csv`],
     ...['/settings', '/instance/accounts', '/instance/rate-limit-keys', '/instance/audit'],
-    ...['/sign-in', '/sign-out', invitation],
+    ...['/sign-in?again=1', '/sign-out', invitation],
   ];
 }
 
