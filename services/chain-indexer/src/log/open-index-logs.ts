@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   activityCodec,
   createRecordReader,
@@ -11,7 +10,7 @@ import {
   type Topic,
   tokenCodec,
 } from '@playline/contracts';
-import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
+import { type AtomicPublisher, awaitDecided, isTakenOver, type LogReader, type PlacedRecord } from '@playline/stream';
 import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../index-log.ts';
 
 export interface IndexLogsOptions {
@@ -25,19 +24,6 @@ export interface IndexLogsOptions {
 }
 
 type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
-
-/** Codes by which brokers say that the publisher was fenced; which one depends on the request. */
-const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
-/** Transactions last ten seconds at most, and brokers look for older ones every ten. */
-const DECIDED_MAX_MS = 30_000;
-const DECIDED_WAIT_MS = 50;
-
-/** Whether the publisher was fenced. Clients may put the broker's code into a cause. */
-function isFenced(fault: unknown): boolean {
-  for (let each = fault; each instanceof Error; each = each.cause)
-    if ('type' in each && FENCED.has(String(each.type))) return true;
-  return false;
-}
 
 /** Opens the logs of chains with a publisher and a reader; closing closes both. */
 export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close(): Promise<void> } {
@@ -63,7 +49,8 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       const ids = await readIds();
       const publisher = await openPublisher(`${topicPrefix}chain-indexer.${chain}`);
       try {
-        await awaitDecided(log, nameOf(TOPICS.indexProgress), chain);
+        // The last progress may be behind an open transaction of another chain, and an older record would be taken for it.
+        await awaitWhole(log, nameOf(TOPICS.indexProgress), Buffer.from(chain));
         const progress = await readProgress(chain);
         return {
           progress,
@@ -84,7 +71,7 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
 function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['readTokens'] {
   const readTo = new Map<number, number>();
   return async () => {
-    await awaitDecided(options.log, options.topicPrefix + TOPICS.tokens.name);
+    await awaitWhole(options.log, options.topicPrefix + TOPICS.tokens.name);
     const tokens = new Set<string>();
     const asked = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
     for await (const { contractAddress } of readChain(options, asked))
@@ -97,7 +84,7 @@ async function publish(publisher: AtomicPublisher, records: readonly PlacedRecor
   try {
     await publisher.publish(records);
   } catch (cause) {
-    if (isFenced(cause)) throw new FencedFault('another indexer has opened the log of this chain', { cause });
+    if (isTakenOver(cause)) throw new FencedFault('another indexer has opened the log of this chain', { cause });
     throw cause;
   }
 }
@@ -118,26 +105,9 @@ function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds,
   ];
 }
 
-/**
- * Waits until no transaction in what the topic holds now is open: the last progress may be behind an open transaction
- * of another chain, and an older record would be taken for it.
- * @param key only its partition is looked at; all partitions without it
- */
-async function awaitDecided(log: LogReader, topic: string, key?: string): Promise<void> {
-  const all = await log.bounds(topic, { undecided: true });
-  if (all.length === 0) throw new Error(`there is no topic ${topic}`);
-  const only = key === undefined ? null : toPartition(Buffer.from(key), all.length);
-  const ends = all.filter(({ partition }) => only === null || partition === only);
-  const untilMs = performance.now() + DECIDED_MAX_MS;
-  const isDecided = async () => {
-    const now = await log.bounds(topic);
-    return ends.every(({ partition, end }) => now[partition]!.end >= end);
-  };
-  while (!(await isDecided())) {
-    if (performance.now() > untilMs)
-      throw new Error(`a transaction on topic ${topic} has been open for more than 30 s`);
-    await delay(DECIDED_WAIT_MS);
-  }
+/** Waits until no transaction in what the topic holds now is open. @param key only its partition is waited for */
+async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
+  if ((await awaitDecided(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
 
 interface ChainTopic<T> {

@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource, toSignerKey } from '@playline/contracts';
-import { type LogBounds, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
+import { awaitDecided, type LogBounds, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
 import type { SignerLane } from '../ports.ts';
 
 /** Name of a topic on the broker, and the id of its schema. */
@@ -44,10 +43,6 @@ export interface TopicLogParts<R> {
   readonly onRecord?: (record: R) => void;
 }
 
-/** Open transactions are aborted after ten seconds, and brokers look for them every ten. */
-const DECIDED_MAX_MS = 40_000;
-const DECIDED_LOOK_MS = 20;
-
 export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog<R> {
   const { reader, topic, codec, onRecord } = parts;
   const readSection = createReadSection(parts);
@@ -69,7 +64,7 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
     return bounds;
   };
   const follow = createTurns(async (isWhole) =>
-    readOn(await (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name))),
+    readOn(await (isWhole ? decidedBounds(reader, topic.name) : reader.bounds(topic.name))),
   );
   return {
     name: topic.name,
@@ -145,18 +140,9 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   };
 }
 
-/**
- * Ends of a topic, once no transaction before them is open. Readers see only records before the first open transaction.
- * Another signer may have one in this partition, in front of the records that are looked for.
- */
-async function readDecided(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
-  const ends = await reader.bounds(topic, { undecided: true });
-  if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
-  const until = performance.now() + DECIDED_MAX_MS;
-  for (;;) {
-    const decided = await reader.bounds(topic);
-    if (ends.every(({ partition, end }) => (decided[partition]?.end ?? -1) >= end)) return ends;
-    if (performance.now() > until) throw new Error(`${topic} has a transaction that does not end`);
-    await delay(DECIDED_LOOK_MS);
-  }
+/** Readers see only records before the first open transaction, and another signer may have one in this partition. */
+async function decidedBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
+  const bounds = await awaitDecided(reader, topic);
+  if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
+  return bounds;
 }
