@@ -1,4 +1,4 @@
-import { until } from '@playline/testkit';
+import { until } from '@playline/testkit/until';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openBrowser } from '../packages/audience-client/src/test/open-browser.ts';

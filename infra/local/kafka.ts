@@ -118,6 +118,20 @@ function jvmFlagsOf({ of }: KafkaMember): string[] {
   return of === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 }
 
+/** Keep a broker without work from doing much: threads look around several times a second, and a heartbeat wakes ten. */
+const REST_SETTINGS: Record<string, number> = {
+  'num.network.threads': 2,
+  // As many as the smallest supported machine has cores; broker and controller have so many each.
+  'num.io.threads': 2,
+  // The topic of offsets has one partition, so more would only wait.
+  'group.coordinator.threads': 1,
+  // A leader without followers does not need the file. As it comes, it is written and synced every 5 s.
+  'replica.high.watermark.checkpoint.interval.ms': 60_000,
+  'broker.heartbeat.interval.ms': 1000,
+  // A record of the controller's that says nothing: twice a second, for members that a broker alone does not have.
+  'metadata.max.idle.interval.ms': 10_000,
+};
+
 function settingsOf(
   ports: KafkaPorts,
   dataFolder: string,
@@ -148,13 +162,7 @@ function settingsOf(
     'group.consumer.min.session.timeout.ms': 1000,
     'group.consumer.min.heartbeat.interval.ms': 500,
     'group.consumer.heartbeat.interval.ms': 1000,
-    'num.network.threads': 2,
-    // As many as the smallest supported machine has cores; broker and controller have as many each, which look around.
-    'num.io.threads': 2,
-    // The topic of offsets has one partition, so more would only wait.
-    'group.coordinator.threads': 1,
-    // Only a broker with followers reads it behind a start. As it comes, the file is written and synced every 5 s.
-    'replica.high.watermark.checkpoint.interval.ms': 60_000,
+    ...REST_SETTINGS,
     'num.recovery.threads.per.data.dir': 2,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
     'log.segment.bytes': 128 * 1024 * 1024,
@@ -162,11 +170,6 @@ function settingsOf(
     'controlled.shutdown.enable': false,
     // After a kill -9 the old registration must expire before the broker may register again.
     'broker.session.timeout.ms': 3000,
-    // Each costs the broker as much as three requests of a client.
-    'broker.heartbeat.interval.ms': 1000,
-    // The controller's idle records would come twice a second. They serve other members, which a single broker does not
-    // have.
-    'metadata.max.idle.interval.ms': 10_000,
     'controller.quorum.election.timeout.ms': 500,
     'controller.quorum.fetch.timeout.ms': 1000,
     ...clusterSettingsOf(member),

@@ -85,7 +85,7 @@ describe('every page', () => {
           const words = `${path} ${look.width} ${look.scheme}`;
           expect.soft(await page.evaluate(TOO_WIDE), `${words}: wider than the screen`).toEqual([]);
           expect.soft(await page.evaluate(FAINT_TEXT), `${words}: contrast below 4.5`).toEqual([]);
-          expect.soft(await seriousIn(page), `${words}: axe`).toEqual([]);
+          expect.soft(await seriousIn(page, look.scheme), `${words}: axe`).toEqual([]);
           await takePicture(tab, path, look);
         }
         // The browser itself logs the 404 of a page that does not exist.
@@ -109,7 +109,7 @@ describe('every page', () => {
     for (const look of LOOKS) {
       await lookAt(page, look);
       expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
-      expect.soft(await seriousIn(page)).toEqual([]);
+      expect.soft(await seriousIn(page, look.scheme)).toEqual([]);
       await takePicture(tab, 'home with nothing yet', look);
     }
     expect(faults).toEqual([]);

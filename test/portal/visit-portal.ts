@@ -122,13 +122,23 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** The serious and critical findings of axe on the page as it is now. */
-export async function seriousIn(page: Page): Promise<string[]> {
+/** Rules of axe whose outcome depends on colours: the dark scheme of the pages changes nothing else. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/**
+ * What axe finds serious or critical on a page as it is shown now.
+ * @param scheme with `dark`, only the rules about colours are judged: the light page has been judged by all
+ */
+export async function seriousIn(page: Page, scheme: Look['scheme'] = 'light'): Promise<string[]> {
   const isThere = await page.evaluate('typeof globalThis.axe === "object"');
   // Injected by the driver, because the page's policy allows no other script.
   if (!isThere) await page.evaluate(await readAxe());
+  const options = {
+    resultTypes: ['violations'],
+    ...(scheme === 'dark' ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : {}),
+  };
   const violations = (await page.evaluate(
-    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
   )) as Violation[];
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

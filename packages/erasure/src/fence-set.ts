@@ -49,9 +49,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   const stop = new AbortController();
   const known = createKnownParts();
   let freshMs = Number.NEGATIVE_INFINITY;
-  let isInUse = false;
-  /** Ends the pause of a set at rest. */
-  let endRest: (() => void) | null = null;
+  const rest = createRest(stop.signal);
   const refresh = async () => {
     const askedMs = performance.now();
     const reading = known.begin(askedMs);
@@ -75,11 +73,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
         hasFailed = true;
         if (!stop.signal.aborted) onFault(fault);
       });
-      const isAtRest = !isInUse && !hasFailed;
-      isInUse = false;
-      const between = openPause(isAtRest ? REST_REFRESH_MS : REFRESH_MS, stop.signal);
-      endRest = isAtRest ? between.end : null;
-      await between.ended;
+      await rest.pause(hasFailed);
     }
   };
   const running = run();
@@ -88,8 +82,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
     },
     mayHold: (source, start) => {
-      if (!isInUse) endRest?.();
-      isInUse = true;
+      rest.use();
       return fences.mayHold(source, start);
     },
     isFenced: (question) => fences.isFenced(question),
@@ -156,6 +149,26 @@ function openWatch(stop: AbortSignal) {
     close: () => {
       clearInterval(timer);
       stop.removeEventListener('abort', end);
+    },
+  };
+}
+
+/** The pauses between refreshes: long ones only while nothing is judged and nothing has failed. */
+function createRest(stop: AbortSignal): { use(): void; pause(hasFailed: boolean): Promise<void> } {
+  let isInUse = false;
+  /** Ends the pause of a set at rest. */
+  let endRest: (() => void) | null = null;
+  return {
+    use: () => {
+      if (!isInUse) endRest?.();
+      isInUse = true;
+    },
+    pause: async (hasFailed) => {
+      const isAtRest = !isInUse && !hasFailed;
+      isInUse = false;
+      const between = openPause(isAtRest ? REST_REFRESH_MS : REFRESH_MS, stop);
+      endRest = isAtRest ? between.end : null;
+      await between.ended;
     },
   };
 }

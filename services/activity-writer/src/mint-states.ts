@@ -49,23 +49,15 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     }
   };
   const closed = new AbortController();
-  let isWoken = false;
-  let endPause = () => {};
-  /** Waits; shorter when it is woken or closed. */
-  const pauseUnlessWoken = async (ms: number) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    endPause = resolve;
-    if (!isWoken && !closed.signal.aborted) await promise;
-    clearTimeout(timer);
-  };
+  const alarm = createAlarm();
   /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
     await pause(lookMs, closed.signal);
-    const isOver = () => closed.signal.aborted || isWoken || why !== null || isBehind() || performance.now() > endMs;
-    while (!isOver() && (await isWhole(view).catch(() => false))) await pauseUnlessWoken(askMs);
-    isWoken = false;
+    const isOver = () =>
+      closed.signal.aborted || alarm.isRung || why !== null || isBehind() || performance.now() > endMs;
+    while (!isOver() && (await isWhole(view).catch(() => false))) await alarm.pause(askMs);
+    alarm.reset();
   };
   const watch = async () => {
     while (!closed.signal.aborted) {
@@ -75,18 +67,41 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const watching = watch();
   return {
-    wake: () => {
-      isWoken = true;
-      endPause();
-    },
+    wake: alarm.ring,
     get working() {
       return why === null;
     },
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { mintStates: why }),
     close: async () => {
       closed.abort();
-      endPause();
+      alarm.ring();
       await watching;
+    },
+  };
+}
+
+/** A pause that ends early once the alarm has rung. */
+function createAlarm() {
+  let isRung = false;
+  let end = () => {};
+  return {
+    get isRung() {
+      return isRung;
+    },
+    ring: () => {
+      isRung = true;
+      end();
+    },
+    reset: () => {
+      isRung = false;
+    },
+    pause: async (ms: number) => {
+      if (isRung) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, ms);
+      end = resolve;
+      await promise;
+      clearTimeout(timer);
     },
   };
 }

@@ -72,6 +72,18 @@ function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition:
   };
 }
 
+/** Creates the check of all watermarks, which is made at most once a second, however often it is called. */
+function createLookForLost(readWatermark: TicksOptions['readWatermark'], onLost: (partition: number) => void) {
+  const isLost = createIsLost(readWatermark);
+  let lookedMs = performance.now();
+  return async (partitions: readonly number[]): Promise<void> => {
+    if (performance.now() - lookedMs < REST_LOOK_MS) return;
+    lookedMs = performance.now();
+    const lost = await Promise.all(partitions.map(isLost));
+    for (const [at, partition] of partitions.entries()) if (lost[at]) onLost(partition);
+  };
+}
+
 export interface TicksOptions {
   readonly topic: string;
   /** Waiting records of our partitions, by `topic/partition`. */
@@ -99,7 +111,6 @@ export interface Ticks extends Closable {
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
   const ticksTotal = metrics.counter('activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
-  const isLost = createIsLost(readWatermark);
   const underWay = new Set<Promise<void>>();
   let why: string | null = null;
   const send = async (partition: number) => {
@@ -119,24 +130,16 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     underWay.add(kept);
   };
   const current = () => currentOf(topic, lag());
-  const look = () => {
+  const lookForLost = createLookForLost(readWatermark, (partition) => {
+    idle.forget(partition);
+    pace.hasten();
+  });
+  const pace = openPace(() => {
     for (const partition of idle.due(current(), performance.now())) {
       idle.ticked(partition, performance.now());
       keep(send(partition));
     }
-  };
-  const lookForLost = async (partition: number) => {
-    if (!(await isLost(partition))) return;
-    idle.forget(partition);
-    pace.hasten();
-  };
-  let lookedForLostMs = performance.now();
-  const pace = openPace(() => {
-    look();
-    if (performance.now() - lookedForLostMs >= REST_LOOK_MS) {
-      lookedForLostMs = performance.now();
-      for (const partition of current()) keep(lookForLost(partition));
-    }
+    keep(lookForLost(current()));
     return idle.areAtRest(current()) ? REST_LOOK_MS : LOOK_MS;
   });
   return {

@@ -98,3 +98,14 @@ export function toOpenId(config: Config) {
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
   return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
 }
+
+/** What pages show of keys, headers and addresses. */
+export function toSettings(config: Config) {
+  return {
+    keyPrefix: config.ACCESS_KEY_PREFIX,
+    signerKey: config.SIGNER_PUBLIC_KEY ?? null,
+    headerPrefix: config.HTTP_HEADER_PREFIX,
+    gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
+    chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
+  };
+}

@@ -37,7 +37,7 @@ import {
 } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
-import { configSchema, toOpenId } from './config.ts';
+import { configSchema, toOpenId, toSettings } from './config.ts';
 import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
@@ -65,13 +65,6 @@ const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
-const settings = {
-  keyPrefix: config.ACCESS_KEY_PREFIX,
-  signerKey: config.SIGNER_PUBLIC_KEY ?? null,
-  headerPrefix: config.HTTP_HEADER_PREFIX,
-  gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
-  chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
-};
 
 /** Every kind of records that pages work with. */
 async function openNouns(use: Use, log: LogParts) {
@@ -118,7 +111,7 @@ await runService(logger, async (use) => {
     openIdProvider: openId && createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
-    ...{ settings, standing: createStanding({ ...log, writerGroup }) },
+    ...{ settings: toSettings(config), standing: createStanding({ ...log, writerGroup }) },
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

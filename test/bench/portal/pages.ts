@@ -11,6 +11,7 @@ import { CHAIN, CONTRACTS, ERASURE_ID } from './fill-chain.ts';
 import type { Scene } from './scene.ts';
 
 const VISITS = 100;
+const VISITS_MIN = 10;
 const WARM_UP_VISITS = 10;
 const PAGE_MAX_MS = 300;
 
@@ -32,7 +33,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
     ...[`${base}/mints`, `${base}/mints?status=failed`, `${base}/mints?as=csv`, ...activityPathsOf(base)],
     ...[`${project}/members`, `${project}/audit`, `${project}/audit?as=csv`],
     ...['/settings', '/instance/accounts', '/instance/rate-limit-keys', '/instance/audit'],
-    ...['/sign-in', '/sign-out', invitation],
+    ...['/sign-in?again=1', '/sign-out', invitation],
   ];
 }
 
@@ -66,12 +67,19 @@ interface Visited {
 
 const isLong = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
 
+/** Where, as whom and how often a page is visited. */
+interface VisitOptions {
+  readonly url: string;
+  readonly cookie: string;
+  readonly visits: number;
+}
+
 /** Visits a page repeatedly, one visit after the other. @throws Error for an answer other than 200 */
-async function visit(url: string, cookie: string): Promise<Visited> {
+async function visit({ url, cookie, visits }: VisitOptions): Promise<Visited> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ms: number[] = [];
   let body: Buffer = Buffer.alloc(0);
-  for (let at = 0; at < WARM_UP_VISITS + VISITS; at++) {
+  for (let at = 0; at < WARM_UP_VISITS + visits; at++) {
     const one = await visitOnce(url, { agent, headers: { cookie } });
     if (at >= WARM_UP_VISITS) ms.push(one.ms);
     body = one.body;
@@ -96,7 +104,7 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
 }
 
 /** Visits a bare `node:http` server that always answers with the bytes of one page. */
-async function visitBare(bench: Bench, body: Buffer): Promise<Visited> {
+async function visitBare(bench: Bench, body: Buffer, visits: number): Promise<Visited> {
   const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
   const file = join(folder, 'page.html');
   writeFileSync(file, body);
@@ -106,7 +114,7 @@ async function visitBare(bench: Bench, body: Buffer): Promise<Visited> {
   try {
     const url = `http://127.0.0.1:${port}/`;
     await waitFor('the bare server answers', async () => (await fetch(url)).ok, { measured: bare, maxMs: 30_000 });
-    return await visit(url, '');
+    return await visit({ url, cookie: '', visits });
   } finally {
     await bare.close();
     rmSync(folder, { recursive: true });
@@ -116,9 +124,10 @@ async function visitBare(bench: Bench, body: Buffer): Promise<Visited> {
 /** Time to the first byte of each page. */
 export async function measurePages(bench: Bench, scene: Scene): Promise<Row[]> {
   const rows: Row[] = [];
+  const visits = Math.max(VISITS_MIN, Math.round(VISITS * bench.scale));
   for (const path of pathsOf(scene)) {
-    const ours = await visit(scene.origin + path, scene.browser.cookie);
-    const bare = await visitBare(bench, ours.body);
+    const ours = await visit({ url: scene.origin + path, cookie: scene.browser.cookie, visits });
+    const bare = await visitBare(bench, ours.body, visits);
     const name = path
       .replace(scene.projectId, 'P')
       .replace(scene.environment, 'E')

@@ -54,9 +54,6 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
   /** By the key of the signer. */
   const partitionsOf = new Map<string, Set<number>>();
   const places = new Map<number, number>();
-  let following: Promise<unknown> = Promise.resolve();
-  /** Calls that have not begun yet, by `isWhole`. */
-  const next = new Map<boolean, Promise<readonly LogBounds[]>>();
   const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
     for (const { partition, start, end } of bounds) {
       const from = Math.max(places.get(partition) ?? start, start);
@@ -71,25 +68,12 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
     }
     return bounds;
   };
+  const follow = createTurns(async (isWhole) =>
+    readOn(await (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name))),
+  );
   return {
     name: topic.name,
-    // Calls run one after the other: one already under way may have asked for the ends before this call. Those that
-    // wait for the same turn share it.
-    follow: ({ isWhole }) => {
-      const joined = next.get(isWhole);
-      if (joined !== undefined) return joined;
-      const bounds = () => (isWhole ? readDecided(reader, topic.name) : reader.bounds(topic.name));
-      const followed = following
-        .catch(() => {})
-        .then(async () => {
-          await new Promise((resolve) => setImmediate(resolve));
-          next.delete(isWhole);
-          return readOn(await bounds());
-        });
-      next.set(isWhole, followed);
-      following = followed;
-      return followed;
-    },
+    follow,
     homeOf: (lane, bounds) => {
       const partition = chooseHome(topic.name, lane, partitionsOf.get(toSignerKey(lane)) ?? bounds.length);
       const home = bounds.find((each) => each.partition === partition);
@@ -104,6 +88,30 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
       ...{ topic: topic.name, partition, key: Buffer.from(key), headers: {} },
       value: record === null ? null : frameRecord(await topic.schemaId(), codec.encode(record)),
     }),
+  };
+}
+
+/**
+ * Calls run one after the other: one already under way may have asked for the ends before this call. Calls that wait for
+ * the same turn share it.
+ */
+function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['follow'] {
+  let following: Promise<unknown> = Promise.resolve();
+  /** Calls that have not begun yet, by `isWhole`. */
+  const next = new Map<boolean, Promise<readonly LogBounds[]>>();
+  return ({ isWhole }) => {
+    const joined = next.get(isWhole);
+    if (joined !== undefined) return joined;
+    const turn = following
+      .catch(() => {})
+      .then(async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        next.delete(isWhole);
+        return work(isWhole);
+      });
+    next.set(isWhole, turn);
+    following = turn;
+    return turn;
   };
 }
 

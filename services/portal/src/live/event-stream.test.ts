@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { createHttpApp, openHttpServer } from '@playline/http';
-import { until } from '@playline/testkit';
+import { until } from '@playline/testkit/until';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LiveEvent } from './event.ts';

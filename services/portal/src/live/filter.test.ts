@@ -1,4 +1,4 @@
-import { messageRecordOf } from '@playline/testkit';
+import { messageRecordOf } from '@playline/testkit/message-record';
 import { describe, expect, it } from 'vitest';
 import { toMessageEntry, toRejectionEntry } from './entry.ts';
 import { isWanted, NO_FILTER, parseFilter } from './filter.ts';

@@ -1,5 +1,5 @@
 import { PublicError } from '@playline/errors';
-import { until } from '@playline/testkit';
+import { until } from '@playline/testkit/until';
 import { describe, expect, it } from 'vitest';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';

@@ -1,4 +1,4 @@
-import { until } from '@playline/testkit';
+import { until } from '@playline/testkit/until';
 import { describe, expect, it } from 'vitest';
 import { createLiveWorld } from './test/live-world.ts';
 

@@ -282,22 +282,3 @@ it('activities of more contracts than one question names stand in one order', as
     seen.push(...page.map(({ id }) => id));
   expect(seen).toEqual(expected.map(({ id }) => id));
 });
-
-it('the names of tokens are those of the last record, of the contracts that were asked for alone', async () => {
-  const [contract, another] = [contractOf(), contractOf()];
-  const rowOf = ({ contractAddress }: Contract, at: number, over: object) => {
-    const bytes = contractAddress.slice(2);
-    return `('main', unhex('${bytes}'), '${timeOf(NOW_MS * 1000 + at)}', ${Object.values(over).join(', ')})`;
-  };
-  // An insert each: the engine leaves out what one insert has twice, and the view must leave out what two have.
-  for (const row of [
-    rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
-    rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
-    rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' }),
-  ])
-    await own.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
-  expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
-  expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
-  expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);
-  expect(await reads.tokens([])).toEqual([]);
-});

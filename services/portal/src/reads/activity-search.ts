@@ -42,10 +42,10 @@ export interface SearchedPage<T> {
 const US_OF_MS = 1_000;
 /** A month: most contracts fill a page with it, or are quiet. ClickHouse refuses a busy month before it has read much of it. */
 const FIRST_SPAN_US = 31 * 86_400_000 * US_OF_MS;
-/** Each window is so many times as long as the one before: fewer times once one was refused, so that few more are. */
-const GROWTH = { first: 8, afterRefusal: 4 } as const;
-/** A refused window is divided by the first, and by the second when the rest is refused again. */
-const DIVISORS = { first: 8, again: 64 } as const;
+/** Each window is so many times as long as the one before; more once one was refused, since half the way to there is the limit. */
+const GROWTH = { first: 8, afterRefusal: 64 } as const;
+/** A refused window is divided by it. */
+const DIVISOR = 4;
 
 /**
  * Reads windows from the newest to the oldest until the page is full. A window that is refused as too much is divided, so
@@ -58,18 +58,15 @@ export async function searchBackwards<T extends ActivityPlace>(
 ): Promise<SearchedPage<T>> {
   const begin = performance.now();
   const found: T[] = [];
+  const spans = createSpans();
   let place = from;
-  let spanUs = FIRST_SPAN_US;
-  let growth: number = GROWTH.first;
-  let divisor: number = DIVISORS.first;
   // A search must get further than the one before it: it does not stop before it has read one window.
   for (let hasRead = false; !hasRead || performance.now() - begin < timeMaxMs; ) {
     const { updatedUs: untilUs, id: before } = place;
-    const sinceUs = Math.max(0, untilUs - spanUs);
+    const sinceUs = Math.max(0, untilUs - Math.max(leastSpanOf(before), spans.spanUs));
     const rows = await readOrNull(read, { sinceUs, untilUs, before, rowsMax: max + 1 - found.length });
     if (rows === null) {
-      spanUs = Math.max(leastSpanOf(before), Math.floor((untilUs - sinceUs) / divisor));
-      [growth, divisor] = [GROWTH.afterRefusal, DIVISORS.again];
+      spans.refuse(sinceUs, untilUs);
       continue;
     }
     found.push(...rows);
@@ -77,11 +74,34 @@ export async function searchBackwards<T extends ActivityPlace>(
     if (sinceUs === 0) return { activities: found, next: null, searchedSinceMs: 0 };
     // The window was read to its start, which is part of it.
     place = { updatedUs: sinceUs, id: '' };
-    spanUs = Math.max(1, spanUs) * growth;
-    divisor = DIVISORS.first;
+    spans.accept(sinceUs);
     hasRead = true;
   }
   return { activities: found, next: place, searchedSinceMs: Math.floor(place.updatedUs / US_OF_MS) };
+}
+
+/** Chooses how long the next window is. Times in epoch microseconds. */
+function createSpans() {
+  let spanUs = FIRST_SPAN_US;
+  let growth: number = GROWTH.first;
+  /** Start of the shortest window that was refused: from the place of the search to there is too much. */
+  let refusedUs: number | null = null;
+  return {
+    get spanUs() {
+      return spanUs;
+    },
+    refuse(sinceUs: number, untilUs: number) {
+      refusedUs = sinceUs;
+      growth = GROWTH.afterRefusal;
+      spanUs = Math.floor((untilUs - sinceUs) / DIVISOR);
+    },
+    /** @param sinceUs start of the window that was read */
+    accept(sinceUs: number) {
+      if (refusedUs !== null && refusedUs >= sinceUs) refusedUs = null;
+      const halfUs = refusedUs === null ? Number.POSITIVE_INFINITY : Math.floor((sinceUs - refusedUs) / 2);
+      spanUs = Math.min(Math.max(1, spanUs) * growth, Math.max(1, halfUs));
+    },
+  };
 }
 
 /** Microseconds: a window without versions of its end needs one more to have any. */

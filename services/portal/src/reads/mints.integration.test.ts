@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
 import type { MintQuestion, PortalReads } from './index.ts';
@@ -102,4 +102,24 @@ describe('what mints tell', () => {
     }
     expect([found.length, new Set(found).size]).toEqual([6, 6]);
   });
+});
+
+it('the names of tokens are those of the last record, of the contracts that were asked for alone', async () => {
+  const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
+  const [contract, another] = [contractOf(), contractOf()];
+  const rowOf = ({ contractAddress }: typeof contract, ms: number, over: object) => {
+    const bytes = contractAddress.slice(2);
+    return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(over).join(', ')})`;
+  };
+  // An insert each: the engine leaves out what one insert has twice, and the view must leave out what two have.
+  for (const row of [
+    rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
+    rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
+    rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' }),
+  ])
+    await own.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
+  expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
+  expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
+  expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);
+  expect(await reads.tokens([])).toEqual([]);
 });

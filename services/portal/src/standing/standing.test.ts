@@ -1,7 +1,7 @@
 import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
 import { createMemoryLog } from '@playline/stream/memory';
-import { messageRecordOf } from '@playline/testkit';
+import { messageRecordOf } from '@playline/testkit/message-record';
 import { describe, expect, it } from 'vitest';
 import { createCountedLog } from '../live/test/counted-log.ts';
 import { createStanding } from './index.ts';

@@ -46,7 +46,7 @@ export interface NounParts<R extends Change> extends LogParts {
 
 /** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
 const AGE_MAX_MS = 1_000;
-/** A change whose process died between log and Redis is brought in within this time. Each look costs the brokers one question. */
+/** A change whose process died between log and Redis is brought in within this time. All kinds share their requests. */
 const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
@@ -68,7 +68,6 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
         logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
-      // At the same moments for all kinds, so that they share their requests.
       await nextLook(compareEveryMs, closed.signal);
     }
   };

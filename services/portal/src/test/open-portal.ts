@@ -25,7 +25,7 @@ import {
 } from '@playline/access-keys/memory';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openHttpServer } from '@playline/http';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';

@@ -8,7 +8,8 @@ import {
 import type { FenceSet } from '@playline/erasure';
 import type { RecordPlace } from '@playline/stream';
 import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
-import { messageRecordOf, until } from '@playline/testkit';
+import { messageRecordOf } from '@playline/testkit/message-record';
+import { until } from '@playline/testkit/until';
 import { afterEach } from 'vitest';
 import type { LiveEvent } from '../event.ts';
 import { NO_FILTER } from '../filter.ts';

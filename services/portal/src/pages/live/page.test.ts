@@ -1,5 +1,5 @@
 import { type AccountRecord, type Content, createKey } from '@playline/access-keys';
-import { until } from '@playline/testkit';
+import { until } from '@playline/testkit/until';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
