@@ -39,7 +39,7 @@ export const QUESTIONS: readonly Question[] = [
   {
     asks: 'Why is no message stored twice when a writer is killed in the middle?',
     path: ['README.md', 'services/event-writer/README.md#a-block-that-was-tried-before'],
-    answer: /reads which offsets stand/,
+    answer: /reads which offsets are stored/,
   },
   {
     asks: 'Two players were taken for one person. How do I part them?',
@@ -49,7 +49,7 @@ export const QUESTIONS: readonly Question[] = [
   {
     asks: 'A player wants to be forgotten. What goes, and how can I show it?',
     path: ['README.md', 'services/eraser/README.md#what-is-promised', 'services/eraser/receipt-by-hand.md'],
-    answer: /The fences stand/,
+    answer: /The fences exist/,
   },
   {
     asks: 'How do I connect to our own Kafka, with TLS and a login?',

@@ -145,7 +145,7 @@ await runMeasure(HELP, async (args) => {
   console.log(toTable(rows));
   for (const { fault, tried, notReached } of rows)
     for (const { seed, words } of notReached)
-      console.log(`fault ${fault} (${tried}) did not strike in seed ${seed}: ${words}`);
+      console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${words}`);
   if (warning !== null) console.log(warning);
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(
