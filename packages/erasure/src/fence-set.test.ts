@@ -130,28 +130,34 @@ describe('the set of fences', () => {
     expect(faults.length).toBeGreaterThan(3);
   });
 
-  it('is read each second while keys are judged by it, at once for the first of them, and every four seconds otherwise', async () => {
-    const store = new Store();
-    let readings = 0;
-    const readFences = (reading?: FenceReading) => {
-      readings++;
-      return store.readFences(reading);
-    };
-    const set = openFenceSet({ records: { readFences }, onFault: () => {} });
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(readings).toBeGreaterThanOrEqual(5);
-    expect(readings).toBeLessThanOrEqual(6);
-    readings = 0;
-    set.mayHold(key, 0);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(readings).toBe(1);
-    for (let at = 0; at < 200; at++) {
-      set.mayHold(key, 0);
-      await vi.advanceTimersByTimeAsync(100);
-    }
-    expect(readings).toBeGreaterThanOrEqual(19);
-    await set.close();
-  });
+  it.each<[string, (set: FenceSet) => void]>([
+    ['writers ask', (set) => set.mayHold(key, 0)],
+    ['readers ask', (set) => set.isFenced(question)],
+  ])(
+    'is read each second while %s, at once for the first of them, and every four seconds otherwise',
+    async (_, ask) => {
+      const store = new Store();
+      let readings = 0;
+      const readFences = (reading?: FenceReading) => {
+        readings++;
+        return store.readFences(reading);
+      };
+      const set = openFenceSet({ records: { readFences }, onFault: () => {} });
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(readings).toBeGreaterThanOrEqual(5);
+      expect(readings).toBeLessThanOrEqual(6);
+      readings = 0;
+      ask(set);
+      await vi.advanceTimersByTimeAsync(0);
+      expect(readings).toBe(1);
+      for (let at = 0; at < 200; at++) {
+        ask(set);
+        await vi.advanceTimersByTimeAsync(100);
+      }
+      expect(readings).toBeGreaterThanOrEqual(19);
+      await set.close();
+    },
+  );
 
   it('ends a question under which nothing comes, and asks again', async () => {
     const store = new Store(fenceOf(key));

@@ -85,7 +85,10 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
       rest.use();
       return fences.mayHold(source, start);
     },
-    isFenced: (question) => fences.isFenced(question),
+    isFenced: (question) => {
+      rest.use();
+      return fences.isFenced(question);
+    },
     async close() {
       stop.abort();
       await running;
