@@ -66,17 +66,14 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     known.end(reading);
     freshMs = askedMs;
   };
-  const run = async () => {
+  const keepFresh = async () => {
     while (!stop.signal.aborted) {
-      let hasFailed = false;
-      await refresh().catch((fault: unknown) => {
-        hasFailed = true;
-        if (!stop.signal.aborted) onFault(fault);
-      });
-      await rest.pause(hasFailed);
+      const fault = await refresh().then(() => null, toFault);
+      if (fault !== null && !stop.signal.aborted) onFault(fault.cause);
+      await rest.pause(fault !== null);
     }
   };
-  const running = run();
+  const running = keepFresh();
   return {
     get loaded() {
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
@@ -95,6 +92,9 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
     },
   };
 }
+
+/** What a refresh threw, which may be any value. */
+const toFault = (cause: unknown) => ({ cause });
 
 /**
  * All fences of this moment, read once: for checks of what was written.
