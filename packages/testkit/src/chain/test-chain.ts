@@ -51,6 +51,8 @@ export interface TestChain {
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
   /** Replaces the latest blocks by as many empty ones. Their transactions are gone: neither waiting nor with a receipt. */
   reorg(depth: number): Promise<void>;
+  /** How many of the latest blocks `reorg` can replace: those since the node started. It has no state of older ones. */
+  replaceableBlocks(): Promise<number>;
   /** Deploys a compiled contract as the first account. @param args of its constructor */
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
   /** Deploys the demo contracts, administered by the first account. @param minter is given both roles of all, and funds */
@@ -76,6 +78,7 @@ class OwnChain implements TestChain {
   private readonly folder: string;
   private child: ChildProcess | null = null;
   private maker: BlockMaker | null = null;
+  private startedAtBlock = 0;
 
   constructor(options: Required<TestChainOptions>, port: number) {
     this.options = options;
@@ -100,6 +103,7 @@ class OwnChain implements TestChain {
     });
     await setClock(this.rpc);
     this.accounts = await this.client.getAddresses();
+    this.startedAtBlock = await this.headNumber();
     if (this.options.mining === 'needed') this.maker ??= this.openMaker();
   }
 
@@ -123,6 +127,14 @@ class OwnChain implements TestChain {
 
   async reorg(depth: number): Promise<void> {
     await callRpc(this.rpc, 'anvil_reorg', [depth, []]);
+  }
+
+  async replaceableBlocks(): Promise<number> {
+    return (await this.headNumber()) - this.startedAtBlock;
+  }
+
+  private async headNumber(): Promise<number> {
+    return Number(await this.client.getBlockNumber({ cacheTime: 0 }));
   }
 
   async deploy(name: ContractName, args: readonly unknown[] = []): Promise<Address> {

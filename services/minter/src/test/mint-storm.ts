@@ -110,8 +110,10 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
     'minter doubled': () => minters.double(),
     'minter frozen': () => minters.freeze(random.integer(5_000)),
     'blocks replaced': async () => {
-      const head = Number(await chain.client.getBlockNumber());
-      await chain.reorg(Math.max(1, Math.min(1 + random.integer(REORG_MAX), head - 1)));
+      const depth = 1 + random.integer(REORG_MAX);
+      // A node that was just started again has nothing to replace.
+      if ((await chain.replaceableBlocks()) === 0) await chain.mine();
+      await chain.reorg(Math.min(depth, await chain.replaceableBlocks()));
     },
     'node killed': async () => {
       await chain.kill();
