@@ -8,6 +8,10 @@
 -- would read more rows than the bound, as soon as it knows: the portal then asks for a shorter time. So a contract of
 -- millions of activities costs a page no more than any other.
 CREATE OR REPLACE VIEW portal_activities DEFINER = views SQL SECURITY DEFINER AS
+WITH asked AS (
+    SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String})) AS name
+    FROM (SELECT arrayJoin({contracts: Array(String)}) AS contract)
+    WHERE match(contract, '^[a-z0-9-]{1,64} 0x[0-9a-f]{40}$'))
 SELECT
     splitByChar(' ', feed)[1] AS chain, splitByChar(' ', feed)[2] AS contract_address, id, updated_at, indexed_at, members
 FROM activity_feeds
@@ -15,10 +19,7 @@ WHERE entry = 'version' AND (feed, updated_at, id) IN (
     SELECT feed, updated_at, id
     FROM activity_feeds
     WHERE entry = 'version'
-        AND feed IN (
-            SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String}))
-            FROM (SELECT arrayJoin({contracts: Array(String)}) AS contract)
-            WHERE match(contract, '^[a-z0-9-]{1,64} 0x[0-9a-f]{40}$'))
+        AND feed IN (SELECT name FROM asked)
         AND updated_at >= fromUnixTimestamp64Micro({since: Int64}, 'UTC')
         AND updated_at <= fromUnixTimestamp64Micro({until: Int64}, 'UTC')
         AND (updated_at < fromUnixTimestamp64Micro({until: Int64}, 'UTC') OR id < toUUIDOrZero({before: String}))
@@ -29,10 +30,7 @@ WHERE entry = 'version' AND (feed, updated_at, id) IN (
             SELECT feed, updated_at, id
             FROM activity_feeds
             WHERE entry = 'superseded'
-                AND feed IN (
-                    SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String}))
-                    FROM (SELECT arrayJoin({contracts: Array(String)}) AS contract)
-                    WHERE match(contract, '^[a-z0-9-]{1,64} 0x[0-9a-f]{40}$'))
+                AND feed IN (SELECT name FROM asked)
                 AND updated_at >= fromUnixTimestamp64Micro({since: Int64}, 'UTC')
                 AND updated_at <= fromUnixTimestamp64Micro({until: Int64}, 'UTC'))
     ORDER BY updated_at DESC, id DESC
