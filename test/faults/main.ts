@@ -12,7 +12,7 @@ import { createWriterTrials, WRITER_FAULTS, type WriterTrial } from './writer-fa
 const HELP = `usage: npm run faults -- [options]
 
 Tries every fault of the list with many seeds, on stores and processes of its own. Ends with 1 when a seed failed, or
-when a fault struck in none of its seeds.
+when a fault took effect in none of its seeds.
 
   --seeds 20        seeds for each fault
   --first-seed 1    the first of them; FAULT_SEED=n is short for --first-seed n --seeds 1

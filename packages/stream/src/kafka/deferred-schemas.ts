@@ -10,6 +10,7 @@ const { compile } = Ajv2020.prototype;
 
 /** Declared with the interface of ajv, which is generic in the type that a schema accepts. */
 Ajv2020.prototype.compile = function compileAtFirstUse(this: Ajv2020, schema: AnySchema): ValidateFunction {
+  const ajv = this;
   let compiled: ValidateFunction | null = null;
   const validate = function (this: unknown, ...given: Parameters<ValidateFunction>) {
     compiled ??= compile.call(ajv, schema) as ValidateFunction;
@@ -17,6 +18,5 @@ Ajv2020.prototype.compile = function compileAtFirstUse(this: Ajv2020, schema: An
     validate.errors = compiled.errors;
     return isValid;
   } as ValidateFunction;
-  const ajv = this;
   return validate;
 } as typeof compile;
