@@ -49,15 +49,16 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     }
   };
   const closed = new AbortController();
-  const alarm = createAlarm();
+  /** Aborted when the next look should come soon. */
+  let woken = new AbortController();
   /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
   const rest = async () => {
     const endMs = performance.now() + restMs;
     await pause(lookMs, closed.signal);
     const isOver = () =>
-      closed.signal.aborted || alarm.isRung || why !== null || isBehind() || performance.now() > endMs;
-    while (!isOver() && (await isWhole(view).catch(() => false))) await alarm.pause(askMs);
-    alarm.reset();
+      closed.signal.aborted || woken.signal.aborted || why !== null || isBehind() || performance.now() > endMs;
+    while (!isOver() && (await isWhole(view).catch(() => false))) await pause(askMs, woken.signal);
+    woken = new AbortController();
   };
   const watch = async () => {
     while (!closed.signal.aborted) {
@@ -67,41 +68,15 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const watching = watch();
   return {
-    wake: alarm.ring,
+    wake: () => woken.abort(),
     get working() {
       return why === null;
     },
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { mintStates: why }),
     close: async () => {
       closed.abort();
-      alarm.ring();
+      woken.abort();
       await watching;
-    },
-  };
-}
-
-/** A pause that ends early once the alarm has rung. */
-function createAlarm() {
-  let isRung = false;
-  let end = () => {};
-  return {
-    get isRung() {
-      return isRung;
-    },
-    ring: () => {
-      isRung = true;
-      end();
-    },
-    reset: () => {
-      isRung = false;
-    },
-    pause: async (ms: number) => {
-      if (isRung) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, ms);
-      end = resolve;
-      await promise;
-      clearTimeout(timer);
     },
   };
 }
