@@ -33,7 +33,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'Redis is empty. What do I run, and what if that refuses?',
-    path: ['README.md', 'infra/redis/README.md#rebuild', 'services/operator/README.md#rebuild-redis-is-gone'],
+    path: ['README.md', 'infra/redis/README.md#rebuild', 'services/operator/src/rebuild/README.md'],
     answer: /That one command does everything/,
   },
   {
@@ -43,7 +43,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'Two players were taken for one person. How do I part them?',
-    path: ['README.md', 'services/operator/README.md#identity-unlink-split-a-wrong-merge'],
+    path: ['README.md', 'services/operator/src/identity/README.md#unlink-split-a-wrong-merge'],
     answer: /together they become one person/,
   },
   {

@@ -1,10 +1,10 @@
 -- Active people by day, week or month
 --
 -- How many people sent at least one event in each period. A person counts once, whatever devices and accounts they
--- used: links made since count for the past too.
+-- used. When accounts are linked later, the numbers of earlier days follow.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   period        day, week (from Monday) or month
 --

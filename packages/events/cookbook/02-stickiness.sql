@@ -1,14 +1,14 @@
 -- Stickiness: how many of a month's people come on a day of it
 --
--- People of an average day, as a share of the people of the whole month. 0.2 says that a player comes every fifth day.
--- A month that since or until cuts is measured over the days that are left of it.
+-- People of an average day, as a share of the people of the whole month. 0.2 means that a player comes every fifth day.
+-- If since or until cuts a month, only the days within the span count.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
--- Cost: reads the days on which identities were active, from since to until, and no event. It remembers each person of a
--- day once, some 150 bytes each.
+-- Cost: reads the days on which identities were active, from since to until, and no event. It holds each person of a day
+-- in memory, some 150 bytes each.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @02-stickiness.sql

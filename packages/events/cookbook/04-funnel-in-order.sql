@@ -1,16 +1,16 @@
 -- Funnel, in order
 --
--- How many people did the first step, then the second, then the third, all within a time that begins with the first.
--- The order is that of the clocks of the clients, to the millisecond. For more steps, add a parameter, a line with it,
+-- How many people did the first step, then the second, then the third, all within a given time after the first.
+-- The order is by the clocks of the clients, to the millisecond. For more steps, add a parameter, a line with it,
 -- and a number.
 --
 -- Change:
---   environment           which environment
+--   environment           id of your environment; the commands say production, a local stack has demo-development
 --   since, until          first day, and the day after the last, in UTC
 --   first, second, third  names of the events
 --   seconds               from the first step to the last, at most
 --
--- Cost: reads events of these names from since to until, and their names, times and owners only.
+-- Cost: reads only events with these names from since to until, and of them only name, time and owner.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase&param_seconds=86400" --data-binary @04-funnel-in-order.sql

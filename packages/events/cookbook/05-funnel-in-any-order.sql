@@ -1,10 +1,10 @@
 -- Funnel, in any order
 --
--- How many people did the first thing, how many of them the second as well, and how many the third too, in whatever
--- order and however far apart.
+-- How many people did the first thing, how many of them also the second, and how many all three, in any order and
+-- however far apart.
 --
 -- Change:
---   environment           which environment
+--   environment           id of your environment; the commands say production, a local stack has demo-development
 --   since, until          first day, and the day after the last, in UTC
 --   first, second, third  names of the events
 --

@@ -1,10 +1,10 @@
 -- Paths: how sessions begin
 --
--- The commonest sequences of the first things that happen in a session: names of events, and routes of pages. Sessions
--- count in the span in which they began.
+-- The commonest sequences of the first things that happen in a session: names of events, and routes of pages. A
+-- session counts if it began within the span.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   steps         how many things, 2 to 10
 --   paths         how many paths, the commonest first

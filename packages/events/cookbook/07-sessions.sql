@@ -1,10 +1,10 @@
 -- Sessions by day
 --
--- How many sessions began on each day, of how many people, how long half of them lasted at most, and how much happened
--- in one. A session that two people share is one of each.
+-- How many sessions began on each day, of how many people, their median length, and how many events one has on
+-- average. A session that two people share counts once for each.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
 -- Cost: reads times, owners and pages of all events from a day before since to a day after until: ask for weeks.

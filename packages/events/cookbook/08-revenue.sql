@@ -1,19 +1,19 @@
 -- Revenue by day
 --
--- What people paid a day in each currency, how many paid, and how much each of them on average. Amounts are added in
--- hundredths: sums of fractions would depend on their order.
+-- What people paid on each day in each currency, how many paid, and how much each of them on average. Amounts are added
+-- in hundredths, because sums of fractions depend on their order.
 --
--- Price and currency are columns of their own, which two commands make of the properties of the same names:
+-- The query needs columns for price and currency. Two commands make them from the properties of the same names:
 -- `npm run columns -- add --name price --path price --type Float64` and
 -- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
--- For the few purchases of a day the next recipe does without.
+-- With few purchases a day, use the next recipe, which needs no such columns.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   event         name of the event of a purchase
 --
--- Cost: reads purchases from since to until, and of them name, time, owner and two columns.
+-- Cost: reads only purchases from since to until, and of them name, time, owner and the two columns.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @08-revenue.sql

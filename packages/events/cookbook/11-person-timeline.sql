@@ -1,14 +1,15 @@
 -- A person's timeline
 --
--- What one person did, over all their devices and accounts, in order, tests included. For accounts that may read raw
--- data. The person is the person_id of any view; of a raw id: `npm run identity -- resolve`.
+-- What one person did, on all their devices and accounts, in order, test events included. It needs an account that may
+-- read raw data. A person is named by the person_id of any view. If you have only a raw id, `npm run identity -- resolve`
+-- prints it as the person key.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   person        person_id: 32 hexadecimal digits
 --   since, until  first day, and the day after the last, in UTC
 --
--- Cost: reads the events of this person alone, found by the days on which they were active.
+-- Cost: reads only the events of this person, found by the days on which they were active.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_person=00112233445566778899aabbccddeeff&param_since=2026-06-08&param_until=2026-07-13" --data-binary @11-person-timeline.sql

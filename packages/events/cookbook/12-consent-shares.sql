@@ -1,10 +1,10 @@
 -- Shares of tracking consents
 --
--- Of the anonymous identities that ever said, how many consent to what by now. Those that never said have no row: their
--- status is not_set.
+-- Of the anonymous identities that ever set a consent, how many have which one now. Those that never set one have no row:
+-- their status is not_set.
 --
 -- Change:
---   environment  which environment
+--   environment  id of your environment; the commands say production, a local stack has demo-development
 --
 -- Cost: reads every change of a consent in the environment.
 --

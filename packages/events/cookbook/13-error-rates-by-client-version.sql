@@ -1,15 +1,16 @@
 -- Error rates by version of the client
 --
 -- Errors of rejected messages for a thousand accepted events, for each version of a client library, the worst first.
--- Compare releases with it. Errors are a sample under load, and a message may have several. Errors of tests count,
--- while tests among the events do not: a rejection does not say. Kept for 90 days.
+-- Use it to compare releases. Under load only a sample of the errors is stored, and a message may have several errors.
+-- Errors of test messages count, because a rejection does not say that it is of a test; accepted test events do not.
+-- Errors are kept for 90 days.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
--- Cost: reads all errors of the environment in the span, and versions of all events that could have come in it: events may
--- have happened 30 days before they come.
+-- Cost: reads all errors of the environment in the span, and the versions of all events that could have arrived in it:
+-- events may have happened 30 days before they arrive.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @13-error-rates-by-client-version.sql

@@ -1,10 +1,10 @@
 -- Data quality: what was rejected
 --
--- What was wrong with rejected messages: codes and fields, with the client that sent them, the commonest first. Trace ids
--- are in the answers to those requests. Under load this is a sample. Kept for 90 days.
+-- What was wrong with rejected messages: codes and fields, with the client that sent them, the commonest first. The trace
+-- ids are also in the answers to those requests. Under load only a sample is stored. Errors are kept for 90 days.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
 -- Cost: reads the errors of the environment in the span.

@@ -1,13 +1,14 @@
 -- Data quality: how late events come
 --
--- Of the events that came on each day: how many had happened more than an hour or a day before, how many come from a clock
--- that is ahead, and how late 99 of 100 come at most. Says how long numbers of a day keep growing.
+-- Of the events that arrived on each day: how many had happened more than an hour or a day before, how many are from a
+-- clock that is ahead, and how late 99 of 100 arrive at most. So you see how long the numbers of a day still grow.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
--- Cost: reads times of all events that could have come in the span: events may have happened 30 days before they come.
+-- Cost: reads the times of all events that could have arrived in the span: events may have happened 30 days before they
+-- arrive.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @15-late-events.sql

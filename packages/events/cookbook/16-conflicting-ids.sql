@@ -1,16 +1,16 @@
--- Data quality: message ids that stand for several messages
+-- Data quality: message ids used for several messages
 --
--- Ids that a client used for more than one message, with what these messages are. All of them are kept and count: only a
--- copy, with the same id, type, time, name and owner, is left out. Many of them say that a client makes its ids badly, or
--- changes messages before it sends them again.
+-- Ids that a client used for more than one message, with what these messages are. All of them are stored and count: only
+-- a copy, with the same id, type, time, name and owner, is left out. Many such ids mean that a client makes its ids badly,
+-- or changes messages before it sends them again.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
---   ids           how many ids, those of most messages first
+--   ids           how many ids, those with the most messages first
 --
--- Cost: reads all events from since to until, their ids twice, and remembers every id, some 150 bytes each: ask for
--- days or weeks.
+-- Cost: reads all events from since to until, their ids twice, and holds every id in memory, some 150 bytes each: ask
+-- for days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_ids=100" --data-binary @16-conflicting-ids.sql

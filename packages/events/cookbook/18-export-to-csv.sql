@@ -1,15 +1,15 @@
 -- Export events to CSV
 --
 -- All events of the span as CSV, with the names of the columns in its first line: without raw ids, with every property
--- that has a column. For accounts that may read raw data, analysis_events_raw gives the rest. Write the answer into a file
--- with `> events.csv`.
+-- that has a column. With an account that may read raw data, use analysis_events_raw to get the rest too. Write the
+-- answer into a file with `> events.csv`.
 --
 -- Change:
---   environment   which environment
+--   environment   id of your environment; the commands say production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
--- Cost: reads all events from since to until, and streams them: memory does not grow with them. An account may ask for
--- 60 seconds, so ask for days.
+-- Cost: reads all events from since to until, and streams them: memory does not grow with them. A query of an account may
+-- take 60 seconds, so ask for days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @18-export-to-csv.sql
