@@ -70,11 +70,26 @@ async function open(page: Page, path: string): Promise<void> {
       .waitFor();
 }
 
+/** Goes through a page with the Tab key until the focus comes back to where it was, or there is no next element. */
+async function walk(page: Page): Promise<{ unseen: string[]; unreached: string[]; presses: number }> {
+  // A browser that reconnects gets the planted events again, above those that Tab has already reached.
+  await page.route('**/live/events**', (route) => route.abort());
+  const unseen: string[] = [];
+  let presses = 0;
+  for (let isNew = true; isNew && presses < 300; presses++) {
+    await page.keyboard.press('Tab');
+    const focus = (await page.evaluate(FOCUS)) as { name: string; isSeen: boolean } | null;
+    isNew = focus !== null && focus.name !== 'again';
+    if (focus !== null && !focus.isSeen) unseen.push(focus.name);
+  }
+  return { unseen, unreached: (await page.evaluate(UNREACHED)) as string[], presses };
+}
+
 const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(page, planted));
 
 describe('every page', () => {
   it.concurrent.for([...PAGES, NO_PAGE])(
-    '%s fits the screen, has readable contrast and causes no errors on four screens, and axe finds nothing serious',
+    '%s fits four screens, has readable contrast and causes no errors, axe finds nothing serious, and Tab reaches everything with a visible focus',
     (path, { expect }) =>
       kept.visit(async (tab) => {
         const { page, faults } = tab;
@@ -85,11 +100,16 @@ describe('every page', () => {
           const words = `${path} ${look.width} ${look.scheme}`;
           expect.soft(await page.evaluate(TOO_WIDE), `${words}: wider than the screen`).toEqual([]);
           expect.soft(await page.evaluate(FAINT_TEXT), `${words}: contrast below 4.5`).toEqual([]);
-          expect.soft(await seriousIn(page, look.scheme), `${words}: axe`).toEqual([]);
+          expect.soft(await seriousIn(page, look), `${words}: axe`).toEqual([]);
           await takePicture(tab, path, look);
         }
         // The browser itself logs the 404 of a page that does not exist.
         expect(faults).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
+        await lookAt(page, LOOKS[0]!);
+        const { unseen, unreached, presses } = await walk(page);
+        expect(unseen, 'the focus is not visible').toEqual([]);
+        expect(unreached, 'Tab does not reach it').toEqual([]);
+        expect(presses).toBeGreaterThan(path === NO_PAGE ? 0 : 3);
       }),
   );
 
@@ -109,7 +129,7 @@ describe('every page', () => {
     for (const look of LOOKS) {
       await lookAt(page, look);
       expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
-      expect.soft(await seriousIn(page, look.scheme)).toEqual([]);
+      expect.soft(await seriousIn(page, look)).toEqual([]);
       await takePicture(tab, 'home with nothing yet', look);
     }
     expect(faults).toEqual([]);
@@ -136,26 +156,6 @@ describe('every page', () => {
 });
 
 describe('a user who has only a keyboard', () => {
-  it.concurrent.for(PAGES)('reaches everything on %s by Tab, and the focus is visible', (path, { expect }) =>
-    kept.visit(async ({ page }) => {
-      await open(page, path);
-      // A browser that reconnects gets the planted events again, above those that Tab has already reached.
-      await page.route('**/live/events**', (route) => route.abort());
-      await page.evaluate(UNFOLD);
-      const unseen: string[] = [];
-      let presses = 0;
-      for (let isNew = true; isNew && presses < 300; presses++) {
-        await page.keyboard.press('Tab');
-        const focus = (await page.evaluate(FOCUS)) as { name: string; isSeen: boolean } | null;
-        isNew = focus !== null && focus.name !== 'again';
-        if (focus !== null && !focus.isSeen) unseen.push(focus.name);
-      }
-      expect(unseen).toEqual([]);
-      expect(await page.evaluate(UNREACHED)).toEqual([]);
-      expect(presses).toBeGreaterThan(3);
-    }),
-  );
-
   it('can jump to the content with the first link', async () => {
     const { page } = await tabOf(administrator);
     await page.goto(at('/projects/:project'));

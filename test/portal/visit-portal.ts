@@ -125,18 +125,23 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Rules of axe whose outcome depends on colours: the dark scheme of the pages changes nothing else. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
+/** The rules that a look can add something to: null for none, as a narrow page has the colours of a wide one. */
+function rulesFor({ scheme, width }: Look): object | null {
+  if (scheme === 'light') return {};
+  return width === LOOKS[0]!.width ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
+}
+
 /**
  * What axe finds serious or critical on a page as it is shown now.
- * @param scheme with `dark`, only the rules about colours are judged: the light page has been judged by all
+ * @param look with which the page is shown: all rules judge light pages, those about colours judge wide dark ones
  */
-export async function seriousIn(page: Page, scheme: Look['scheme'] = 'light'): Promise<string[]> {
+export async function seriousIn(page: Page, look: Look = LOOKS[0]!): Promise<string[]> {
+  const rules = rulesFor(look);
+  if (rules === null) return [];
   const isThere = await page.evaluate('typeof globalThis.axe === "object"');
   // Injected by the driver, because the page's policy allows no other script.
   if (!isThere) await page.evaluate(await readAxe());
-  const options = {
-    resultTypes: ['violations'],
-    ...(scheme === 'dark' ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : {}),
-  };
+  const options = { resultTypes: ['violations'], ...rules };
   const violations = (await page.evaluate(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
   )) as Violation[];
