@@ -1,4 +1,4 @@
-import { schemaTextOf, type Topic } from '@playline/contracts';
+import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs, { type Admin } from 'kafkajs';
 import { toClient } from './client.ts';
@@ -97,7 +97,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   for (const topic of topics) {
     const text = schemaTextOf(topic);
     if (text === null) continue;
-    const subject = `${topic.name}-value`;
+    const subject = schemaSubjectOf(topic.name);
     result.schemas.push({
       subject,
       id: await registerSchema(registry, subject, text),

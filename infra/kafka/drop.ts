@@ -1,3 +1,4 @@
+import { schemaSubjectOf } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import kafkajs from 'kafkajs';
 import { toClient } from './client.ts';
@@ -27,7 +28,8 @@ export async function dropTopics(target: {
   try {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
     await admin.deleteTopics({ topics });
-    for (const topic of topics) await ask(`${target.registry}/subjects/${topic}-value`, { method: 'DELETE' });
+    for (const topic of topics)
+      await ask(`${target.registry}/subjects/${schemaSubjectOf(topic)}`, { method: 'DELETE' });
   } finally {
     await admin.disconnect();
   }

@@ -1,3 +1,4 @@
+import { schemaSubjectOf } from '@playline/contracts';
 import type { Admin } from 'kafkajs';
 import { retryWhileLeading } from './leaders.ts';
 import { isSubjectKnown, type Registry } from './registry.ts';
@@ -14,7 +15,7 @@ export async function assertSchemasKnown(
   topics: readonly { readonly name: string; readonly schema: string | null }[],
 ): Promise<void> {
   for (const { name, schema } of topics) {
-    if (schema === null || (await isSubjectKnown(registry, `${name}-value`))) continue;
+    if (schema === null || (await isSubjectKnown(registry, schemaSubjectOf(name)))) continue;
     const partitions = await retryWhileLeading(() => admin.fetchTopicOffsets(name));
     if (partitions.every(({ low, high }) => low === high)) continue;
     throw new Error(

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
 import type { Bench } from './figure.ts';
@@ -7,7 +8,6 @@ import type { Bench } from './figure.ts';
 export const HOLDS = 1_000;
 export const KEYS_OF_A_HOLD = 300;
 
-const IDENTITY_KEY_BYTES = 16;
 /** In microseconds. Shorter scripts do not matter here, and every entry of the slow log costs Redis a little. */
 const SLOWLOG_FROM_US = 300;
 const SLOWLOG_ENTRIES_MAX = 20_000;

@@ -25,6 +25,7 @@ export * from './records/record-copy.ts';
 export * from './records/record-log.ts';
 export * from './records/record-store.ts';
 export * from './records/record-view.ts';
+export * from './records/trust.ts';
 export * from './records/view-faults.ts';
 export * from './settle-keys.ts';
 export * from './signable-keys/grant-calls.ts';

@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { OneTimeTexts, Sessions } from './accounts/index.ts';
+import type { OneTimeTexts, OpenSessions, Sessions } from './accounts/index.ts';
 import { hashToken } from './accounts/token.ts';
 import { createMemorySessions } from './memory/index.ts';
-import { openRedisSessions, type RedisSessions } from './redis/index.ts';
+import { openRedisSessions } from './redis/index.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const base = `test-${randomUUID()}:`;
 const redis = new Redis(testStores().redis);
-const opened: RedisSessions[] = [];
+const opened: OpenSessions[] = [];
 const empty = async (namespace: string) => {
   const keys = await redis.keys(`${namespace}*`);
   if (keys.length > 0) await redis.del(keys);

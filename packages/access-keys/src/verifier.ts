@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { KeyRecord, KeyStore } from './key-store.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 import type { LiveKeys } from './live-keys.ts';
+import { OUTAGE_TRUST_MAX_MS, TRUST_MAX_MS } from './records/trust.ts';
 
 export interface KeyVerifierOptions {
   /** `live`: the list of live keys. Without it every unknown key is looked up. */
@@ -35,16 +36,12 @@ export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** From this age on an answer is refreshed in the background. */
+/** From this age on an answer is refreshed in the background; from TRUST_MAX_MS on a request waits for that. */
 const REFRESH_AFTER_MS = 250;
-/** Requests with an older answer wait for the look-up. With its time limit, an ended key is refused within 750 ms. */
-const TRUST_MAX_MS = 500;
 /**
- * After a failed look-up cached answers are used for so long. 500 + 250 + 200 ms keep one slow look-up within a second.
+ * After a failed look-up cached answers are used for so long. TRUST_MAX_MS + 250 + 200 ms keep one slow look-up within a second.
  */
 const OUTAGE_PAUSE_MS = 200;
-/** While the store is unreachable a cached key stays valid for so long: an outage must not stop ingest. */
-const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
 /** See TRUST_MAX_MS; a healthy look-up takes a millisecond. */
 const LOOK_UP_MAX_MS = 250;
 /** At most twenty look-ups a second of keys that are not in the list of live keys. */

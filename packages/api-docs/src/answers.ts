@@ -41,3 +41,7 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
     },
   ];
 }
+
+/** The answers with further header fields, which all of them have. */
+export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
+  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));

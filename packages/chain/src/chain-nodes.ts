@@ -1,6 +1,6 @@
+import { isAddressText, isChainName } from '@playline/contracts';
 import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
-import { isAddressText, isChainName } from './texts.ts';
 
 /** Only chains of the namespace `eip155` are supported, those with the Ethereum virtual machine. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;

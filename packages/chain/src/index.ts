@@ -24,6 +24,5 @@ export * from './position.ts';
 export * from './rows.ts';
 export * from './store.ts';
 export * from './supersessions.ts';
-export * from './texts.ts';
 export * from './watermarks.ts';
 export * from './wire.ts';

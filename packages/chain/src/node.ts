@@ -88,3 +88,24 @@ export interface ChainNode {
   /** Results of calls at the latest block, hexadecimal with `0x`; null for each failed call. */
   calls(calls: readonly ContractCall[]): Promise<readonly (string | null)[]>;
 }
+
+/** One call of JSON-RPC. */
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** An error object of JSON-RPC. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  /** Unchanged. Usually the data of a revert. */
+  readonly data: unknown;
+}
+
+export type RpcAnswer =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: RpcError };
+
+/** Calls any method of a node, also one with effects. @throws NodeFault */
+export type AskNode = (call: RpcCall) => Promise<unknown>;

@@ -1,4 +1,5 @@
-import { comparePositions, type Direction, type Gap, type Position, toGap } from './position.ts';
+import type { Direction } from '@playline/contracts';
+import { comparePositions, type Gap, type Position, toGap } from './position.ts';
 import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
 
 /**

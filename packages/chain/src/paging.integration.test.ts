@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { Direction } from '@playline/contracts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';
 import { putActivities } from './memory/index.ts';
-import { type Direction, type Gap, START_GAP } from './position.ts';
+import { type Gap, START_GAP } from './position.ts';
 import type { ActivityRow } from './rows.ts';
 import type { ActivityFilters, ShownActivity } from './store.ts';
 import { naiveFeed, naivePage } from './test/naive-feed.ts';

@@ -2,13 +2,16 @@ import {
   ACTIVITY_TYPES,
   type ActivityRecord,
   type ActivityType,
+  isChainName,
+  isUint64Text,
   type TokenRecord,
+  toHexText,
+  toUuidText,
   VERIFICATION_STATUSES,
   type VerificationStatus,
 } from '@playline/contracts';
 import { readDetails } from './import/details.ts';
 import { MICROSECONDS_MAX, type Position } from './position.ts';
-import { isChainName, isUint64Text, toAddressText, toHashText, toUuidText } from './texts.ts';
 
 /** Place of a record in the log, and the time that the writer gave it. */
 export interface LoggedVersion {
@@ -90,7 +93,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
   demand(isMicroseconds(indexedAt), 'indexed_at does not fit');
   const stored = readDetails(type, details);
   if (stored === null) throw new RangeError('details are not those of the type, or longer than 64 KiB');
-  const contractAddress = toAddressText(record.contractAddress);
+  const contractAddress = toHexText(record.contractAddress);
   demand(contractAddress === stored.contractAddress, 'contractAddress is not that of the asset');
   const numbers = metadata === null ? [] : [metadata.blockNumber, metadata.transactionIndex, metadata.logIndex ?? '0'];
   demand(numbers.every(isUint64Text), 'blockchain_metadata holds a number that does not fit');
@@ -102,7 +105,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
     contractAddress,
     indexedAt,
     blockchainMetadata: metadata && {
-      transactionHash: toHashText(metadata.transactionHash),
+      transactionHash: toHexText(metadata.transactionHash),
       blockNumber: metadata.blockNumber,
       transactionIndex: metadata.transactionIndex,
       logIndex: metadata.logIndex,
@@ -124,8 +127,8 @@ export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRo
   return {
     ...toVersion(version),
     chain,
-    contractAddress: toAddressText(record.contractAddress),
-    rootContractAddress: root && toAddressText(root),
+    contractAddress: toHexText(record.contractAddress),
+    rootContractAddress: root && toHexText(root),
     symbol: record.symbol,
     decimals,
     imageUrl: record.imageUrl,

@@ -1,5 +1,5 @@
-import type { ActivityType } from '@playline/contracts';
-import type { Direction, Gap, Position } from './position.ts';
+import type { ActivityType, Direction } from '@playline/contracts';
+import type { Gap, Position } from './position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
 /** Tables that the writer fills. */

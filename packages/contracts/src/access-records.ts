@@ -30,6 +30,12 @@ export interface MessageRate {
   burst: number;
 }
 
+/**
+ * The highest rate: ten times what one gateway process can take. One message is then 5 µs of debt, which clocks can
+ * still resolve.
+ */
+export const MESSAGE_RATE_MAX: Readonly<MessageRate> = { perSecond: 200_000, burst: 10_000_000 };
+
 /** An environment of a project. Every event, key and limit belongs to one. */
 export interface ProjectEnvironment {
   /** Never changed, never given again. */

@@ -1,7 +1,10 @@
 import type { IdentityKind } from './enumerations.ts';
 
-/** Sixteen zero bytes: the key of no identity. */
-export const ZERO_KEY: Buffer = Buffer.alloc(16);
+/** Bytes of an identity key: 128 bits, so that two identities never meet by chance. */
+export const IDENTITY_KEY_BYTES = 16;
+
+/** The key of no identity: zero bytes. */
+export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
 /** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
 export interface MessageRecord {
@@ -153,12 +156,15 @@ export const WAITING_HEADERS = {
    */
   identityKeys: 'identity-keys',
   /**
-   * Marks a note instead of a fact. It lists offsets, eight bytes each, of earlier facts in its partition that went
+   * Marks a note instead of a fact. It lists offsets, eight big-endian bytes each, of earlier facts in its partition that went
    * back to the topic of links. A reader cannot commit past a fact that still waits, so after a restart it reads these
    * facts again and must skip them.
    */
   left: 'left',
 } as const;
+
+/** Bytes of an offset in the header `left`. */
+export const WAITING_OFFSET_BYTES = 8;
 
 /** Question to a fence: an identity, and when its event happened and was received. */
 export interface FenceQuestion {

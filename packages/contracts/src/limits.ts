@@ -40,3 +40,6 @@ export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
  * Bytes of a consent change after decompression. The longest id and source, fully escaped (`\ud83d\ude00`), take 5 KiB.
  */
 export const CONSENT_BYTES_MAX = 16 * 1024;
+
+/** The stores of people keep a time in six bytes: up to the year 10,889. */
+export const KEPT_TIME_END_MS: number = 2 ** 48;

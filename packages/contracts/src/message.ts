@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CONSENT_STATUSES, IDENTITY_TYPES, MESSAGE_TYPES, type RejectionCode, SURFACES } from './enumerations.ts';
 import { CONTEXT_CODE_POINTS_MAX, ID_CODE_POINTS_MAX } from './limits.ts';
 import { isBlank, type RejectionError, toRejectionErrors } from './rejection.ts';
+import { isJsonObject, isUuidText } from './texts.ts';
 import { parseTimestamp, type TimeWindow } from './timestamp.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
@@ -85,8 +86,6 @@ export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
-const isFreeForm = (value: unknown): value is FreeForm =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const FREE_FORM_WORDS =
   'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
 /**
@@ -95,14 +94,12 @@ const FREE_FORM_WORDS =
  */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
-    .refine(isFreeForm, rule('INVALID_FORMAT', 'is not an object'))
+    .refine(isJsonObject, rule('INVALID_FORMAT', 'is not an object'))
     .meta({ type: 'object', description: FREE_FORM_WORDS })
     .nullish();
 
-/** RFC 9562 text, any version, any case: contract, "messageId". */
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-const uuid: TextRule = { keeps: (value) => UUID.test(value), code: 'INVALID_FORMAT', error: 'is not a UUID' };
+/** Contract, "messageId". */
+const uuid: TextRule = { keeps: isUuidText, code: 'INVALID_FORMAT', error: 'is not a UUID' };
 const timestamp: TextRule = {
   keeps: (value) => !Number.isNaN(parseTimestamp(value)),
   code: 'INVALID_FORMAT',

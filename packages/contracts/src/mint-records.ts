@@ -1,3 +1,5 @@
+import { toHexText } from './texts.ts';
+
 /** Value of `chain.mint-requests.v1`, keyed by chain and signer. Addresses have 20 bytes, times are epoch milliseconds. */
 export interface MintRequestRecord {
   /** Name of the chain. */
@@ -25,7 +27,8 @@ export interface MintRequestRecord {
 
 /** `settled` when nothing can change any more: the block is final, or no transaction ever carried the mint. */
 export type MintStage = 'accepted' | 'waiting' | 'logged' | 'mined' | 'reverted' | 'settled';
-export type MintStatus = 'pending' | 'succeeded' | 'failed';
+export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
+export type MintStatus = (typeof MINT_STATUSES)[number];
 
 /**
  * Value of `chain.mint-state.v1`. The last record of a reference id and attempt counts. Keyed by `toMintStateKey`, in
@@ -108,17 +111,15 @@ export interface ChainMetadataRecord {
   traceId: string;
 }
 
-const toAddressText = (address: Buffer) => `0x${address.toString('hex')}`;
-
 /** Text that the partition of every record of a signer is computed from, and the key of its mint requests. */
 export const toSignerKey = ({ chain, signer }: Pick<MintRequestRecord, 'chain' | 'signer'>): string =>
-  `${chain}:${toAddressText(signer)}`;
+  `${chain}:${toHexText(signer)}`;
 
 /** Key of a state. The reference id comes last, because it may contain any character. */
 export const toMintStateKey = (
   state: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'attemptId' | 'referenceId'>,
 ): string =>
-  `${state.chain}:${toAddressText(state.contractAddress)}:${state.attemptId.toString('hex')}:${state.referenceId}`;
+  `${state.chain}:${toHexText(state.contractAddress)}:${state.attemptId.toString('hex')}:${state.referenceId}`;
 
 /** Key of a logged transaction. All high waters of a signer share one key. */
 export function toMintTransactionKey(

@@ -27,7 +27,7 @@ export interface Topic {
   readonly compactionLagMs?: number;
   /** Kafka deletes whole segments. Topics with identity data roll them early, or "72 h" could become ten days. */
   readonly segmentMs: number;
-  /** File in `packages/contracts/schemas`, registered as subject `<topic>-value`; null for raw bytes. */
+  /** File in `packages/contracts/schemas`, registered as `schemaSubjectOf` its topic; null for raw bytes. */
   readonly schema: string | null;
 }
 
@@ -122,3 +122,6 @@ export const TOPICS = {
   },
   chainMetadata: mintTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
 } as const satisfies Record<string, Topic>;
+
+/** The subject under which the registry keeps the schemas of a topic's values. */
+export const schemaSubjectOf = (topic: string): string => `${topic}-value`;

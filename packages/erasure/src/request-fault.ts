@@ -1,9 +1,7 @@
+import { IDENTITY_KEY_BYTES, isEnvironmentId, KEPT_TIME_END_MS } from '@playline/contracts';
 import type { ErasureRequest } from './records.ts';
 
-const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
-const KEY_BYTES = 16;
-/** Stores of people have six bytes for a time. */
-const TIME_END_MS = 2 ** 48;
+const ERASURE_ID_BYTES = 16;
 
 /**
  * Explains why a record with the shape of a request is not a valid one: its bytes and numbers may be no keys and times.
@@ -12,11 +10,11 @@ const TIME_END_MS = 2 ** 48;
  */
 export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {
   const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
-  if (!ENVIRONMENT_ID.test(environmentId)) return 'not an environment id';
-  if (erasureId.length !== KEY_BYTES) return 'not an erasure id';
+  if (!isEnvironmentId(environmentId)) return 'not an environment id';
+  if (erasureId.length !== ERASURE_ID_BYTES) return 'not an erasure id';
   if (subjectKeys.length === 0 || ![...subjectKeys, ...memberKeys].every(isKey)) return 'not identity keys';
   return isTime(cutoffAt) && isTime(requestedAt) ? null : 'time out of range';
 }
 
-const isKey = (key: Buffer) => key.length === KEY_BYTES && key.some((byte) => byte !== 0);
-const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < TIME_END_MS;
+const isKey = (key: Buffer) => key.length === IDENTITY_KEY_BYTES && key.some((byte) => byte !== 0);
+const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < KEPT_TIME_END_MS;

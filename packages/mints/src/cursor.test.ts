@@ -1,8 +1,9 @@
+import type { CursorKey } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMintCursors, type MintCursorKey } from './cursor.ts';
+import { createMintCursors } from './cursor.ts';
 
-const key = (id: number): MintCursorKey => ({ id, secret: Buffer.alloc(32, id) });
+const key = (id: number): CursorKey => ({ id, secret: Buffer.alloc(32, id) });
 const cursors = createMintCursors({ keys: [key(1), key(2)] });
 const scope = { collection: { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` }, status: null };
 const place = fc.record({

@@ -1,4 +1,10 @@
-import type { MintRequestRecord, MintStateRecord, MintStatus } from '@playline/contracts';
+import {
+  type MintRequestRecord,
+  type MintStateRecord,
+  type MintStatus,
+  toHexText,
+  toUuidText,
+} from '@playline/contracts';
 
 /** State of a requested asset, as it is stored and shown. One per reference id and attempt. */
 export interface MintState {
@@ -34,23 +40,17 @@ export interface MintState {
   readonly changedAt: number;
 }
 
-const toHex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
-
-/** Text of a UUID, from its 16 bytes. */
-export const toUuidText = (bytes: Buffer): string =>
-  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-
 /** State of an asset of which only the request is known. */
 export function toRequestedState(request: MintRequestRecord): MintState {
   return {
     chain: request.chain,
-    contractAddress: toHex(request.contractAddress),
+    contractAddress: toHexText(request.contractAddress),
     referenceId: request.referenceId,
     attemptId: request.attemptId.toString('hex'),
-    signer: toHex(request.signer),
+    signer: toHexText(request.signer),
     projectId: request.projectId,
     environmentId: request.environmentId,
-    ownerAddress: toHex(request.ownerAddress),
+    ownerAddress: toHexText(request.ownerAddress),
     tokenId: request.tokenId,
     amount: request.amount,
     metadata: request.metadata,
@@ -68,7 +68,7 @@ export function toMintState(record: MintStateRecord): MintState {
   return {
     ...toRequestedState(record),
     ...{ revision, status, stage, reason, nonce, error, changedAt },
-    transactionHash: transactionHash === null ? null : toHex(transactionHash),
+    transactionHash: transactionHash === null ? null : toHexText(transactionHash),
     activityId: activityId === null ? null : toUuidText(activityId),
   };
 }

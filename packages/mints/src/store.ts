@@ -1,4 +1,10 @@
-import type { ChainMetadataRecord, MintStatus } from '@playline/contracts';
+import {
+  type ChainMetadataRecord,
+  type Direction,
+  type GapSide,
+  isBeyondGap,
+  type MintStatus,
+} from '@playline/contracts';
 import type { MintCollection } from './asset.ts';
 import type { MintState } from './states.ts';
 
@@ -7,7 +13,7 @@ export type MintPosition = Pick<MintState, 'requestedAt' | 'attemptId'>;
 
 /** A place between requests: before or after a position, which need not exist. */
 export interface MintGap extends MintPosition {
-  readonly side: 'before' | 'after';
+  readonly side: GapSide;
 }
 
 /** Owner of a request. A collection may have belonged to another project when it was made. */
@@ -28,7 +34,7 @@ export interface MintPageQuestion {
   readonly status: MintStatus | null;
   /** The page begins beyond this gap. */
   readonly gap: MintGap;
-  readonly direction: 'next' | 'previous';
+  readonly direction: Direction;
   readonly limit: number;
 }
 
@@ -67,10 +73,8 @@ export function comparePositions(a: MintPosition, b: MintPosition): number {
 }
 
 /** Whether a request lies behind a gap in the direction of reading. */
-export function isBeyond(position: MintPosition, gap: MintGap, direction: MintPageQuestion['direction']): boolean {
-  const order = comparePositions(position, gap);
-  if (order === 0) return (gap.side === 'before') === (direction === 'next');
-  return order > 0 === (direction === 'next');
+export function isBeyond(position: MintPosition, gap: MintGap, direction: Direction): boolean {
+  return isBeyondGap(comparePositions(position, gap), gap.side, direction);
 }
 
 /** Makes a page of the states found, which are in ascending order. */

@@ -1,4 +1,5 @@
 import { consentCodec, createRecordReader, type SchemaSource } from '@playline/contracts';
+import { inBatches } from '@playline/errors';
 import type { ConsentStore, PlacedConsent } from './consents.ts';
 
 /** A record of the topic as bytes, at its place. */
@@ -48,7 +49,7 @@ export async function catchUpConsents(
   let count = 0;
   for (const { partition, start, end } of bounds) {
     const from = Math.max(start, Math.min(end, applied.get(partition) ?? start) - READ_AGAIN_OFFSETS);
-    for await (const batch of inBatches(log.read({ partition, start: from, end }))) {
+    for await (const batch of inBatches(log.read({ partition, start: from, end }), CHANGES_A_CALL)) {
       if ((await store.standing()).isCurrent) return count;
       const changes = await Promise.all(batch.map((record) => decode(partition, record)));
       await Promise.all(changes.filter((change) => change !== null).map((change) => store.apply(change)));
@@ -57,17 +58,6 @@ export async function catchUpConsents(
   }
   if (await store.markCurrent(run, new Map(bounds.map(({ partition, end }) => [partition, end])))) return count;
   throw new Error('the consent store was started anew meanwhile');
-}
-
-async function* inBatches<T>(source: AsyncIterable<T>): AsyncGenerator<T[]> {
-  let batch: T[] = [];
-  for await (const each of source) {
-    batch.push(each);
-    if (batch.length < CHANGES_A_CALL) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
 }
 
 /** A record that cannot be read is skipped here. The event writer sends it to the dead letters. */

@@ -1,6 +1,7 @@
 /** Settings that mean the same in every service that has them. A service takes the fragments it uses into its schema. */
 import { z } from 'zod';
 import { settings } from './config.ts';
+import { GROUPS } from './groups.ts';
 
 /** What every process is told. A service with a usual port gives `ADMIN_PORT` a default. */
 export const processSettings = {
@@ -47,5 +48,7 @@ export const deploymentSettings = {
    */
   ERASURE_CLOCK_SKEW_MS: settings.integer(500, 60_000).default(2000),
   /** CONSUMER_GROUP of the event writer: everything that it has committed is stored. */
-  WRITER_GROUP: settings.text().default('event-writer'),
+  WRITER_GROUP: settings.text().default(GROUPS.writer),
+  /** CONSUMER_GROUP of the identity linker: everything that it has committed is decided. */
+  LINKER_GROUP: settings.text().default(GROUPS.linker),
 } as const;

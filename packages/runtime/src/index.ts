@@ -4,6 +4,7 @@ export * from './config.ts';
 export * from './connection-settings.ts';
 export * from './connections.ts';
 export * from './deployment-settings.ts';
+export * from './groups.ts';
 export * from './logger.ts';
 export * from './metrics.ts';
 export * from './service.ts';

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { schemaSubjectOf } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openOwnDatabase } from './own-database.ts';
 import { type Stores, testStores } from './stores.ts';
@@ -47,7 +48,7 @@ export async function openOwnStores({
       CLICKHOUSE_DATABASE: database,
       TOPIC_PREFIX: prefix,
     },
-    schemaIdOf: (topic) => schemas.find(({ subject }) => subject === `${topic}-value`)!.id,
+    schemaIdOf: (topic) => schemas.find(({ subject }) => subject === schemaSubjectOf(topic))!.id,
     query,
     addPartitions: async (count) => {
       await applyTopics({ ...topics, partitions: count });

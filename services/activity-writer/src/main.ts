@@ -8,6 +8,7 @@ import { openRedisMints } from '@playline/mints/redis';
 import {
   createLogger,
   createMetrics,
+  parseConfig,
   runService,
   toBlockLimits,
   toClickHouse,
@@ -24,7 +25,7 @@ import {
   openLogReader,
   openProducer,
 } from '@playline/stream/kafka';
-import { readConfig } from './config.ts';
+import { configSchema } from './config.ts';
 import { openMintStates } from './mint-states.ts';
 import { createPipeline } from './pipeline.ts';
 import { createChainPartitions } from './steps/refuse-updates.ts';
@@ -32,7 +33,7 @@ import { createSendTick } from './steps/send-tick.ts';
 import { openTicks } from './ticks.ts';
 
 const SERVICE = 'activity-writer';
-const config = readConfig(process.env);
+const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);

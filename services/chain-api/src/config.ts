@@ -1,5 +1,5 @@
-import { type CursorKey, isChainName } from '@playline/chain';
-import { TOPICS } from '@playline/contracts';
+import { PLAN_MAX, PLAN_WINDOW_S } from '@playline/access-keys';
+import { CURSOR_KEY, type CursorKey, isChainName, TOPICS } from '@playline/contracts';
 import {
   clickhouseSettings,
   deploymentSettings,
@@ -14,10 +14,6 @@ import { z } from 'zod';
 
 /** Calls without a rate limit key: contract, "Callers". */
 const CALLS = 1500;
-const CALLS_WINDOW_S = 300;
-/** Each call of a window is remembered, so more than this for one caller would take megabytes. */
-const CALLS_MAX = 1_000_000;
-const DAY_S = 86_400;
 /** Tokens that a project may mint: contract, "Mint limits". */
 const MINTS_PER_MINUTE = 200;
 const MINTS_BURST = 2_000;
@@ -27,10 +23,6 @@ const REFRESHES_PER_HOUR = 10_000;
 const MINTS_BURST_MIN = 100;
 /** A request for 250 tokens must fit. */
 const REFRESHES_MIN = 250;
-/** As long as the output of the hash that it is the key of. */
-const CURSOR_KEY_BYTES_MIN = 32;
-/** Cursors name their key in one byte. */
-const CURSOR_KEY_ID_MAX = 255;
 /** CAIP-2: a namespace, and a reference in it. */
 const CHAIN_ID = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
@@ -64,11 +56,11 @@ const cursorKeys = () =>
     for (const entry of text.split(',').map((part) => part.trim())) {
       const [, digits = '', secret = ''] = ENTRY.exec(entry) ?? [];
       const id = Number(digits);
-      const isNew = id <= CURSOR_KEY_ID_MAX && !keys.has(id) && secret.length >= 2 * CURSOR_KEY_BYTES_MIN;
+      const isNew = id <= CURSOR_KEY.idMax && !keys.has(id) && secret.length >= 2 * CURSOR_KEY.secretBytesMin;
       if (isNew) keys.set(id, { id, secret: Buffer.from(secret, 'hex') });
       else
         context.addIssue(
-          `expected id=secret, comma-separated, ids from 0 to ${CURSOR_KEY_ID_MAX}, each once, secrets hexadecimal of at least ${CURSOR_KEY_BYTES_MIN} bytes`,
+          `expected id=secret, comma-separated, ids from 0 to ${CURSOR_KEY.idMax}, each once, secrets hexadecimal of at least ${CURSOR_KEY.secretBytesMin} bytes`,
         );
     }
     return [...keys.values()] as [CursorKey, ...CursorKey[]];
@@ -94,8 +86,8 @@ export const configSchema = z.object({
   /** A page takes tens of milliseconds; up to 10 s, so that a drain has room for a request. */
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
   /** Calls of a client address without a rate limit key. */
-  RATE_LIMIT_CALLS: settings.integer(1, CALLS_MAX).default(CALLS),
-  RATE_LIMIT_WINDOW_S: settings.integer(1, DAY_S).default(CALLS_WINDOW_S),
+  RATE_LIMIT_CALLS: settings.integer(1, PLAN_MAX.calls).default(CALLS),
+  RATE_LIMIT_WINDOW_S: settings.integer(1, PLAN_MAX.windowS).default(PLAN_WINDOW_S),
   /** Distinct token ids that a project may request to mint: per minute on average, and at once. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),

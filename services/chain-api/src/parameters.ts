@@ -1,4 +1,4 @@
-import { isAddressText } from '@playline/chain';
+import { isAddressText } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Query } from '@playline/http';
 
@@ -61,7 +61,7 @@ export const ADDRESS: Kind<string> = {
 };
 
 /** Contract, "Parameters of a history"; also for the list of mint requests. */
-const PAGE_SIZE_MAX = 200;
+export const PAGE_SIZE_MAX = 200;
 export const PAGE_SIZE = 100;
 
 export const PAGE_SIZE_KIND: Kind<number> = {

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type ChainNode, NodeFault } from '@playline/chain';
+import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import { HighestBlock } from './highest-block.ts';
 import type { ChainIdentity } from './steps/chain-identity.ts';
@@ -35,6 +35,12 @@ export interface Standstill {
   readonly block: number;
 }
 
+/** A block that a node has told of, and when. */
+interface ToldBlock {
+  readonly atMs: number;
+  readonly number: number;
+}
+
 interface Watched {
   readonly node: ChainNode;
   /** Whether it was found to be of the chain since it was last away. */
@@ -44,9 +50,9 @@ interface Watched {
   /** Since when it answers nothing; null while it does. */
   silentSinceMs: number | null;
   /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
-  readonly heads: { readonly atMs: number; readonly number: number }[];
+  readonly heads: ToldBlock[];
   /** The same of final blocks; -1 while none is final. */
-  readonly finals: { readonly atMs: number; readonly number: number }[];
+  readonly finals: ToldBlock[];
   isToldToLag: boolean;
 }
 
@@ -202,10 +208,7 @@ export class HeadWatch {
 }
 
 /** Of those that are older than the bound the last alone stays. */
-function keep(
-  told: { readonly atMs: number; readonly number: number }[],
-  next: { atMs: number; number: number },
-): void {
+function keep(told: ToldBlock[], next: ToldBlock): void {
   told.push(next);
   while (told.length > 1 && told[1]!.atMs <= next.atMs - LAG_MS) told.shift();
 }
@@ -217,8 +220,7 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
   const { signal } = stop;
   const follow = async (node: ChainNode) => {
     while (!signal.aborted) {
-      const ms = await watch.look(node);
-      await delay(ms, undefined, { signal }).catch(() => {});
+      await pause(await watch.look(node), signal);
     }
   };
   for (const node of options.nodes) void follow(node);

@@ -1,23 +1,24 @@
-import type { IndexedChain } from '@playline/chain';
 import {
+  type BlockName,
   type ChainNode,
   createReadActivities,
   ForkFault,
+  type IndexedChain,
   type LogRecords,
   type NodeFault,
   type ReadBlocks,
 } from '@playline/chain';
-import type { IndexProgressRecord } from '@playline/contracts';
+import { fromHexText, type IndexProgressRecord, toHexText } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
 import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
 import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';
 import { ChainIdentity } from './steps/chain-identity.ts';
-import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
+import { type ActivityBatch, type LogPlace, makeBatches } from './steps/make-batches.ts';
 import { NewTokens } from './steps/new-tokens.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
 import { RangeSize } from './steps/range-size.ts';
-import { HorizonTracker } from './steps/read-horizon.ts';
+import { type Horizon, HorizonTracker } from './steps/read-horizon.ts';
 import { readInTime, SmallerRangeFault } from './steps/read-in-time.ts';
 import { StandBy } from './steps/stand-by.ts';
 
@@ -65,7 +66,7 @@ export class ChainLane {
   /** When a step last found new final blocks, by the lane's clock. */
   foundAtMs = Number.NEGATIVE_INFINITY;
   private horizonAtMs = Number.NEGATIVE_INFINITY;
-  private final: { number: number; hash: string } | null = null;
+  private final: BlockName | null = null;
   private readonly identity: ChainIdentity;
   /** How much each node can return says nothing about the others. */
   private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
@@ -150,8 +151,8 @@ export class ChainLane {
     this.tracker.reset();
     [this.final, this.horizonAtMs, this.publishedAtMs] = [null, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
     if (progress !== null) {
-      this.identity.restore(toText(progress.genesisHash));
-      if (progress.nextLog === null) this.tracker.anchor({ number: progress.block, hash: toText(progress.hash) });
+      this.identity.restore(toHexText(progress.genesisHash));
+      if (progress.nextLog === null) this.tracker.anchor({ number: progress.block, hash: toHexText(progress.hash) });
       this.options.metrics.setIndexed(progress.block);
     }
     this.pool.recheck();
@@ -182,10 +183,7 @@ export class ChainLane {
   }
 
   /** Far behind the horizon its last known value is good enough. */
-  private async readHorizon(
-    node: ChainNode,
-    blocks: number,
-  ): Promise<{ final: { number: number; hash: string } | null }> {
+  private async readHorizon(node: ChainNode, blocks: number): Promise<Pick<Horizon, 'final'>> {
     const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
     const { head, final } = await this.tracker.read(node);
@@ -198,7 +196,7 @@ export class ChainLane {
   private async publish(node: ChainNode, read: ReadBlocks, plan: RangePlan): Promise<void> {
     const rules = {
       readActivities: this.readActivities,
-      onRead: (reading: LogRecords, at: { block: number; log: number }) => this.tellReading(reading, at),
+      onRead: (reading: LogRecords, at: LogPlace) => this.tellReading(reading, at),
       ...(this.options.recordsMax !== undefined && { recordsMax: this.options.recordsMax }),
     };
     for (const batch of makeBatches(read, plan, rules)) await this.publishBatch(node, batch);
@@ -213,7 +211,7 @@ export class ChainLane {
     if (activities.length === 0 && described.length === 0) return this.tellProgress();
     await this.log!.publish({ activities, tokens: described, progress: this.progress });
     this.publishedAtMs = this.nowMs();
-    for (const { contractAddress } of described) this.newTokens.forget(toText(contractAddress));
+    for (const { contractAddress } of described) this.newTokens.forget(toHexText(contractAddress));
     metrics.countPublished(activities, described.length);
   }
 
@@ -225,7 +223,7 @@ export class ChainLane {
   }
 
   private toProgress(reached: ActivityBatch['reached']): IndexProgressRecord {
-    const genesisHash = Buffer.from(this.identity.genesis!.slice(2), 'hex');
+    const genesisHash = fromHexText(this.identity.genesis!);
     return { ...reached, chain: this.options.chain.name, genesisHash, changedAt: this.wallClockMs() };
   }
 
@@ -259,7 +257,7 @@ export class ChainLane {
     );
   }
 
-  private tellReading(reading: LogRecords, { block, log }: { block: number; log: number }): void {
+  private tellReading(reading: LogRecords, { block, log }: LogPlace): void {
     this.options.metrics.countReading(reading);
     if (reading.claimed === null) return;
     const { name: chain } = this.options.chain;
@@ -270,5 +268,3 @@ export class ChainLane {
     );
   }
 }
-
-const toText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;

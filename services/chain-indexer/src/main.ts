@@ -1,15 +1,16 @@
 import { createRpcNode } from '@playline/chain/rpc';
+import { schemaSubjectOf } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
-import { createLogger, createMetrics, runService, toKafka, toRegistry } from '@playline/runtime';
+import { createLogger, createMetrics, parseConfig, runService, toKafka, toRegistry } from '@playline/runtime';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
-import { readConfig } from './config.ts';
+import { configSchema } from './config.ts';
 import { openIndexLogs } from './log/open-index-logs.ts';
 import { startLanes } from './pipeline.ts';
 import type { RunningLane } from './run-lane.ts';
 
 const SERVICE = 'chain-indexer';
-const config = readConfig(process.env);
+const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
@@ -42,7 +43,7 @@ await runService(logger, async (use) => {
     openIndexLogs({
       openPublisher: (name) => openAtomicPublisher({ ...kafka, name }),
       log: openLogReader({ ...kafka, clientId: SERVICE }),
-      schemaIdOf: (topic, schema) => registry.idOf(`${topic}-value`, schema),
+      schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
       schemaOf: registry.schemaOf,
       topicPrefix: config.TOPIC_PREFIX,
     }),

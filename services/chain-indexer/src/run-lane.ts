@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
@@ -110,14 +110,13 @@ export function openLane(options: RunLaneOptions): RunningLane {
   const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
   const course = new LaneCourse(options, nowMs);
-  const pause = (ms: number) => delay(ms, undefined, { signal: stop.signal }).catch(() => {});
   const run = async () => {
     while (!stop.signal.aborted) {
       const ms = await lane.step().then(
         (step) => course.done(step),
         (fault: unknown) => course.failed(fault),
       );
-      if (ms > 0) await pause(ms);
+      if (ms > 0) await pause(ms, stop.signal);
     }
     await lane.close();
   };

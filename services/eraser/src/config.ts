@@ -2,8 +2,8 @@ import {
   clickhouseSettings,
   consumerSettings,
   deploymentSettings,
+  GROUPS,
   kafkaSettings,
-  parseConfig,
   processSettings,
   redisSettings,
   registrySettings,
@@ -26,9 +26,9 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   ...consumerSettings,
-  CONSUMER_GROUP: settings.text().default('eraser'),
+  CONSUMER_GROUP: settings.text().default(GROUPS.eraser),
   /** Consumer groups whose committed offsets show what is stored. */
-  LINKER_GROUP: settings.text().default('identity-linker'),
+  LINKER_GROUP: deploymentSettings.LINKER_GROUP,
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   /** How long requests are gathered. While a batch runs, requests of the next one gather anyway. */
@@ -42,8 +42,3 @@ export const configSchema = z.object({
 });
 
 export type Config = z.infer<typeof configSchema>;
-
-/** @throws ConfigError naming every setting that is missing or wrong */
-export function readConfig(environment: Record<string, string | undefined>): Config {
-  return parseConfig(configSchema, environment);
-}

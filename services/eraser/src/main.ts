@@ -3,7 +3,16 @@ import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhous
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { openRedisPeople } from '@playline/people/redis';
-import { createLogger, createMetrics, runService, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  parseConfig,
+  runService,
+  toClickHouse,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
 import {
   createSchemaRegistry,
   openLetterCount,
@@ -11,11 +20,11 @@ import {
   openProducer,
   openRecordConsumer,
 } from '@playline/stream/kafka';
-import { readConfig } from './config.ts';
+import { configSchema } from './config.ts';
 import { openEraser } from './pipeline.ts';
 
 const SERVICE = 'eraser';
-const config = readConfig(process.env);
+const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);

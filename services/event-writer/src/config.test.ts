@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { BLOCKS_PER_S_MAX, ConfigError } from '@playline/runtime';
+import { BLOCKS_PER_S_MAX, ConfigError, parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
-import { readConfig } from './config.ts';
+import { configSchema } from './config.ts';
 
 const required = {
   KAFKA_BROKERS: '127.0.0.1:9092',
@@ -23,8 +23,8 @@ describe('the least that the settings of blocks may be', () => {
   };
 
   it.each(Object.entries(least))('is taken, and one less refused by its name: %s', (name, min) => {
-    expect(readConfig({ ...required, [name]: String(min) })).toMatchObject({ [name]: min });
-    const parse = () => readConfig({ ...required, [name]: String(min - 1) });
+    expect(parseConfig(configSchema, { ...required, [name]: String(min) })).toMatchObject({ [name]: min });
+    const parse = () => parseConfig(configSchema, { ...required, [name]: String(min - 1) });
     expect(parse).toThrow(ConfigError);
     expect(parse).toThrow(name);
   });

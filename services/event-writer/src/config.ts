@@ -1,15 +1,10 @@
-import { blockWriterSettings, parseConfig, settings } from '@playline/runtime';
+import { blockWriterSettings, deploymentSettings } from '@playline/runtime';
 import { z } from 'zod';
 
 /** Settings of the event writer, by the names of their environment variables. */
 export const configSchema = z.object({
   ...blockWriterSettings,
-  CONSUMER_GROUP: settings.text().default('event-writer'),
+  CONSUMER_GROUP: deploymentSettings.WRITER_GROUP,
 });
 
 export type Config = z.infer<typeof configSchema>;
-
-/** Settings of the event writer. @throws ConfigError naming every setting that is missing or wrong */
-export function readConfig(environment: Record<string, string | undefined>): Config {
-  return parseConfig(configSchema, environment);
-}

@@ -3,8 +3,10 @@ import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
 import {
+  auditGroupOf,
   createLogger,
   createMetrics,
+  parseConfig,
   runService,
   toBlockLimits,
   toClickHouse,
@@ -13,12 +15,12 @@ import {
 } from '@playline/runtime';
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
-import { readConfig } from './config.ts';
+import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
-import { auditGroupOf, createPipeline } from './pipeline.ts';
+import { createPipeline } from './pipeline.ts';
 
 const SERVICE = 'event-writer';
-const config = readConfig(process.env);
+const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);

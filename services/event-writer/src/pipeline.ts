@@ -8,6 +8,7 @@ import {
   projectCodec,
   rateLimitKeyCodec,
   rejectionCodec,
+  schemaSubjectOf,
   signableKeyCodec,
   TOPICS,
   type Topic,
@@ -109,7 +110,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       },
     },
     prefetch: async () => {
-      await Promise.all([...steps].map(([topic, step]) => step.prefetch(`${topic}-value`)));
+      await Promise.all([...steps].map(([topic, step]) => step.prefetch(schemaSubjectOf(topic))));
     },
   };
 }
@@ -124,12 +125,6 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.signableKeys, createWriteRecords(signableKeyCodec, signableKeyAuditRows, parts)],
   [TOPICS.audit, createWriteRecords(auditEntryCodec, entryAuditRows, parts)],
 ];
-
-/**
- * The consumer group of the access topics. It is not the group of the events: a member of an older release could get
- * partitions of a topic that it does not know, and a fault of one topic could delay the others.
- */
-export const auditGroupOf = (group: string): string => `${group}-audit`;
 
 /** Metrics of this service. The stream counts records, drops, dead letters, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {

@@ -1,5 +1,4 @@
-import type { KeyRecord, UsageCounter } from '@playline/access-keys';
-import { PublicError } from '@playline/errors';
+import { countFault, type KeyRecord, type UsageCounter } from '@playline/access-keys';
 import { ClientGone, type Exchange, type Route } from '@playline/http';
 import type { Authorise } from './authorise.ts';
 
@@ -13,16 +12,8 @@ export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 export const STRANGE_ORIGIN = 'ORIGIN_NOT_ALLOWED';
 
 /** Counts a request that ended in a fault. A request whose caller has disconnected is not counted as refused. */
-export function countFault(
-  usage: CountUse,
-  key: KeyRecord,
-  { exchange, error }: { exchange: Exchange; error: unknown },
-) {
-  if (error instanceof ClientGone) return;
-  const reason = error instanceof PublicError ? error.code : 'INTERNAL_SERVER_ERROR';
-  // The request was served: the answer is that the thing does not exist.
-  if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
-  else usage.refused(key, { reason, traceId: exchange.traceId });
+export function countEnd(usage: CountUse, key: KeyRecord, { exchange, error }: { exchange: Exchange; error: unknown }) {
+  if (!(error instanceof ClientGone)) countFault(usage, key, { fault: error, traceId: exchange.traceId });
 }
 
 /** Counts one operation: its key check gives the key, its route the outcome. */
@@ -50,7 +41,7 @@ export function createOperationCount(usage: CountUse): OperationCount {
           await route.handle(exchange, params);
         } catch (error) {
           const key = keys.get(exchange);
-          if (key !== undefined) countFault(usage, key, { exchange, error });
+          if (key !== undefined) countEnd(usage, key, { exchange, error });
           throw error;
         }
         const key = keys.get(exchange);

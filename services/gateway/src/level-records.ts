@@ -1,5 +1,6 @@
 import {
   type Change,
+  COMPARE_EVERY_MS,
   catchUpRecords,
   createRecordLogReader,
   IncompleteViewFault,
@@ -18,9 +19,6 @@ export interface LevelRecordsParts<R extends Change> {
   view: OpenRecordView<R>;
   level: LevelParts;
 }
-
-/** How long a record may be missing when its command died between log and Redis. Each check asks the brokers. */
-const COMPARE_EVERY_MS = 15_000;
 
 /**
  * Keeps one kind of records in Redis up to date with its log, for every process that reads them from Redis: after a

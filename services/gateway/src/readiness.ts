@@ -1,5 +1,5 @@
 import type { ReadinessChecks } from '@playline/http';
-import type { Metrics } from '@playline/runtime';
+import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-routes.ts';
 import type { SchemaIdCache } from './schema-ids.ts';
@@ -38,8 +38,6 @@ export function createDegraded(
   people: Pick<AudiencePorts['people'], 'ready' | 'takesWrites'>,
   metrics: Pick<Metrics, 'collectedGauge'>,
 ): ReadinessChecks {
-  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await people.takesWrites()) ? 1 : 0),
-  });
+  watchWrites(metrics, () => people.takesWrites());
   return { consentsAndErasures: () => people.ready() };
 }

@@ -1,4 +1,11 @@
-import { consentCodec, erasureRequestCodec, identityLinkCodec, messageRecordCodec, TOPICS } from '@playline/contracts';
+import {
+  consentCodec,
+  erasureRequestCodec,
+  identityLinkCodec,
+  messageRecordCodec,
+  schemaSubjectOf,
+  TOPICS,
+} from '@playline/contracts';
 import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 import type { SchemaRegistry } from '@playline/stream';
@@ -17,7 +24,7 @@ export interface WrittenSchema {
 
 /** @param topic with its prefix */
 export function writtenSchemaOf(topic: string, { schema }: { readonly schema: string }): WrittenSchema {
-  return { subject: `${topic}-value`, schema };
+  return { subject: schemaSubjectOf(topic), schema };
 }
 
 /** Topics and schemas of the records of messages. */

@@ -26,7 +26,7 @@ export const configSchema = z.object({
   ...registrySettings,
   ...redisSettings,
   ...consumerSettings,
-  CONSUMER_GROUP: settings.text().default('identity-linker'),
+  CONSUMER_GROUP: deploymentSettings.LINKER_GROUP,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   /** Identity types of which a person may have only one value, so alias does not join two. */

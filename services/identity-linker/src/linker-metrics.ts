@@ -1,16 +1,9 @@
-import type { Applied, People } from '@playline/people';
+import type { Applied } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
 export interface LinkerMetrics {
   /** Counts the results of a published batch. Batches that are repeated count again. */
   batch(applied: readonly Applied[], deadLetters: number): void;
-}
-
-/** Reports at every scrape whether Redis takes writes, because facts wait while it does not. */
-export function watchRedis(metrics: Metrics, people: Pick<People, 'takesWrites'>): void {
-  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await people.takesWrites()) ? 1 : 0),
-  });
 }
 
 /** Reports at every scrape the facts that wait in the parked place, in the partitions of this process. */

@@ -1,9 +1,18 @@
-import { identityDecisionCodec, TOPICS } from '@playline/contracts';
+import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
-import { createLogger, createMetrics, parseConfig, runService, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  parkedGroupOf,
+  parseConfig,
+  runService,
+  toKafka,
+  toRedis,
+  toRegistry,
+} from '@playline/runtime';
 import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openLinker } from './pipeline.ts';
@@ -43,9 +52,9 @@ await runService(logger, async (use) => {
       producer,
       openConsumer: (handler) => openRecordConsumer({ ...handler, ...reading, groupId, topics: [linkTopic] }),
       openParkedConsumer: (handler) =>
-        openRecordConsumer({ ...handler, ...reading, groupId: `${groupId}-parked`, topics: [parkedTopic] }),
+        openRecordConsumer({ ...handler, ...reading, groupId: parkedGroupOf(groupId), topics: [parkedTopic] }),
       schemaOf: registry.schemaOf,
-      decisionSchemaId: () => registry.idOf(`${decisionTopic}-value`, identityDecisionCodec.schema),
+      decisionSchemaId: () => registry.idOf(schemaSubjectOf(decisionTopic), identityDecisionCodec.schema),
       rules: { keyOf: createIdentityKeyer(config.IDENTITY_PEPPER), isBlocked: createIsBlocked(config.BLOCKED_IDS) },
       generation: config.LINK_TOPIC_GENERATION,
       ...{ linkTopic, parkedTopic, decisionTopic },

@@ -1,8 +1,8 @@
 import type { ReadinessChecks } from '@playline/http';
 import { createGraphFact } from '@playline/people';
-import type { Closable } from '@playline/runtime';
+import { type Closable, watchWrites } from '@playline/runtime';
 import type { BatchHandler } from '@playline/stream';
-import { createLinkerMetrics, watchRedis, watchWaiting } from './linker-metrics.ts';
+import { createLinkerMetrics, watchWaiting } from './linker-metrics.ts';
 import type { LinkerParts } from './linker-parts.ts';
 import { createParkedFlow } from './parked-flow.ts';
 import { openRewindingConsumer } from './rewinding-consumer.ts';
@@ -52,7 +52,7 @@ export function createBatchHandler(parts: LinkerParts): BatchHandler {
 /** Opens the linker: one consumer of links, one of the parked place. */
 export async function openLinker(parts: LinkerParts): Promise<Linker> {
   const { people, producer, metrics, logger } = parts;
-  watchRedis(metrics, people);
+  watchWrites(metrics, () => people.takesWrites());
   const rewinds = metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
   const consumer = await openRewindingConsumer(createBatchHandler(parts), {
     open: parts.openConsumer,

@@ -3,7 +3,7 @@ import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
 import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
-import { mintStateCodec, mintTransactionCodec, TOPICS } from '@playline/contracts';
+import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import {
@@ -63,7 +63,7 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
   await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
-  const schemaIdOf = (topic: string, schema: string) => () => registry.idOf(`${topic}-value`, schema);
+  const schemaIdOf = (topic: string, schema: string) => () => registry.idOf(schemaSubjectOf(topic), schema);
   const topicWith = (topic: { name: string }, { schema }: { schema: string }) => ({
     name: topicOf(topic),
     schemaId: schemaIdOf(topicOf(topic), schema),

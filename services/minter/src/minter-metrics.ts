@@ -1,5 +1,5 @@
+import { toHexText } from '@playline/contracts';
 import type { Metrics } from '@playline/runtime';
-import { toHex } from './chain/mint-calls.ts';
 import type { LaneWorker } from './lane/lane-worker.ts';
 import type { ChainHead, ChainNode, LaneClock, LaneWriter, MintLog } from './ports.ts';
 import type { AcceptedRequests } from './steps/accept-requests.ts';
@@ -115,7 +115,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         for (const worker of workers()) {
           const value = measure(worker);
           const { chain, signer } = worker.lane;
-          if (value !== null) gauge.set({ chain, signer: toHex(signer) }, value);
+          if (value !== null) gauge.set({ chain, signer: toHexText(signer) }, value);
         }
       },
     });

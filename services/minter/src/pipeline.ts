@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { activityIdOf } from '@playline/chain';
 import { type SchemaSource, toSignerKey } from '@playline/contracts';
+import { pause } from '@playline/errors';
 import type { ReadinessChecks } from '@playline/http';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import {
@@ -90,7 +90,7 @@ function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(
   const stopped = new AbortController();
   const look = async () => {
     while (!stopped.signal.aborted) {
-      await delay(LOOK_EVERY_MS, undefined, { signal: stopped.signal }).catch(() => {});
+      await pause(LOOK_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
       await workers
         .look()

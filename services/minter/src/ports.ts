@@ -1,3 +1,4 @@
+import type { BlockName } from '@playline/chain';
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 
 /** One signer on one chain. Its single writer decides which nonce carries which assets. */
@@ -139,7 +140,7 @@ export interface SendAnswer {
 export interface SpentNonce {
   readonly address: string;
   readonly nonce: number;
-  readonly horizon: { readonly number: number; readonly hash: string };
+  readonly horizon: BlockName;
 }
 
 /** A node of a chain. Hashes and addresses are lower-case hexadecimal. Every method may throw: no answer came. */

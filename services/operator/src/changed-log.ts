@@ -7,8 +7,9 @@ import {
   OpenTransactionFault,
   type PlacedRecord,
 } from '@playline/stream';
-import type { Schemas } from './await-schema.ts';
-import { UnreachableError } from './command.ts';
+import { awaitSchemaId, type Schemas } from './await-schema.ts';
+import { awaitLog } from './await-store.ts';
+import { UnreachableError, unconfirmed } from './command.ts';
 
 /** What a command reads a log with. */
 export interface LogSources {
@@ -54,7 +55,44 @@ export async function publishChange(
     await publisher.publish(records);
   } catch (fault) {
     if (isTakenOver(fault)) throw new Error(takenOver);
-    const words = fault instanceof Error ? fault.message : String(fault);
-    throw new UnreachableError(`Kafka did not confirm it (${words}): ${again}`);
+    unconfirmed('it', again)(fault instanceof Error ? fault : new Error(String(fault)));
+  }
+}
+
+/** A log that is open to be changed. */
+export interface ChangedLog {
+  readonly log: LogReader;
+  /** Full name on the broker. */
+  readonly topic: string;
+  readonly schemaId: number;
+  /** Opens the publisher of a name, which fences its earlier one. @param name without TOPIC_PREFIX */
+  openPublisher(name: string): Promise<AtomicPublisher>;
+}
+
+/**
+ * Works on a log, and closes it with its publishers.
+ * @throws UnreachableError when brokers or registry do not answer; what the work throws
+ */
+export async function withChangedLog<T>(
+  { openLog, openPublisher, schemas, topicPrefix }: ChangedLogSources,
+  { name, schema }: { readonly name: string; readonly schema: string },
+  work: (changed: ChangedLog) => Promise<T>,
+): Promise<T> {
+  const topic = topicPrefix + name;
+  const log = openLog();
+  const publishers: AtomicPublisher[] = [];
+  try {
+    await awaitLog(log);
+    const schemaId = await awaitSchemaId(schemas, topic, schema);
+    return await work({
+      ...{ log, topic, schemaId },
+      async openPublisher(own) {
+        const publisher = await openPublisher(topicPrefix + own);
+        publishers.push(publisher);
+        return publisher;
+      },
+    });
+  } finally {
+    await Promise.all([...publishers, log].map((each) => each.close()));
   }
 }

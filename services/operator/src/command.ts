@@ -33,8 +33,18 @@ export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** An option that may be repeated has a list. */
-type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+/**
+ * Makes the fault of a write that was not confirmed: it may have taken place.
+ * @param what was written @param next what the user does now
+ */
+export const unconfirmed =
+  (what: string, next: string) =>
+  ({ message }: Error): never => {
+    throw new UnreachableError(`Kafka did not confirm ${what} (${message}): ${next}`);
+  };
+
+/** The options of a command as `parseOptions` reads them. One that may be repeated has a list. */
+export type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 /**
  * Parses options and at most `wordsMax` other arguments.
@@ -86,6 +96,13 @@ export function choiceOf<T extends string>(
   const found = rule.choices.find((choice) => choice === value);
   if (found === undefined) throw new UsageError(`--${name}: expected ${rule.choices.join(' or ')}`);
   return found;
+}
+
+/** @throws UsageError without the option */
+export function requiredOf(values: Values, name: string): string {
+  const given = textOf(values, name);
+  if (given === undefined) throw new UsageError(`--${name}: expected one`);
+  return given;
 }
 
 export function textOf(values: Values, name: string): string | undefined {

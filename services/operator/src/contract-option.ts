@@ -1,9 +1,9 @@
 import { parseContract } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { textOf, UsageError } from './command.ts';
+import { textOf, UsageError, type Values } from './command.ts';
 
 /** The contract of `--chain` and `--contract`. @throws UsageError */
-export function contractOf(values: Parameters<typeof textOf>[0]): ReturnType<typeof parseContract> {
+export function contractOf(values: Values): ReturnType<typeof parseContract> {
   try {
     return parseContract({ chain: textOf(values, 'chain') ?? '', contractAddress: textOf(values, 'contract') ?? '' });
   } catch (fault) {

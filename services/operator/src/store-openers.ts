@@ -1,12 +1,10 @@
-import type { Change, KeyUsage, KeyView, RecordKind, RecordView } from '@playline/access-keys';
-import type { ChainNode, ChainStore } from '@playline/chain';
+import type { Change, KeyUsage, KeyView, OpenSessions, RecordKind, RecordView } from '@playline/access-keys';
+import type { AskNode, ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
 import type { AtomicPublisher, GroupOffsets, LogReader, Producer, StreamRecord } from '@playline/stream';
-import type { OpenSessions } from './accounts/account-access.ts';
 import type { Schemas } from './await-schema.ts';
 import type { MintsContext } from './commands/mints.ts';
-import type { AskNode } from './simulate-mint/minter-role.ts';
 
 /** A store that connects in the background. */
 interface Connecting {

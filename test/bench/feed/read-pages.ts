@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http';
-import { type CursorPlace, type Direction, START_GAP } from '@playline/chain';
+import { type CursorPlace, START_GAP } from '@playline/chain';
+import type { Direction } from '@playline/contracts';
 import type { Engine } from '../clickhouse.ts';
 import type { Server } from '../gateway-servers.ts';
 import { type ReadCase, toPath, withCursor } from './cases.ts';

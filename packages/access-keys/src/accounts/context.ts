@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import { toDone } from '../records/changed.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
 import { ViewFault } from '../records/view-faults.ts';
 import { type AccountRecord, isRemoved } from './account.ts';
@@ -109,11 +110,6 @@ function assertSomebodyStays(
 
 function isOwner({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): boolean {
   return roles.some((each) => each.projectId === projectId && each.role === 'owner');
-}
-
-export function toDone(record: AccountRecord | null): AccountRecord {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }
 
 /** One error for a link that was used, was revoked, is too old or never existed, so that it does not reveal which. */

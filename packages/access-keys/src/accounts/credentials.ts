@@ -1,6 +1,7 @@
 import { PublicError } from '@playline/errors';
+import { toDone } from '../records/changed.ts';
 import type { AccountRecord, Passkey } from './account.ts';
-import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden, toDone } from './context.ts';
+import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden } from './context.ts';
 import { assertNewOpenId, assertNewPasskey } from './invitations.ts';
 import { toPersonName } from './login.ts';
 import type { OpenIdSubject } from './open-id.ts';

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { toDone } from '../records/changed.ts';
 import type { Content } from '../records/record-store.ts';
 import {
   type AccountRecord,
@@ -19,7 +20,6 @@ import {
   linkNotGood,
   nowOf,
   type Situation,
-  toDone,
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';

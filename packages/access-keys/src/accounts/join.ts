@@ -1,5 +1,6 @@
+import { toDone } from '../records/changed.ts';
 import { type AccountRecord, findAnyInvited, type ProjectRole } from './account.ts';
-import { type AccountContext, changeAccount, findAccount, forbidden, linkNotGood, nowOf, toDone } from './context.ts';
+import { type AccountContext, changeAccount, findAccount, forbidden, linkNotGood, nowOf } from './context.ts';
 import { toRemoved } from './invitations.ts';
 import { isAtMost } from './roles.ts';
 

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { invalidField } from '@playline/errors';
 import { createTurns } from '../turns.ts';
 
-const CHARACTERS_MIN = 12;
+export const PASSWORD_CHARACTERS_MIN = 12;
 const CHARACTERS_MAX = 256;
 /** Least number of characters that must be left without the words that everybody would try first. */
 const OWN_CHARACTERS_MIN = 6;
@@ -75,8 +75,8 @@ export function createPasswords({ productName }: PasswordsOptions): Passwords {
 
 function assertPassword(password: string, words: readonly string[]): void {
   const length = [...password].length;
-  if (length < CHARACTERS_MIN || length > CHARACTERS_MAX)
-    throw invalidField('password', `A password has ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
+  if (length < PASSWORD_CHARACTERS_MIN || length > CHARACTERS_MAX)
+    throw invalidField('password', `A password has ${PASSWORD_CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
   let own = toLetters(password);
   for (const word of words.map(toLetters)) if (word !== '') own = own.replaceAll(word, '');
   // A password without any letter or digit contains none of these words.

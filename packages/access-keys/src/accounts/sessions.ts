@@ -1,4 +1,5 @@
 import type { AccountRecord } from '@playline/contracts';
+import type { OneTimeTexts } from './one-time-texts.ts';
 
 /** How long a session lasts without being used, and at most. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
@@ -6,7 +7,7 @@ export const SESSION_MAX_MS = 7 * 24 * 60 * 60_000;
 /** The time of last use is stored at most this often, so that not every page view is a write. */
 export const SEEN_EVERY_MS = 60_000;
 /** Longer ones are cut. They are only shown to the person; nothing depends on them. */
-const USER_AGENT_CHARACTERS_MAX = 200;
+export const USER_AGENT_CHARACTERS_MAX = 200;
 
 /** A session: a person has signed in on a device. */
 export interface SessionRecord {
@@ -58,6 +59,15 @@ export interface Sessions {
   end(id: string): Promise<void>;
   /** Ends all sessions of an account except one. */
   endAll(accountId: string, exceptId?: string): Promise<void>;
+}
+
+/** Open stores of sessions and one-time texts. */
+export interface OpenSessions {
+  readonly sessions: Sessions;
+  readonly oneTimeTexts: OneTimeTexts;
+  /** True when they answer. */
+  ready(): Promise<boolean>;
+  close(): Promise<void>;
 }
 
 /** A session that begins. */

@@ -1,4 +1,4 @@
-import { type CollectionRecord, collectionCodec, TOPICS } from '@playline/contracts';
+import { type CollectionRecord, collectionCodec, isAddressText, isChainName, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
 
@@ -22,14 +22,11 @@ export interface Contract {
   readonly contractAddress: string;
 }
 
-const CHAIN = /^[a-z0-9-]{1,64}$/;
-const CONTRACT_ADDRESS = /^0x[0-9a-f]{40}$/;
-
 /** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
-  if (!CHAIN.test(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
+  if (!isChainName(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
   const address = contractAddress.trim().toLowerCase();
-  if (!CONTRACT_ADDRESS.test(address))
+  if (!isAddressText(address))
     throw invalid('The address of a contract is 0x and 40 hexadecimal digits: copy it from the explorer of the chain.');
   return { chain, contractAddress: address };
 }

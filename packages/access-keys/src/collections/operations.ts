@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import { toDone, toName } from '../records/changed.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
 import { type CollectionRecord, type Contract, collectionIdOf, parseContract } from './collection.ts';
 
@@ -17,8 +18,6 @@ export interface CollectionName extends Contract {
   readonly projectId: string;
 }
 
-const NAME_CHARACTERS_MAX = 200;
-
 /**
  * Links a contract to a project.
  * @throws PublicError VALIDATION_ERROR for an invalid contract or name, CONFLICT_ERROR when the contract is linked
@@ -29,7 +28,7 @@ export async function linkCollection(
   wanted: Contract & Owner & { readonly name: string },
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
-  const [id, name] = [collectionIdOf(contract), toName(wanted.name)];
+  const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
   const linked = await store.change((records) => {
     const standing = records.find((record) => record.id === id);
@@ -46,7 +45,7 @@ export async function renameCollection(
   context: CollectionContext,
   { name, ...collection }: CollectionName & { readonly name: string },
 ): Promise<CollectionRecord> {
-  const given = toName(name);
+  const given = toName(name, 'a collection');
   return changeOwn(context, collection, (record) => ({ ...record, name: given }));
 }
 
@@ -90,19 +89,6 @@ async function changeOwn(
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection: link it first.' });
   });
   return toDone(changed);
-}
-
-function toName(name: string): string {
-  const given = name.trim();
-  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
-  throw new PublicError('VALIDATION_ERROR', {
-    message: `The name of a collection has 1 to ${NAME_CHARACTERS_MAX} characters.`,
-  });
-}
-
-function toDone(record: CollectionRecord | null): CollectionRecord {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { KeyEnvironment } from '../key-text.ts';
+import { toDone, toName } from '../records/changed.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
 import {
   findEnvironment,
@@ -37,8 +38,8 @@ export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
 const NAME = /^[a-z0-9_-]+$/;
 /** Bounded, because events, keys and limits contain the id of their environment. */
 const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
-const PROJECT_ID_CHARACTERS_MAX = 52;
-const NAME_CHARACTERS_MAX = 200;
+/** The longest suffix of its environments, `-development`, takes the other twelve. */
+export const PROJECT_ID_CHARACTERS_MAX = 52;
 /** Without characters that look alike; 12 of them have 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const OPAQUE_CHARACTERS = 12;
@@ -51,7 +52,7 @@ const OPAQUE_CHARACTERS = 12;
 export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
   const id = wanted.id ?? createOpaqueId();
   assertId(id);
-  const name = toName(wanted.name);
+  const name = toProjectName(wanted.name);
   const made = await store.change((projects) => {
     if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
     const environments: ProjectEnvironment[] = [];
@@ -74,7 +75,7 @@ export function addEnvironment(
 
 /** Gives a project another name; its id stays. @throws PublicError as `changeProject` */
 export function renameProject(context: ProjectContext, project: string, name: string): Promise<ProjectRecord> {
-  const given = toName(name);
+  const given = toProjectName(name);
   return changeProject(context, project, (record) => ({ ...record, name: given }));
 }
 
@@ -147,25 +148,18 @@ function makeEnvironment(
   return { id, name, kind, cap: null, limit: null, createdAt: Date.now() };
 }
 
-function assertId(id: string): void {
-  if (NAME.test(id) && id.length <= PROJECT_ID_CHARACTERS_MAX) return;
-  throw invalid(`The id of a project has 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -.`, { id });
-}
+const toProjectName = (name: string) => toName(name, 'a project', { name: 'name' });
 
-function toName(name: string): string {
-  const given = name.trim();
-  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
-  throw invalid(`The name of a project has 1 to ${NAME_CHARACTERS_MAX} characters.`, { name: 'name' });
+export const isProjectId = (id: string): boolean => NAME.test(id) && id.length <= PROJECT_ID_CHARACTERS_MAX;
+
+function assertId(id: string): void {
+  if (isProjectId(id)) return;
+  throw invalid(`The id of a project has 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -.`, { id });
 }
 
 function createOpaqueId(): string {
   const characters = Array.from({ length: OPAQUE_CHARACTERS }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]);
   return `p${characters.join('')}`;
-}
-
-function toDone(record: ProjectRecord | null): ProjectRecord {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }
 
 type Details = Readonly<Record<string, string>>;

@@ -1,5 +1,6 @@
 import { hashKey, isRateLimitKeyText } from '../key-text.ts';
 import type { RecordCopy } from '../records/record-copy.ts';
+import { isTrusted } from '../records/trust.ts';
 import { KeyStoreFault } from '../verifier.ts';
 import { isGoodAt, type RateLimitKeyRecord } from './rate-limit-key.ts';
 
@@ -19,28 +20,19 @@ export interface RateLimitKeyFinderOptions {
  */
 export type FindRateLimitKey = (text: string) => Promise<RateLimitKeyRecord | null>;
 
-/** Older answers are refreshed. With the time limit of a look-up, an ended key is refused within 750 ms. */
-const TRUST_MAX_MS = 500;
-/**
- * While the view cannot answer, a key that was valid stays valid for this long, so that an outage does not stop
- * partners.
- */
-const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
-
 /** Creates the finder of a process. A malformed text costs nothing, and all guesses share one question to the view. */
 export function createRateLimitKeyFinder(options: RateLimitKeyFinderOptions): FindRateLimitKey {
   const { copy, prefix, wallClockMs = Date.now } = options;
   const byHash = createIndex(copy);
-  const isTrusted = () => copy.ageMs <= (copy.isFailing ? OUTAGE_TRUST_MAX_MS : TRUST_MAX_MS);
   return async (text) => {
     if (!isRateLimitKeyText(prefix, text)) return null;
     const hash = hashKey(text);
-    if (!byHash().has(hash) || !isTrusted()) {
+    if (!byHash().has(hash) || !isTrusted(copy)) {
       const fault = await copy.refresh().then(
         () => null,
         (cause: unknown) => new KeyStoreFault('nobody can tell which rate limit keys there are', { cause }),
       );
-      if (fault !== null && (!byHash().has(hash) || !isTrusted())) throw fault;
+      if (fault !== null && (!byHash().has(hash) || !isTrusted(copy))) throw fault;
     }
     const record = byHash().get(hash);
     return record !== undefined && isGoodAt(record, wallClockMs()) ? record : null;

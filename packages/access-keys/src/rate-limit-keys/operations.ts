@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import { createRateLimitKeyText, endsOfKey, hashKey } from '../key-text.ts';
+import { toDone } from '../records/changed.ts';
 import type { RecordStore } from '../records/record-store.ts';
 import type { Plan, RateLimitKeyRecord } from './rate-limit-key.ts';
 
@@ -60,9 +61,4 @@ function findLive(records: readonly RateLimitKeyRecord[], keyId: string): RateLi
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such rate limit key.', details });
   if (record.revokedAt === null) return record;
   throw new PublicError('CONFLICT_ERROR', { message: 'The rate limit key was revoked: create another one.', details });
-}
-
-function toDone(record: RateLimitKeyRecord | null): RateLimitKeyRecord {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }

@@ -20,6 +20,15 @@ export interface Plan {
   readonly expiresAt: number | null;
 }
 
+/**
+ * Bounds of a plan. Each call of a window is remembered, so more of them than this for one caller would take megabytes.
+ */
+export const PLAN_MAX = { calls: 1_000_000, windowS: 86_400 } as const;
+/** The window of callers without a key, and of a plan that names no other. */
+export const PLAN_WINDOW_S = 300;
+/** Length of the name of a partner. */
+export const PARTNER_CHARACTERS_MAX = 200;
+
 /** Whether a key is valid at an instant, in epoch milliseconds. */
 export function isGoodAt({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean {
   return revokedAt === null && (expiresAt === null || atMs < expiresAt);

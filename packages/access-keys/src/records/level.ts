@@ -2,6 +2,12 @@ import type { Change, LogRange, Placed, RecordKind, RecordLogReader } from './re
 import { isLater, type PlaceMove, type RecordView } from './record-view.ts';
 import { LogLost } from './view-faults.ts';
 
+/**
+ * How often a process that keeps a view level compares it with its log: how long a record may be missing when its command
+ * died between log and Redis. Each comparison asks the brokers.
+ */
+export const COMPARE_EVERY_MS = 15_000;
+
 /** A view and the log that it is made of. */
 export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
   readonly view: RecordView<R>;

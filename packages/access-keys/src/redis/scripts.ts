@@ -1,10 +1,8 @@
-/**
- * Identifies the present run of Redis: its process, and since when it is the primary. A start gives a new `run_id`, a
- * promotion a new replication id; both may have lost the last writes.
- */
-export const PRESENT_RUN = `
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
+import { PRESENT_RUN_LUA } from '@playline/errors';
+
+/** The present run of Redis. */
+export const PRESENT_RUN = `${PRESENT_RUN_LUA}
+local run = present_run()
 `;
 
 /** More changes than a gateway can miss between two looks. A process that was away for longer reads the whole list. */

@@ -1,17 +1,16 @@
 import type { Redis } from 'ioredis';
 import type { OneTimeTexts } from '../accounts/one-time-texts.ts';
-import { endOfSession, SEEN_EVERY_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
+import {
+  endOfSession,
+  type OpenSessions,
+  SEEN_EVERY_MS,
+  type SessionRecord,
+  type Sessions,
+  toSession,
+} from '../accounts/sessions.ts';
 import { createToken, hashToken } from '../accounts/token.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 import * as scripts from './session-scripts.ts';
-
-export interface RedisSessions {
-  readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
-  /** True when Redis answers. */
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
 
 export interface RedisSessionsOptions extends RedisAccessOptions {
   /** Sessions and texts end by it. */
@@ -31,7 +30,7 @@ interface Place {
  * tried. They are stored nowhere else: what Redis loses has ended. Waits a second for Redis, then opens without it;
  * every call then throws.
  */
-export async function openRedisSessions(options: RedisSessionsOptions): Promise<RedisSessions> {
+export async function openRedisSessions(options: RedisSessionsOptions): Promise<OpenSessions> {
   const { redis, ready, close } = await openConnection(options);
   const place = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
   return { sessions: createSessions(place), oneTimeTexts: createTexts(place), ready, close };

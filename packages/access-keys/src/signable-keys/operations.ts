@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import { toDone, toName } from '../records/changed.ts';
 import type { RecordStore } from '../records/record-store.ts';
 import { makeSealedPair } from './make-pair.ts';
 import type { SignableKeyRecord } from './signable-key.ts';
@@ -24,8 +25,6 @@ export interface SignableKeyName {
   readonly key: string;
 }
 
-const NAME_CHARACTERS_MAX = 200;
-
 /**
  * Creates an address whose private key only the signer can open.
  * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR when another key of the environment has it,
@@ -35,7 +34,7 @@ export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
   { projectId, environmentId, ...wanted }: NewSignableKey,
 ): Promise<SignableKeyRecord> {
-  const name = toName(wanted.name);
+  const name = toName(wanted.name, 'a signable key');
   const pair = await makeSealedPair({ signerKey, environmentId });
   const made = await store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
@@ -78,19 +77,6 @@ async function setState(
     return { ...record, state };
   });
   return toDone(changed);
-}
-
-function toName(name: string): string {
-  const given = name.trim();
-  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
-  throw new PublicError('VALIDATION_ERROR', {
-    message: `The name of a signable key has 1 to ${NAME_CHARACTERS_MAX} characters.`,
-  });
-}
-
-function toDone(record: SignableKeyRecord | null): SignableKeyRecord {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });

@@ -1,4 +1,5 @@
 import { createHash, createPublicKey } from 'node:crypto';
+import { isJsonObject } from '@playline/contracts';
 
 /** Public key of the process that signs. With it one can seal keys but not open them. */
 export interface SignerPublicKey {
@@ -18,7 +19,7 @@ export interface SignerPublicKey {
  */
 export function parseSignerPublicKey(text: string): SignerPublicKey {
   const jwk = readJwkText(text);
-  if (!isObject(jwk)) throw new Error('expected the public half of the signer as JWK, or the base64url of it');
+  if (!isJsonObject(jwk)) throw new Error('expected the public half of the signer as JWK, or the base64url of it');
   if ('d' in jwk) throw new Error('this is the private half of the signer, which nobody but the signer may have');
   return toSignerPublicKey(jwk);
 }
@@ -47,6 +48,3 @@ export function readJwkText(text: string): unknown {
     return null;
   }
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,3 +1,4 @@
+import { PublicError } from '@playline/errors';
 import { type EnvironmentCounts, type KeyCounts, minuteOf, type Refusal, type UsageCounts } from './key-usage.ts';
 
 /** A valid key. Invalid ones have no owner and are not counted. */
@@ -102,4 +103,16 @@ function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
     sums.set(environmentId, { accepted: sum.accepted + accepted, rejected: sum.rejected + rejected });
   }
   return [...sums].map(([environmentId, sum]) => ({ environmentId, ...sum }));
+}
+
+/** Counts a request under a valid key that ended in a fault. */
+export function countFault(
+  usage: Pick<UsageCounter, 'used' | 'refused'>,
+  key: CountedKey,
+  { fault, traceId }: { readonly fault: unknown; readonly traceId: string },
+): void {
+  const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
+  // The request was served: the answer is that the thing does not exist.
+  if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
+  else usage.refused(key, { reason, traceId });
 }

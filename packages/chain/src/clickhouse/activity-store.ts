@@ -1,4 +1,4 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import { BLOCK_WRITER_LIMITS, type ClickHouseTarget } from '@playline/errors';
 import type { ActivityConstants, ActivityRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
@@ -6,14 +6,12 @@ import { type Connection, openConnection } from './connection.ts';
 import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 import { ACTIVITY_COLUMNS, type StoredActivity, toActivity } from './read-columns.ts';
 
-/** Longer than any healthy insert of a block takes, and one connection per partition that writes at the same time. */
-const LIMITS = { executionMaxS: 60, connectionsMax: 16 };
 /** Most ids or rows in one query. With more, its text would be megabytes long. */
 const ASKED_MAX = 10_000;
 
 /** Opens the writer; connects with the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
-  const connection = openConnection(target, LIMITS);
+  const connection = openConnection(target, BLOCK_WRITER_LIMITS);
   return {
     async insert({ token, signal, ...block }) {
       await connection.insert(SENT_TABLES[block.table].statement, toLines(block), { token, signal });

@@ -5,6 +5,7 @@ import {
   type ClickHouseTarget,
   createClickHouseClientSetup,
   oneBlockSettings,
+  toQuerySize,
 } from '@playline/errors';
 
 /** Reads and inserts. Every fault is a `StoreFault`. */
@@ -21,9 +22,6 @@ export interface InsertOptions {
   readonly signal: AbortSignal;
 }
 
-/** The server's default limit; lists of ids are added to it. */
-const QUERY_BYTES_MIN = 262_144;
-
 /** Connects with the first call. */
 export function openConnection(target: ClickHouseTarget, limits: ClickHouseLimits): Connection {
   const setup = createClickHouseClientSetup(target, limits);
@@ -35,7 +33,7 @@ export function openConnection(target: ClickHouseTarget, limits: ClickHouseLimit
       setup.call(async () => {
         const clickhouse_settings: ClickHouseSettings = {
           max_execution_time: executionMaxS,
-          max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)),
+          max_query_size: toQuerySize(query),
           // Microseconds are below 2^53. Larger numbers are selected as text.
           output_format_json_quote_64bit_integers: 0,
           ...settings,

@@ -1,4 +1,4 @@
-import { isUuidText } from '../texts.ts';
+import { isUuidText } from '@playline/contracts';
 
 const US_PER_S = 1_000_000;
 const US_DIGITS = 6;

@@ -1,6 +1,12 @@
 import {
   hasCodePointsAtMost,
+  isAddressText,
   isBlank,
+  isChainName,
+  isHashText,
+  isUint64Text,
+  isUint256Text,
+  isUuidText,
   parseTimestampMicros,
   type RejectionCode,
   type RejectionError,
@@ -8,7 +14,6 @@ import {
 } from '@playline/contracts';
 import { z } from 'zod';
 import { MICROSECONDS_MAX } from '../position.ts';
-import { isAddressText, isChainName, isHashText, isUint64Text, isUint256Text, isUuidText } from '../texts.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 

@@ -1,6 +1,5 @@
-import { ACTIVITY_TYPES, type ActivityRecord } from '@playline/contracts';
+import { ACTIVITY_TYPES, type ActivityRecord, fromHexText, fromUuidText, isJsonObject } from '@playline/contracts';
 import { z } from 'zod';
-import { fromHexText, fromUuidText } from '../texts.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
 import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
@@ -11,9 +10,6 @@ export interface ImportContext {
   /** 32 lower-case hex characters. */
   readonly traceId: string;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const metadata = z.object({
   transaction_hash: hash(),
@@ -32,7 +28,7 @@ const shapeOf = (chain: string | null) =>
 
 /** Parses `details` by the type of the line. Reports no error for them when the type is invalid. */
 function parseDetails(line: unknown) {
-  if (!isObject(line)) return null;
+  if (!isJsonObject(line)) return null;
   const type = ACTIVITY_TYPES.find((known) => known === line.type);
   return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
 }

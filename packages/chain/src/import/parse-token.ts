@@ -1,7 +1,6 @@
-import { type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
+import { fromHexText, type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 import { DECIMALS_MAX } from '../rows.ts';
-import { fromHexText } from '../texts.ts';
 import { address, ownChain, type Parsed, text, toErrors } from './fields.ts';
 import type { ImportContext } from './parse-activity.ts';
 

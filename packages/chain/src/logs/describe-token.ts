@@ -1,7 +1,6 @@
-import type { TokenRecord } from '@playline/contracts';
+import { fromHexText, type TokenRecord } from '@playline/contracts';
 import type { ChainNode, ContractCall } from '../node.ts';
 import { DECIMALS_MAX } from '../rows.ts';
-import { fromHexText } from '../texts.ts';
 import { AbiFault, selectorOf, Words } from './words.ts';
 
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);

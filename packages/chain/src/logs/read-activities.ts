@@ -1,8 +1,7 @@
-import type { ActivityRecord } from '@playline/contracts';
+import { type ActivityRecord, fromHexText } from '@playline/contracts';
 import { activityIdOf } from '../activity-id.ts';
 import { readDetails } from '../import/details.ts';
 import type { ChainLog } from '../node.ts';
-import { fromHexText } from '../texts.ts';
 import { type BridgeEvent, readBridge } from './bridges.ts';
 import { type LogActivity, type LogReading, NOTHING, type UnreadReason, unread } from './log-reading.ts';
 import { readSale } from './sales.ts';

@@ -9,7 +9,6 @@ export interface RedisWatermarksOptions extends RedisClientOptions {
 
 /** A command reads or writes one field, so a longer silence means that the server is away. */
 const COMMAND_TIMEOUT_MS = 2_000;
-const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
 /**
  * Only raises the value: a paused former owner of the partition must not undo what the new owner wrote. Exact below
@@ -23,7 +22,7 @@ return 1`;
 /** Opens watermarks in Redis, one field per partition. Resolves even while Redis is away; ask `ready`. */
 export async function openRedisWatermarks(options: RedisWatermarksOptions): Promise<Watermarks> {
   const { url, namespace = '' } = options;
-  const setup = createRedisClientSetup(options, WAITS);
+  const setup = createRedisClientSetup(options);
   // Callers handle failures: a reader keeps its last watermark, a writer retries.
   const redis = new Redis(url, {
     ...setup.options,

@@ -1,6 +1,6 @@
-import { NodeFault } from '../node.ts';
+import { NodeFault, type RpcAnswer, type RpcCall } from '../node.ts';
 import { toFault } from './faults.ts';
-import { parseAnswer, RequestTooLarge, type RpcAnswer, type RpcCall } from './transport.ts';
+import { parseAnswer, RequestTooLarge } from './transport.ts';
 
 /** Calls in one request. Some providers refuse more. */
 const BATCH_MAX = 50;

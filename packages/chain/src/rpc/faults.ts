@@ -1,5 +1,4 @@
-import { NodeFault, type NodeFaultKind } from '../node.ts';
-import type { RpcAnswer, RpcError } from './transport.ts';
+import { NodeFault, type NodeFaultKind, type RpcAnswer, type RpcError } from '../node.ts';
 
 /**
  * Kinds of faults by the text of the message, because nodes use error codes differently. The first match counts: a

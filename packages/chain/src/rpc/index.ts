@@ -1,8 +1,16 @@
-import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
+import {
+  type AskNode,
+  type ChainBlock,
+  type ChainLog,
+  type ChainNode,
+  NodeFault,
+  type RpcAnswer,
+  type RpcCall,
+} from '../node.ts';
 import { BatchSender, toAnswersOf } from './batches.ts';
 import { resultOf, toFault } from './faults.ts';
 import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
-import { createTransport, parseAnswer, type RpcAnswer, type RpcCall } from './transport.ts';
+import { createTransport, parseAnswer } from './transport.ts';
 
 export interface RpcNodeOptions {
   /** For logs and metrics. */
@@ -175,9 +183,6 @@ class RpcNode implements ChainNode {
 export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
-
-/** Calls any method of a node, also one with effects. @throws NodeFault */
-export type AskNode = (call: RpcCall) => Promise<unknown>;
 
 /** Creates the function for calls that `ChainNode` lacks. Calls without an answer are repeated. */
 export function createAskNode({

@@ -1,23 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { NodeFault } from '../node.ts';
-
-/** One call of JSON-RPC. */
-export interface RpcCall {
-  readonly method: string;
-  readonly params: readonly unknown[];
-}
-
-/** An error object of JSON-RPC. */
-export interface RpcError {
-  readonly code: number;
-  readonly message: string;
-  /** Unchanged. Usually the data of a revert. */
-  readonly data: unknown;
-}
-
-export type RpcAnswer =
-  | { readonly ok: true; readonly result: unknown }
-  | { readonly ok: false; readonly error: RpcError };
+import { NodeFault, type RpcAnswer } from '../node.ts';
 
 export interface TransportOptions {
   /** Any part may be a secret. */

@@ -1,13 +1,6 @@
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
-import { type ClickHouseTarget, createClickHouseClientSetup } from '@playline/errors';
-
-/** A column as it is sent, and the expression that turns it into the table's own value. */
-export interface SentColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly as: string;
-}
+import { type ClickHouseTarget, createClickHouseClientSetup, type SentColumn, toLinesInsert } from '@playline/errors';
 
 export interface SentRows {
   readonly rows: readonly object[];
@@ -33,6 +26,14 @@ export interface Connection {
 const EXECUTION_MAX_S = 300;
 /** Erasures run one after the other. Beside them there are a stream of fences and a check of readiness. */
 const CONNECTIONS_MAX = 4;
+/**
+ * An insert is acknowledged only when it is written. A fault after the first bytes of an answer does not look like success.
+ */
+export const INSERTING: ClickHouseSettings = {
+  async_insert: 0,
+  wait_end_of_query: 1,
+  max_execution_time: EXECUTION_MAX_S,
+};
 const READING: ClickHouseSettings = {
   max_execution_time: EXECUTION_MAX_S,
   // Counts and times are smaller than what a JSON number holds exactly.
@@ -92,16 +93,10 @@ async function insertRows(
   { columns, rows, where }: SentRows & { columns: readonly SentColumn[] },
 ): Promise<void> {
   if (rows.length === 0) return;
-  const names = columns.map(({ name }) => name).join(', ');
-  const values = columns.map(({ as, name }) => `${as} AS ${name}`).join(', ');
-  const structure = columns.map(({ name, type }) => `${name} ${type}`).join(', ');
   const { stream } = await client.exec({
-    query: `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') ${
-      where === undefined ? '' : `WHERE ${where}`
-    } FORMAT JSONEachRow`,
+    query: toLinesInsert(table, columns, where === undefined ? '' : `WHERE ${where}`),
     values: Readable.from(rows.map((row) => `${JSON.stringify(row)}\n`)),
-    // Acknowledged only when it is written. A fault after the first bytes of an answer does not look like success.
-    clickhouse_settings: { async_insert: 0, wait_end_of_query: 1, max_execution_time: EXECUTION_MAX_S },
+    clickhouse_settings: INSERTING,
   });
   for await (const _ of stream);
 }

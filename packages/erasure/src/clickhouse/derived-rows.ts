@@ -1,12 +1,12 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { DERIVED_TABLES } from '../places/derived.ts';
+import { DERIVED_TABLES, differencesOf } from '../places/derived.ts';
 import type { DerivedTable } from '../places/place.ts';
 import type { FoundRows } from '../rows.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, INSERTING } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
-import { toUuidText } from './predicates.ts';
+import { toIdText } from './predicates.ts';
 
 interface Batch {
   readonly connection: Connection;
@@ -15,11 +15,10 @@ interface Batch {
 
 /** Later than any time that the contract allows. */
 const FAR = '2299-12-31 00:00:00';
-const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
 /** Shows deleted rows too; a column says which are deleted. */
 const MASKED: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
-const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
+const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
 const ofTargets = (batchId: Buffer) =>
   `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
@@ -40,7 +39,7 @@ export async function sweepDerived({ connection, batchId }: Batch, wait: Mutatio
       `SELECT count() AS rows FROM ${name} WHERE ${where}`,
     );
     if (rows === 0) continue;
-    const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toUuidText(batchId) };
+    const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
     await runMutation(connection, mutation, wait);
   }
   await awaitInserts(connection, wait.signal);
@@ -91,17 +90,11 @@ export async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
 async function findDifferent(batch: Batch): Promise<FoundRows[]> {
   const found: FoundRows[] = [];
   for (const table of DERIVED_TABLES) {
-    const { keys, values } = table.clearing;
-    const named = [...keys, ...values.map((_, index) => `value_${index}`)].join(', ');
-    const told = (from: string, side: 1 | 2) =>
-      `SELECT ${[...keys, ...values.map((value, index) => `${value} AS value_${index}`)].join(', ')}, ${side} AS side
-       FROM ${from} GROUP BY ${keys.join(', ')}`;
-    const stored = told(`${table.name} WHERE ${ofTargets(batch.batchId)}`, 1);
+    const stored = `${table.name} WHERE ${ofTargets(batch.batchId)}`;
+    const different = differencesOf(table, { stored, derived: await derivedOf(table, batch) });
     const rows = await batch.connection.read<FoundRow>(
       `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
-       FROM (SELECT ${named} FROM (${stored} UNION ALL ${told(await derivedOf(table, batch), 2)})
-         GROUP BY ${named} HAVING groupBitOr(side) != 3)
-       GROUP BY environment_id, key`,
+       FROM (${different}) GROUP BY environment_id, key`,
     );
     found.push(...toFound(table.name, rows));
   }

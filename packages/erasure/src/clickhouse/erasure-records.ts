@@ -1,4 +1,4 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import type { ClickHouseTarget, SentColumn } from '@playline/errors';
 import type {
   Erasure,
   ErasureFence,
@@ -11,8 +11,8 @@ import type {
   FenceReading,
   StoredFence,
 } from '../records.ts';
-import { type Connection, openConnection, type SentColumn } from './connection.ts';
-import { toUuidText } from './predicates.ts';
+import { type Connection, openConnection } from './connection.ts';
+import { toIdText } from './predicates.ts';
 import { assertTargets } from './questions.ts';
 import {
   type FenceRow,
@@ -79,7 +79,7 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     putReceipts: (receipts: readonly ErasureReceipt[]) =>
       connection.insert('erasure_receipts', RECEIPT_COLUMNS, { rows: receipts.map(toReceiptRow) }),
     readReceipt: async (erasureId) => {
-      const id = `erasure_id = '${toUuidText(erasureId)}'`;
+      const id = `erasure_id = '${toIdText(erasureId)}'`;
       const [receipt] = await readReceipts(connection, id);
       return receipt ?? null;
     },
@@ -87,7 +87,7 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     putProgress: (progress: readonly ErasureProgress[]) =>
       connection.insert('erasure_progress', PROGRESS_COLUMNS, { rows: progress.map(toProgressRow) }),
     readProgress: () => readProgress(connection),
-    dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toUuidText(batchId)}'`),
+    dropProgress: (batchId) => connection.run(`ALTER TABLE erasure_progress DROP PARTITION '${toIdText(batchId)}'`),
     readFinished: () => readFinished(connection),
     readEnvironments: async () => {
       const rows = await connection.read<{ id: string }>('SELECT DISTINCT environment_id AS id FROM erasure_requests');
@@ -121,7 +121,7 @@ async function readOpenSince(connection: Connection, sinceMs: number, look: Buff
     `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL WHERE erasure_id IN (
        SELECT erasure_id FROM erasure_requests ARRAY JOIN arrayConcat(subject_keys, member_keys, links.a_key, links.b_key) AS key
        WHERE (environment_id, key) IN (
-         SELECT environment_id, identity_key FROM erasure_targets WHERE batch_id = '${toUuidText(look)}')
+         SELECT environment_id, identity_key FROM erasure_targets WHERE batch_id = '${toIdText(look)}')
      ) AND erasure_id NOT IN (
        SELECT erasure_id FROM erasure_receipts WHERE visibly_erased_at < fromUnixTimestamp64Milli({since: Int64}, 'UTC')))`,
     { since: sinceMs },
@@ -164,7 +164,7 @@ const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
 async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
   const found: T[] = [];
   for (let start = 0; start < erasureIds.length; start += IDS_A_QUESTION_MAX)
-    found.push(...(await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toUuidText))));
+    found.push(...(await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText))));
   return found;
 }
 

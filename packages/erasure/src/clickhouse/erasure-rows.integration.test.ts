@@ -5,7 +5,7 @@ import { SWEPT_TABLES } from '../places/tables.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { openErasureRows } from './erasure-rows.ts';
-import { createPredicates, toUuidText } from './predicates.ts';
+import { createPredicates, toIdText } from './predicates.ts';
 
 /** In a SELECT a plain number would be seconds. */
 const AT_T = `fromUnixTimestamp64Milli(${T}, 'UTC')`;
@@ -119,12 +119,10 @@ describe('the rows of people in ClickHouse', () => {
       texts.push(...(await harness.query(`SELECT base64Encode(${column}) FROM ${table}`)).split('\n'));
     const said = texts.map((text) => Buffer.from(text, 'base64'));
     // The control: the batch is named in both.
-    expect(said.filter((text) => text.includes(toUuidText(batch))).length).toBeGreaterThan(5);
+    expect(said.filter((text) => text.includes(toIdText(batch))).length).toBeGreaterThan(5);
     for (const form of [key, key.toString('hex'), key.toString('hex').toUpperCase()])
       expect(said.filter((text) => text.includes(form))).toEqual([]);
-    expect(await harness.query(`SELECT count() FROM erasure_targets WHERE batch_id = '${toUuidText(batch)}'`)).toBe(
-      '0',
-    );
+    expect(await harness.query(`SELECT count() FROM erasure_targets WHERE batch_id = '${toIdText(batch)}'`)).toBe('0');
   });
 
   it('are a fault when a change of the table fails, leave nothing behind that fails on, and go with a repeat', async () => {

@@ -3,12 +3,12 @@ import type { ClickHouseTarget } from '@playline/errors';
 import type { SweptTable } from '../places/place.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, INSERTING, openConnection } from './connection.ts';
 import { findDerivedOnDisk, findDerivedSurvivors, sweepDerived } from './derived-rows.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
-import { createPredicates, NOBODY, toUuidText } from './predicates.ts';
+import { createPredicates, NOBODY, toIdText } from './predicates.ts';
 import { assertTargets, createQuestions } from './questions.ts';
 import { dropTargets, putTargets } from './targets.ts';
 
@@ -20,9 +20,6 @@ export interface ErasureRowsOptions extends ClickHouseTarget {
 /** A table of a billion rows takes less. An engine that is stuck is reported within the hour. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
-/** Longer than a look at a table of a billion rows; places stand when they are counted. */
-const INSERTING: ClickHouseSettings = { async_insert: 0, wait_end_of_query: 1, max_execution_time: 300 };
-
 /** Counts everything in a file: deleted rows that are only masked, and patches that are not applied yet. */
 const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
@@ -104,7 +101,7 @@ async function locateRows(
   batchId: Buffer,
 ): Promise<FoundRows[]> {
   const { hits, any } = createPredicates(clearing, batchId);
-  const batch = toUuidText(batchId);
+  const batch = toIdText(batchId);
   await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
   await connection.run(
     `INSERT INTO erasure_found
@@ -122,7 +119,7 @@ async function locateRows(
 /** Whether rows of the batch were located in a table before. If so, they have moved since, or the eraser died. */
 async function wasSwept(connection: Connection, { name }: SweptTable, batchId: Buffer): Promise<boolean> {
   const rows = await connection.read<{ places: number }>(
-    `SELECT count() AS places FROM erasure_found WHERE batch_id = '${toUuidText(batchId)}' AND table_name = '${name}'`,
+    `SELECT count() AS places FROM erasure_found WHERE batch_id = '${toIdText(batchId)}' AND table_name = '${name}'`,
   );
   return oneOf(rows).places > 0;
 }
@@ -136,7 +133,7 @@ async function wasSwept(connection: Connection, { name }: SweptTable, batchId: B
 async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
   const again = await wasSwept(connection, table, batchId);
   const found = await locateRows(connection, table, batchId);
-  const mark = toUuidText(batchId);
+  const mark = toIdText(batchId);
   const { falls, anyOf } = createPredicates(table.clearing, batchId);
   const own = [...new Set(found.filter(({ as }) => as === 'own').map(({ column }) => column))];
   if (own.length > 0) {

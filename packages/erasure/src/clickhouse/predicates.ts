@@ -1,9 +1,10 @@
+import { toUuidText } from '@playline/contracts';
 import type { Sweep } from '../places/place.ts';
 
 /** As the engine writes a UUID, in statements and in its list of mutations. */
-export function toUuidText(id: Buffer): string {
+export function toIdText(id: Buffer): string {
   if (id.length !== 16) throw new RangeError('an id of a batch or an erasure has 16 bytes');
-  return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return toUuidText(id);
 }
 
 export const NOBODY = "toFixedString('', 16)";
@@ -15,7 +16,7 @@ export const NOBODY = "toFixedString('', 16)";
  * cut-off, so it is looked up by key in two constant lists, which the engine turns into a hash table.
  */
 export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer) {
-  const targets = `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
+  const targets = `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targets} GROUP BY name`;
   // Sorted, because each list is a query of its own and both must have the same order.

@@ -3,7 +3,7 @@ import { SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FactOrder, KeptConsent, LinkPlace, NotedRows, StoredLink, StoredUnlink } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
-import { createPredicates, toUuidText } from './predicates.ts';
+import { createPredicates, toIdText } from './predicates.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
 
@@ -29,7 +29,7 @@ export function createQuestions(
 
 /** Asked last. If targets were dropped meanwhile, nothing was found, and that must not look like a proof. */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
-  const id = toUuidText(batchId);
+  const id = toIdText(batchId);
   const rows = await connection.read<{ targets: number }>(
     `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
   );
@@ -39,7 +39,7 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
 
 /** Where the rows of a batch were, as noted before they were deleted. */
 async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
-  const batch = `batch_id = '${toUuidText(batchId)}'`;
+  const batch = `batch_id = '${toIdText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
      FROM erasure_found WHERE ${batch} GROUP BY table, column, how, environment_id, key`,
@@ -139,7 +139,7 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
   });
 }
 
-const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toUuidText(batchId)}'`;
+const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
 
 /** True for decisions that linked an identity of the batch with another one, or found it linked. */
 function touches(batchId: Buffer): string {

@@ -1,3 +1,5 @@
+import { fromUuidText } from '@playline/contracts';
+import type { SentColumn } from '@playline/errors';
 import type {
   ErasureFence,
   ErasureProgress,
@@ -6,10 +8,9 @@ import type {
   FoundLink,
   StoredFence,
 } from '../records.ts';
-import type { SentColumn } from './connection.ts';
-import { toUuidText } from './predicates.ts';
+import { toIdText } from './predicates.ts';
 
-const plain = (name: string, type: string): SentColumn => ({ name, type, as: name });
+const plain = (name: string, type: string): SentColumn => ({ name, type });
 const time = (name: string, type = 'Int64'): SentColumn => ({
   name,
   type,
@@ -31,7 +32,6 @@ const LINKS: SentColumn = {
 
 const toHex = (key: Buffer) => key.toString('hex');
 const fromHex = (text: string) => Buffer.from(text, 'hex');
-const fromUuidText = (text: string) => fromHex(text.replaceAll('-', ''));
 
 export const REQUEST_COLUMNS: readonly SentColumn[] = [
   plain('erasure_id', 'UUID'),
@@ -46,7 +46,7 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
 
 export function toRequestRow(request: ErasureRequest): object {
   return {
-    erasure_id: toUuidText(request.erasureId),
+    erasure_id: toIdText(request.erasureId),
     environment_id: request.environmentId,
     subject_keys: request.subjectKeys.map(toHex),
     member_keys: request.memberKeys.map(toHex),
@@ -104,7 +104,7 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
 export function toFenceRow({ environmentId, key, cutoffMs, erasureId }: ErasureFence): object {
   if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be fenced');
   const identity = { environment_id: environmentId, identity_key: toHex(key) };
-  return { ...identity, cutoff_at: cutoffMs, erasure_id: toUuidText(erasureId) };
+  return { ...identity, cutoff_at: cutoffMs, erasure_id: toIdText(erasureId) };
 }
 
 export interface FenceRow {
@@ -143,7 +143,7 @@ export const RECEIPT_COLUMNS: readonly SentColumn[] = [
 
 export function toReceiptRow(receipt: ErasureReceipt): object {
   return {
-    erasure_id: toUuidText(receipt.erasureId),
+    erasure_id: toIdText(receipt.erasureId),
     environment_id: receipt.environmentId,
     closure_hash: toHex(receipt.closureHash),
     closure_count: receipt.closureCount,
@@ -174,8 +174,8 @@ export const PROGRESS_COLUMNS: readonly SentColumn[] = [
 
 export function toProgressRow(progress: ErasureProgress): object {
   return {
-    batch_id: toUuidText(progress.batchId),
-    erasure_id: toUuidText(progress.erasureId),
+    batch_id: toIdText(progress.batchId),
+    erasure_id: toIdText(progress.erasureId),
     environment_id: progress.environmentId,
     cutoff_at: progress.cutoffAt,
     closure_keys: progress.closureKeys.map(toHex),

@@ -1,9 +1,10 @@
+import type { SentColumn } from '@playline/errors';
 import { SWEPT_TABLES } from '../places/tables.ts';
 import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';
 import { newLook } from '../upkeep/batches.ts';
-import type { Connection, SentColumn } from './connection.ts';
-import { toUuidText } from './predicates.ts';
+import type { Connection } from './connection.ts';
+import { toIdText } from './predicates.ts';
 
 const TARGET_COLUMNS: readonly SentColumn[] = [
   { name: 'batch_id', type: 'UUID', as: 'batch_id' },
@@ -17,7 +18,7 @@ export async function putTargets(
   batchId: Buffer,
   targets: readonly ErasureTarget[],
 ): Promise<void> {
-  const batch_id = toUuidText(batchId);
+  const batch_id = toIdText(batchId);
   const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
     if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
     return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
@@ -27,7 +28,7 @@ export async function putTargets(
 
 /** A batch is a partition, so it is dropped at once with its files. Dropping it twice does nothing. */
 export async function dropTargets(connection: Connection, batchId: Buffer): Promise<void> {
-  const batch = toUuidText(batchId);
+  const batch = toIdText(batchId);
   for (const { name } of SWEPT_TABLES)
     await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
   await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
@@ -48,6 +49,6 @@ export async function withLook<T>(
     );
     return await ask(look);
   } finally {
-    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toUuidText(look)}'`);
+    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
   }
 }

@@ -1,6 +1,5 @@
 import type { DerivedTable } from './place.ts';
-
-const WITH_ROW = 'goes with the row';
+import { WITH_ROW } from './words.ts';
 
 /** Tables that follow from events, and are kept in step with them by materialized views. */
 export const DERIVED_TABLES: readonly DerivedTable[] = [
@@ -39,3 +38,20 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
     },
   },
 ];
+
+/**
+ * A query of the rows that only one of a derived table and its events has. `sides` is 1 for a row that no event says, 2
+ * for one that is missing.
+ * @param from what the rows of the table, and those of the events, are selected from
+ */
+export function differencesOf(
+  { clearing: { keys, values } }: DerivedTable,
+  from: { readonly stored: string; readonly derived: string },
+): string {
+  const told = (source: string, side: 1 | 2) =>
+    `SELECT ${[...keys, ...values.map((value, index) => `${value} AS value_${index}`)].join(', ')}, ${side} AS side
+     FROM ${source} GROUP BY ${keys.join(', ')}`;
+  const named = [...keys, ...values.map((_, index) => `value_${index}`)].join(', ');
+  return `SELECT ${named}, groupBitOr(side) AS sides
+    FROM (${told(from.stored, 1)} UNION ALL ${told(from.derived, 2)}) GROUP BY ${named} HAVING sides != 3`;
+}

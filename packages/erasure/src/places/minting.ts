@@ -1,9 +1,6 @@
 import type { TablePlace } from './place.ts';
+import { ADDRESS, COUNT, TIME } from './words.ts';
 
-const ADDRESS =
-  'public on the chain; whose it is, where that is known, is said by identities and events, and erased there';
-const TIME = 'a time';
-const COUNT = 'a number';
 const OF_A_TEAM = 'what a team calls or says of its assets in public';
 
 const OF_ALL = {

@@ -1,7 +1,7 @@
 import type { Place } from './place.ts';
+import { without } from './words.ts';
 
 const byScript = (name: string, script: string): Place => ({ name, clearing: { by: 'script', script } });
-const without = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
 
 /** Families of Redis keys, written as in `infra/redis/README.md`. No raw id stands in any: identities are keyed hashes. */
 export const REDIS_PLACES: readonly Place[] = [

@@ -1,4 +1,5 @@
 import type { TablePlace } from './place.ts';
+import { COUNT, TIME } from './words.ts';
 
 /** Tables about people who run the service: no erasure of a player finds anything there. */
 export const STAFF_TABLES: readonly TablePlace[] = [
@@ -13,11 +14,11 @@ export const STAFF_TABLES: readonly TablePlace[] = [
     columns: {
       project_id: 'names a project',
       environment_id: 'names an environment',
-      happened_at: 'a time',
+      happened_at: TIME,
       entry_id: 'names a change',
       kind: 'a word of ours',
       object: 'id of what was changed: a project, key, collection or account of staff; never an id of a player',
-      revision: 'a number',
+      revision: COUNT,
       action: 'a word of ours',
       actor: 'account of somebody of the staff, or of an operator',
       request_id: 'random; names a request',

@@ -1,18 +1,15 @@
 import type { Place } from './place.ts';
+import { expiring, without } from './words.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** As infra/clickhouse/system-logs.xml says: as long as the log itself, for whoever looks for a cause. */
 const SYSTEM_LOG_WINDOW_MS = 78 * HOUR_MS;
 
-const forAWhile = (name: string, reason: string): Place => ({
-  name,
-  clearing: { by: 'ttl', windowMs: SYSTEM_LOG_WINDOW_MS, reason },
-});
+const forAWhile = expiring(SYSTEM_LOG_WINDOW_MS);
 const inMemory = (name: string, reason: string): Place => ({
   name,
   clearing: { by: 'kept', reason: `in memory, gone with the process or pushed out: ${reason}` },
 });
-const without = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
 
 const QUESTIONS = 'what services ask names keys in its text; what people ask may name anything';
 

@@ -2,17 +2,13 @@ import { DERIVED_TABLES } from './derived.ts';
 import { MINTING_TABLES } from './minting.ts';
 import type { DerivedTable, SweptTable, TablePlace } from './place.ts';
 import { STAFF_TABLES } from './staff.ts';
+import { ADDRESS, COUNT, TIME, WITH_ROW } from './words.ts';
 
-const WITH_ROW = 'goes with the row';
 const ENVIRONMENT = 'names an environment';
 const MESSAGE = 'random; names a message, whose row goes';
 const TRACE = 'random; names a request';
 const HASH = 'keyed hash; kept, as the table is';
 const OF_THE_LOG = 'a place in the log';
-const TIME = 'a time';
-const COUNT = 'a number';
-const ADDRESS =
-  'public on the chain; whose it is, where that is known, is said by identities and events, and erased there';
 const OF_A_CHAIN = 'public; says something of a chain or a token';
 
 /** Tables whose rows are deleted and blanked by key. Every one has `environment_id`. */

@@ -1,4 +1,5 @@
 import type { Place } from './place.ts';
+import { expiring, without } from './words.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** 72 hours after the last record of a segment, which is filled for six hours. */
@@ -11,25 +12,19 @@ export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
 /** Seven days, in the same way. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 
-const withPerson = (name: string, reason: string): Place => ({
-  name,
-  clearing: { by: 'ttl', windowMs: IDENTITY_WINDOW_MS, reason },
-});
+const withPerson = expiring(IDENTITY_WINDOW_MS);
 const letters = (reason: string) => `records as they were, also ones that nobody can read: ${reason}`;
 /** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
 const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
 
 /** What everybody can read on the chain itself. That an address is the id of a person is said, and erased, elsewhere. */
 const OF_A_CHAIN = 'public addresses and events of a chain; nothing that says whose an address is';
-const ofChain = (name: string, reason = OF_A_CHAIN): Place => ({
-  name,
-  clearing: { by: 'no personal data', reason },
-});
+const ofChain = (name: string, reason = OF_A_CHAIN): Place => without(name, reason);
 
 const MINTED = 'what a team mints for which public address; nothing that says whose an address is';
 
 /** Topics about who may use the service. The only people they name are operators' accounts. */
-const ofAccess = (name: string, reason: string): Place => ({ name, clearing: { by: 'no personal data', reason } });
+const ofAccess = without;
 
 /** Topics, those of dead letters included. */
 export const TOPIC_PLACES: readonly Place[] = [

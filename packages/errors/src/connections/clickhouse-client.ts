@@ -22,6 +22,18 @@ export interface ClickHouseLimits {
   readonly connectionsMax: number;
 }
 
+/**
+ * Limits of a writer of blocks. An insert of a block never takes that long while the server is healthy. Each partition
+ * that writes at the same time has a connection; more would only queue in the server.
+ */
+export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
+
+/** The server's default limit of a query's text. */
+const QUERY_BYTES = 262_144;
+
+/** The setting `max_query_size` of a query: the default, and room for the lists in its text. */
+export const toQuerySize = (query: string): string => String(QUERY_BYTES + Buffer.byteLength(query));
+
 /** What clients of ClickHouse have in common; `createClient` of `@clickhouse/client` takes `options` as they are. */
 export interface ClickHouseClientSetup {
   readonly options: {

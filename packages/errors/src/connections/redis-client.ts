@@ -19,6 +19,9 @@ export interface RedisWaits {
   readonly reconnectMaxMs: number;
 }
 
+/** Redis on the same network connects in a millisecond, so a longer wait means an outage. */
+const USUAL_WAITS: RedisWaits = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
+
 /** What clients of Redis are told alike; `ioredis` takes `options` as they are. */
 export interface RedisClientSetup {
   readonly options: {
@@ -38,7 +41,7 @@ export interface RedisClientSetup {
  */
 export function createRedisClientSetup(
   { tls, onFault }: Pick<RedisClientOptions, 'tls' | 'onFault'>,
-  { connectMaxMs, reconnectMaxMs }: RedisWaits,
+  { connectMaxMs, reconnectMaxMs }: RedisWaits = USUAL_WAITS,
 ): RedisClientSetup {
   const pace = createReconnectPace('Redis', reconnectMaxMs);
   return {
@@ -55,3 +58,14 @@ export function createRedisClientSetup(
     },
   };
 }
+
+/**
+ * Lua for scripts: `present_run()` identifies the present run of Redis, which is its process, and since when it is the
+ * primary. A start gives a new `run_id`, a promotion a new replication id; both may have lost the last writes.
+ */
+export const PRESENT_RUN_LUA = `
+local function present_run()
+  local info = redis.call('INFO', 'server', 'replication')
+  return string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
+end
+`;

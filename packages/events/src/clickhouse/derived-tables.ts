@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client';
+import { quoteBytes, quoteText } from '@playline/errors';
 import { createColumnReader } from '../row/row-columns.ts';
-import { quote, quoteBytes } from './literals.ts';
 
 /** The same rules as in the materialized views of these tables. A test compares the results of both. */
 const DERIVED = [
@@ -33,7 +33,7 @@ export async function deriveAgain(client: ClickHouseClient, rows: readonly Buffe
     rows.map((row) => {
       const [environment, name, time, key] = read(row);
       const day = new Date(Number(time)).toISOString().slice(0, 10);
-      return `(${quote(String(environment))}, ${quote(String(name))}, '${day}', ${quoteBytes(key as Buffer)})`;
+      return `(${quoteText(String(environment))}, ${quoteText(String(name))}, '${day}', ${quoteBytes(key as Buffer)})`;
     }),
   );
   const where = `identity_key != toFixedString('', 16) AND type != 'alias'

@@ -1,24 +1,20 @@
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import { type ClickHouseTarget, createClickHouseClientSetup, oneBlockSettings } from '@playline/errors';
+import {
+  BLOCK_WRITER_LIMITS,
+  type ClickHouseTarget,
+  createClickHouseClientSetup,
+  oneBlockSettings,
+  toQuerySize,
+} from '@playline/errors';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
 import { deriveAgain } from './derived-tables.ts';
 import { type StoredPlace, storedOffsetsQuery, toStoredOffsets } from './stored-offsets.ts';
 
-/** Longer than any healthy insert of a block takes. It frees the connection when the server hangs. */
-const EXECUTION_MAX_S = 60;
-/** The server's default limit. The list of keys in a query comes on top. */
-const QUERY_BYTES_MIN = 262_144;
-/** One per partition that writes at the same time. More would only queue in the server. */
-const CONNECTIONS_MAX = 16;
-
 /** Opens the store; connects with the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
-  const setup = createClickHouseClientSetup(target, {
-    executionMaxS: EXECUTION_MAX_S,
-    connectionsMax: CONNECTIONS_MAX,
-  });
+  const setup = createClickHouseClientSetup(target, BLOCK_WRITER_LIMITS);
   const client = createClient({
     ...setup.options,
     compression: { request: false, response: false },
@@ -42,7 +38,7 @@ async function insertBlock(client: ClickHouseClient, block: BlockInsert): Promis
     values: Readable.from([block.rows], { objectMode: false }),
     abort_signal: block.signal,
     clickhouse_settings: {
-      ...oneBlockSettings(block.token, EXECUTION_MAX_S),
+      ...oneBlockSettings(block.token, BLOCK_WRITER_LIMITS.executionMaxS),
       // Folding copies within the block would cost 2 µs a row, two fifths of an insert. Merges and FINAL fold them
       // anyway, and this way every offset of a block is stored, as `storedOffsets` expects.
       optimize_on_insert: 0,
@@ -71,7 +67,7 @@ async function readOffsets(client: ClickHouseClient, table: OffsetTable, asked: 
   const result = await client.query({
     query,
     format: 'JSONEachRow',
-    clickhouse_settings: { max_query_size: String(QUERY_BYTES_MIN + Buffer.byteLength(query)) },
+    clickhouse_settings: { max_query_size: toQuerySize(query) },
   });
   const stored = toStoredOffsets(table, asked, await result.json<StoredPlace>());
   if (table === 'events' && stored.size > 0) await deriveAgain(client, asked.rows);

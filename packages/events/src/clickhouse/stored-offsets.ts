@@ -1,6 +1,6 @@
+import { quoteBytes, quoteText } from '@playline/errors';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { OffsetTable, StoredQuestion } from '../store.ts';
-import { quote, quoteBytes } from './literals.ts';
 
 /**
  * How the rows of a table are found by its sorting key. Its last columns, the place in the log, cannot be searched
@@ -44,7 +44,7 @@ const BOUNDS: Record<OffsetTable, Bounds> = {
 function toLiteral(value: ColumnValue, expression: string): string {
   if (expression.startsWith('toDate(')) return `'${new Date(Number(value)).toISOString().slice(0, 10)}'`;
   if (typeof value === 'number') return String(value);
-  return typeof value === 'string' ? quote(value) : quoteBytes(value);
+  return typeof value === 'string' ? quoteText(value) : quoteBytes(value);
 }
 
 function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): string {

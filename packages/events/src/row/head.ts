@@ -1,9 +1,8 @@
-import { ZERO_KEY } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, ZERO_KEY } from '@playline/contracts';
 import { AvroCursor } from './avro-cursor.ts';
 
 /** The key columns of a row, in table order: owner, anonymous, user, from, to. */
 export const KEYS_PER_ROW = 5;
-const KEY_BYTES = 16;
 /** Index of the anonymous key among them. */
 const ANONYMOUS = 1;
 
@@ -50,7 +49,7 @@ export class RowHead {
   }
 
   #keyAt(start: number): Buffer {
-    return this.#source.subarray(start, start + KEY_BYTES);
+    return this.#source.subarray(start, start + IDENTITY_KEY_BYTES);
   }
 
   /** Starts a new row. For the transcoder only. */

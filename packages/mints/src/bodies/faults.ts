@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isJsonObject } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
 /** A fault of one member, with its path such as `assets[3].owner_address`. */
@@ -32,9 +33,6 @@ export class BodyFaults {
 /** A JSON object. Read its members with `memberOf`. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** An own member; inherited ones such as `constructor` do not count. Null counts as absent. */
 export function memberOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
@@ -50,7 +48,7 @@ export function parseBody(body: Buffer): JsonObject {
     document = undefined;
   }
   if (document === undefined) throw invalid('The body is not valid UTF-8 JSON.');
-  if (!isObject(document)) throw invalid('The body must be a JSON object.');
+  if (!isJsonObject(document)) throw invalid('The body must be a JSON object.');
   return document;
 }
 

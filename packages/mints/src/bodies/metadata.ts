@@ -1,4 +1,5 @@
-import { type BodyFaults, isObject, type JsonObject, memberOf } from './faults.ts';
+import { isJsonObject } from '@playline/contracts';
+import { type BodyFaults, type JsonObject, memberOf } from './faults.ts';
 import { readItem, readText, requireKeys } from './values.ts';
 
 /** Possible values of an attribute. */
@@ -92,7 +93,7 @@ const isAttributeValue = (value: unknown): value is AttributeValue =>
 /** Reads metadata that may be absent. Returns the JSON text to store. */
 export function readOptionalMetadata(value: unknown, at: string, faults: BodyFaults): string | null {
   if (value === undefined) return null;
-  if (!isObject(value)) return faults.add(at, 'must be an object or null');
+  if (!isJsonObject(value)) return faults.add(at, 'must be an object or null');
   const metadata = readMetadata(value, { at: `${at}.`, areKeysRequired: false }, faults);
   // Absent members are left out, not stored as null: they may be set later.
   const said = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));

@@ -1,5 +1,5 @@
-import type { ChainMetadataRecord } from '@playline/contracts';
-import { BodyFaults, isObject, memberOf, parseBody } from './faults.ts';
+import { type ChainMetadataRecord, isJsonObject } from '@playline/contracts';
+import { BodyFaults, memberOf, parseBody } from './faults.ts';
 import { readMetadata } from './metadata.ts';
 import { readDigits, readItem, readList, readText, readUuid, requireKeys } from './values.ts';
 
@@ -30,9 +30,9 @@ export function parseCollectionBody(body: Buffer): CollectionMetadata {
   const faults = new BodyFaults();
   const at = 'collection_metadata.';
   const given = memberOf(object, 'collection_metadata');
-  if (!isObject(given)) faults.add('collection_metadata', 'must be an object');
-  const metadata = isObject(given) ? given : {};
-  if (isObject(given)) requireKeys({ object: metadata, at }, COLLECTION_TEXTS, faults);
+  if (!isJsonObject(given)) faults.add('collection_metadata', 'must be an object');
+  const metadata = isJsonObject(given) ? given : {};
+  if (isJsonObject(given)) requireKeys({ object: metadata, at }, COLLECTION_TEXTS, faults);
   const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, at }, faults)] as const);
   faults.assertNone();
   return Object.fromEntries(texts) as CollectionMetadata;

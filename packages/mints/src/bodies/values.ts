@@ -1,4 +1,5 @@
-import { type BodyFaults, isObject, type JsonObject, memberOf } from './faults.ts';
+import { isAddressText, isJsonObject, isUint256Text, isUuidText } from '@playline/contracts';
+import { type BodyFaults, type JsonObject, memberOf } from './faults.ts';
 
 /** A member of a body: the object that has it, and its path for faults. */
 export interface Member {
@@ -8,12 +9,9 @@ export interface Member {
   readonly at: string;
 }
 
-const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
-const DIGITS = /^(0|[1-9]\d{0,77})$/;
-const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 const UINT256_END = 1n << 256n;
 /** The same as for ids of identities. */
-const REFERENCE_CODE_POINTS_MAX = 256;
+export const REFERENCE_CODE_POINTS_MAX = 256;
 
 const givenOf = ({ object, name }: Member) => memberOf(object, name);
 const fieldOf = ({ at, name }: Member) => `${at}${name}`;
@@ -21,7 +19,7 @@ const fieldOf = ({ at, name }: Member) => `${at}${name}`;
 /** An address in lower case. Null when it is not one, which is added to the faults. */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
-  if (typeof value === 'string' && ADDRESS.test(value)) return value.toLowerCase();
+  if (typeof value === 'string' && isAddressText(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be 0x and 40 hexadecimal digits');
 }
 
@@ -43,7 +41,7 @@ export function isReferenceId(text: string): boolean {
 export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
-  if (typeof value === 'string' && DIGITS.test(value)) {
+  if (typeof value === 'string' && isUint256Text(value)) {
     const number = BigInt(value);
     if (number >= min && number < UINT256_END) return value;
   }
@@ -53,7 +51,7 @@ export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}
 /** A UUID in lower case. */
 export function readUuid(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
-  if (typeof value === 'string' && UUID.test(value)) return value.toLowerCase();
+  if (typeof value === 'string' && isUuidText(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
@@ -80,5 +78,5 @@ export function readList(member: Member, faults: BodyFaults, { min, max }: { min
 
 /** An object among the items of a list. */
 export function readItem(item: unknown, at: string, faults: BodyFaults): JsonObject | null {
-  return isObject(item) ? item : faults.add(at, 'must be an object');
+  return isJsonObject(item) ? item : faults.add(at, 'must be an object');
 }

@@ -9,7 +9,6 @@ export interface RedisMintsOptions extends RedisClientOptions {
 
 /** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
 const COMMAND_TIMEOUT_MS = 2_000;
-const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
 /** Runs scripts by their hash. */
 export interface Scripts {
@@ -21,7 +20,7 @@ export interface Scripts {
 
 /** Resolves even while Redis is away; then each command fails at once. */
 export async function openScripts(options: RedisMintsOptions): Promise<Scripts> {
-  const setup = createRedisClientSetup(options, WAITS);
+  const setup = createRedisClientSetup(options);
   const redis = new Redis(options.url, {
     ...setup.options,
     lazyConnect: true,

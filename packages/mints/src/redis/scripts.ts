@@ -1,10 +1,8 @@
-/**
- * Identifies the present run of Redis: its process, and since when it is the primary. When either changes, the last
- * writes may have been lost.
- */
-const PRESENT_RUN = `
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.match(info, 'run_id:(%x+)') .. ':' .. string.match(info, 'master_replid:(%x+)')
+import { PRESENT_RUN_LUA } from '@playline/errors';
+
+/** The present run of Redis: when it changes, the last writes may have been lost. */
+const PRESENT_RUN = `${PRESENT_RUN_LUA}
+local run = present_run()
 `;
 
 /**

@@ -1,7 +1,5 @@
 import { randomInt } from 'node:crypto';
-
-/** Bytes of an identity key: 128 bits, so that two identities never meet by chance. */
-export const IDENTITY_KEY_BYTES = 16;
+import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 
 /** Longest text that is remembered: environment, kind and an id of usual length. Others are hashed each time. */
 const TEXT_BYTES_MAX = 128;

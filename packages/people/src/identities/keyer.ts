@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto';
-import type { IdentityKind } from '@playline/contracts';
-import { HASH_SEED, hashOn, IDENTITY_KEY_BYTES, KeyTable } from './key-table.ts';
-
-export { IDENTITY_KEY_BYTES } from './key-table.ts';
+import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
+import { HASH_SEED, hashOn, KeyTable } from './key-table.ts';
 
 /** As long as the output of the hash. A shorter pepper could be found by brute force. */
 const PEPPER_BYTES_MIN = 32;

@@ -1,4 +1,5 @@
 import type { ApplyOutcome, ChosenStatus, ConsentStanding, StoredConsent } from '../consents.ts';
+import { NUMBER_BYTES } from './layout.ts';
 
 // Letters that are stored in Redis. They must not change, even if a list is reordered.
 const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
@@ -7,8 +8,6 @@ const STATUSES = new Map(
   (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
 );
 
-/** Offsets and times: six bytes reach the year 10,889. */
-const NUMBER_BYTES = 6;
 /** Status letter, partition, offset, logged at: 15 bytes, which `put-consent.lua` unpacks too. */
 const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
-import type { Layout } from './layout.ts';
+import { type Layout, NUMBER_BYTES } from './layout.ts';
 import { createScript } from './scripts.ts';
 
 /** Far more than can lapse between two sweeps. The next sweep drops the rest. */
@@ -80,8 +80,6 @@ function earlierOf(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
-/** Times: six bytes reach the year 10,889. */
-const NUMBER_BYTES = 6;
 const ERASURE_ID_BYTES = 16;
 
 /** Value of a lease, also parsed by the scripts: cut-off, time from which it lapses (0: never), keys. */

@@ -1,5 +1,4 @@
-import type { IdentityKind } from '@playline/contracts';
-import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
+import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
 /** Families of keys that belong to an environment: `{namespace}{family}:{environment}`, in one slot of their own. */
 const FAMILIES = {
@@ -51,8 +50,10 @@ export function bucketOf(key: Buffer): number {
   return Math.floor(key.readUInt16BE(0) / BUCKET_KEYS);
 }
 
-/** Bytes of a member: its key, a letter for the kind and the link time in six bytes. */
-export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + 6;
+/** Bytes of an offset or a time: six reach the year 10,889. */
+export const NUMBER_BYTES = 6;
+/** Bytes of a member: its key, a letter for the kind and the link time. */
+export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + NUMBER_BYTES;
 /** Bytes of a component before its first member. */
 export const COMPONENT_HEADER_BYTES = 4;
 

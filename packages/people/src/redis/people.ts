@@ -45,11 +45,10 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
 
 /** Long enough for several calls of the graph's script in a queue. */
 const COMMAND_TIMEOUT_MS = 5_000;
-const WAITS = { connectMaxMs: 2_000, reconnectMaxMs: 500 };
 
 /** Connects; resolves even while Redis is away. */
 async function connect(options: RedisPeopleOptions): Promise<Redis> {
-  const setup = createRedisClientSetup(options, WAITS);
+  const setup = createRedisClientSetup(options);
   const redis = new Redis(options.url, {
     ...setup.options,
     lazyConnect: true,

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { EpochPresentFault } from '../faults.ts';
 import type { UnlinkSide } from '../graph.ts';
-import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';

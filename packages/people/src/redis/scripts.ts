@@ -1,13 +1,22 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { PRESENT_RUN_LUA } from '@playline/errors';
 import { type Redis, ReplyError } from 'ioredis';
 import { LaggingStoreFault } from '../consents.ts';
 import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { GraphBehindFault } from '../graph.ts';
 import { LUA_LAYOUT } from './layout.ts';
 
+interface ScriptParts {
+  /** Lua in front of the files. */
+  readonly before?: string;
+  /** Names of files in `lua`, in order. */
+  readonly files: readonly string[];
+  readonly flag: string;
+}
+
 /**
- * The files in `lua` of each script, in order. Without a flag, Redis refuses a whole script when memory is out, and
+ * The parts of each script. Without a flag, Redis refuses a whole script when memory is out, and
  * never runs half of one.
  */
 const SCRIPTS = {
@@ -24,22 +33,22 @@ const SCRIPTS = {
   releaseHold: { files: ['holds', 'release-hold'], flag: '' },
   raiseFences: { files: ['raise-fences'], flag: '' },
   forgetConsents: { files: ['forget-consents'], flag: '' },
-  putConsent: { files: ['run', 'put-consent'], flag: '' },
-  readConsent: { files: ['run', 'read-consent'], flag: 'no-writes' },
-  markConsents: { files: ['run', 'mark-consents'], flag: '' },
-  consentStanding: { files: ['run', 'consent-standing'], flag: 'no-writes' },
-} as const;
+  putConsent: { before: PRESENT_RUN_LUA, files: ['put-consent'], flag: '' },
+  readConsent: { before: PRESENT_RUN_LUA, files: ['read-consent'], flag: 'no-writes' },
+  markConsents: { before: PRESENT_RUN_LUA, files: ['mark-consents'], flag: '' },
+  consentStanding: { before: PRESENT_RUN_LUA, files: ['consent-standing'], flag: 'no-writes' },
+} as const satisfies Readonly<Record<string, ScriptParts>>;
 export type ScriptName = keyof typeof SCRIPTS;
 
 /** The full text of each script, for Redis and for the linter. */
 export const SCRIPT_TEXTS = Object.fromEntries(
-  Object.entries(SCRIPTS).map(([name, { files, flag }]) => [name, toText(files, flag)]),
+  Object.entries<ScriptParts>(SCRIPTS).map(([name, script]) => [name, toText(script)]),
 ) as Readonly<Record<ScriptName, string>>;
 
-function toText(files: readonly string[], flag: string): string {
+function toText({ before, files, flag }: ScriptParts): string {
   const first = flag === '' ? '#!lua' : `#!lua flags=${flag}`;
   const parts = files.map((file) => readFileSync(new URL(`lua/${file}.lua`, import.meta.url), 'utf8'));
-  return [first, LUA_LAYOUT, ...parts].join('\n');
+  return [first, LUA_LAYOUT, ...(before === undefined ? [] : [before]), ...parts].join('\n');
 }
 
 export type ScriptArgument = string | number | Buffer;

@@ -1,9 +1,8 @@
-import type { IdentityKind } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 import type { Applied, DecidedPlace, Member, Override, UnlinkSide } from '../graph.ts';
 import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
-import { IDENTITY_KEY_BYTES } from '../identities/keyer.ts';
 import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
-import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES } from './layout.ts';
+import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
 // Letters that are stored in Redis. They must not change, even if a list is reordered.
 const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
@@ -52,9 +51,7 @@ export function toKindLetters(kinds: readonly IdentityKind[]): string {
   return kinds.map((kind) => KIND_LETTERS[kind]).join('');
 }
 
-/** Offsets and times: six bytes reach the year 10,889. A time before 1970 counts as 1970. */
-const NUMBER_BYTES = 6;
-
+/** A time before 1970 counts as 1970. */
 function toNumberBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
   bytes.writeUIntBE(Math.max(0, value), 0, NUMBER_BYTES);

@@ -21,3 +21,18 @@ export const BATCH_HEAD = {
   count: 57,
   records: 61,
 } as const;
+
+/** Bits of the attributes. The broker sets the time of all records, which is in the head of the batch. */
+export const IS_LOG_APPEND = 8;
+/** The batch is part of a transaction. */
+export const IS_TRANSACTIONAL = 16;
+/** The batch holds the marker at the end of a transaction, and no records. */
+export const IS_CONTROL = 32;
+
+/** Second half of a marker's key when the transaction was aborted. */
+const ABORT = 0;
+
+/** @param key of the record in a batch with a marker */
+export function isAbortMarker(key: Buffer | null | undefined): boolean {
+  return key != null && key.length >= 4 && key.readInt16BE(2) === ABORT;
+}

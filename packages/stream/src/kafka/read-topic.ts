@@ -1,12 +1,8 @@
-import type { KafkaSecurity } from '@playline/runtime';
 import type { StreamRecord } from '../ports.ts';
 import { openLogReader } from './log/open-log-reader.ts';
+import type { BrokerTarget } from './security.ts';
 
-export interface ReadTopicOptions {
-  brokers: readonly string[];
-  /** The same as for every client. */
-  security?: KafkaSecurity;
-  onFault?: (fault: unknown) => void;
+export interface ReadTopicOptions extends BrokerTarget {
   /** Name on the broker. */
   topic: string;
 }

@@ -3,6 +3,15 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 import type { ConnectionOptions as ClientOptions } from './broker-client.ts';
 
+/** Where the brokers are, and how every client of a service connects to them. */
+export interface BrokerTarget {
+  readonly brokers: readonly string[];
+  /** TLS and login. Without it, connections are unencrypted and without login. */
+  readonly security?: KafkaSecurity;
+  /** Called with every fault of a connection; the client reconnects by itself. */
+  readonly onFault?: (fault: unknown) => void;
+}
+
 /** Options of kafkajs. Each client needs its own object, because kafkajs writes into it. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {
   const { tls, sasl } = security;
@@ -15,10 +24,9 @@ export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfi
 }
 
 /** Options of @platformatic/kafka. */
-export function toPlatformaticSecurity(options: {
-  readonly brokers: readonly string[];
-  readonly security?: KafkaSecurity;
-}): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
+export function toPlatformaticSecurity(
+  options: Omit<BrokerTarget, 'onFault'>,
+): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
   // If brokers are given by IP address, TLS sends no host name and checks the address in the certificate.

@@ -1,10 +1,10 @@
 import type { Logger } from '@playline/runtime';
 import type { StreamRecord } from '../ports.ts';
 import type { LogMark } from './log-mark.ts';
-import type { StreamMetrics } from './stream-metrics.ts';
+import type { BlockReading, StreamMetrics } from './stream-metrics.ts';
 
 /** What a consumer runs for each partition that is assigned to it. */
-export interface PartitionWorker {
+export interface PartitionWorker extends BlockReading {
   /** The offset to read next. */
   readonly next: number;
   /** The offset after everything that is done and committed. */
@@ -14,12 +14,6 @@ export interface PartitionWorker {
    * them.
    */
   readonly settled: number;
-  /**
-   * Since when its block is being written, by `performance.now`; null when none is, absent for workers without blocks.
-   */
-  readonly writingSinceMs?: number | null;
-  /** Epoch milliseconds of the first record of the block that is written next; null when none waits. */
-  readonly oldestUnwrittenMs?: number | null;
   /**
    * False after a fault that waiting does not end. The partition stands; it is tried again now and then, and when it is
    * assigned again.

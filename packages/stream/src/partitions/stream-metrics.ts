@@ -3,22 +3,20 @@ import { hoursLeft } from './retention.ts';
 
 export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
+/** How far the writing of blocks is; its members are absent for workers without blocks. */
+export interface BlockReading {
+  /** Since when its block is being written, by `performance.now()`; null when none is. */
+  readonly writingSinceMs?: number | null;
+  /** Epoch milliseconds of the first record that is not written yet; null when none waits. */
+  readonly oldestUnwrittenMs?: number | null;
+}
+
 /** The present state of one assigned partition. */
-export interface PartitionReading {
+export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
   /** Records between what is done and the end of the log. */
   readonly lag: number;
-  /**
-   * Since when its block is being written, by `performance.now()`; null when none is, absent for workers without
-   * blocks.
-   */
-  readonly writingSinceMs?: number | null;
-  /**
-   * Epoch milliseconds of the first record that is not written yet; null when none waits, absent for workers without
-   * blocks.
-   */
-  readonly oldestUnwrittenMs?: number | null;
   /** How long the log keeps its records; null while that is not known, and when it keeps them for ever. */
   readonly retentionMs?: number | null;
 }

@@ -1,9 +1,10 @@
-import { ASSETS_MAX, DISPLAY_TYPES, STACKS_MAX, TOKENS_MAX } from '@playline/mints';
+import { MINT_STATUSES } from '@playline/contracts';
+import { ASSETS_MAX, DISPLAY_TYPES, REFERENCE_CODE_POINTS_MAX, STACKS_MAX, TOKENS_MAX } from '@playline/mints';
 import { z } from 'zod';
 import { address, addressParameter, amount, chain, page, time } from './schemas.ts';
 
 const digits = () => z.string().regex(/^(0|[1-9]\d{0,77})$/);
-const referenceId = () => z.string().min(1).max(256);
+const referenceId = () => z.string().min(1).max(REFERENCE_CODE_POINTS_MAX);
 
 const attribute = z
   .object({
@@ -95,7 +96,7 @@ export const refreshAnswer = z
   })
   .meta({ id: 'RefreshAnswer' });
 
-export const statusParameter = z.enum(['pending', 'succeeded', 'failed']);
+export const statusParameter = z.enum(MINT_STATUSES);
 export const referenceParameter = referenceId();
 
 const mintRequest = z

@@ -1,4 +1,4 @@
-import { type AnswerSpec, createRateLimitHeaders, type Parameter } from '@playline/api-docs';
+import { type AnswerSpec, createRateLimitHeaders, type Parameter, withHeaders } from '@playline/api-docs';
 import type { z } from 'zod';
 import type { DocsSettings } from './examples.ts';
 
@@ -11,8 +11,7 @@ export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${hea
 const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
 
 /** Every answer of every operation has the header fields of the caller's rate limit. */
-export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
-  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
+export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
 export const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({
   name,

@@ -1,5 +1,6 @@
 import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
+import { PAGE_SIZE, PAGE_SIZE_MAX } from '../parameters.ts';
 
 /** Written by hand, because zod's check of times accepts other forms too. */
 export const time = () =>
@@ -15,7 +16,7 @@ export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 export const timeParameter = z.string().meta({ format: 'date-time' });
 export const typeParameter = z.enum(ACTIVITY_TYPES);
-export const pageSizeParameter = z.int().min(1).max(200).default(100);
+export const pageSizeParameter = z.int().min(1).max(PAGE_SIZE_MAX).default(PAGE_SIZE);
 
 export const chain = z
   .object({ id: z.string().meta({ description: '`namespace:reference`' }), name: z.string() })

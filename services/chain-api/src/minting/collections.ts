@@ -1,5 +1,13 @@
-import type { CollectionRecord, KeyRecord, RecordCopy, SignableKeyRecord } from '@playline/access-keys';
-import { collectionIdOf, findSigner } from '@playline/access-keys';
+import {
+  type CollectionRecord,
+  collectionIdOf,
+  findSigner,
+  isTrusted,
+  type KeyRecord,
+  OUTAGE_TRUST_MAX_MS,
+  type RecordCopy,
+  type SignableKeyRecord,
+} from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { MintCollection } from '@playline/mints';
 
@@ -26,11 +34,6 @@ export interface Collections {
   requireSigner(environmentId: string): Promise<string>;
 }
 
-/** An older copy is read anew, so that a link made a second ago counts. */
-const TRUST_MAX_MS = 500;
-/** How long a copy is used while Redis does not answer. */
-const OUTAGE_TRUST_MAX_MS = 15 * 60 * 1000;
-
 /** Builds the look-ups. Everything is in memory; Redis is asked only when a record is not found or the copy is old. */
 export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
   return {
@@ -56,11 +59,10 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
   };
 }
 
-/** Returns a record of a fresh copy at once. Otherwise the copy is read anew first. */
+/** Returns a record of a trusted copy at once. Otherwise the copy is read anew first, so that a new link counts. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
-  const isTrusted = () => copy.ageMs <= (copy.isFailing ? OUTAGE_TRUST_MAX_MS : TRUST_MAX_MS);
   const known = find();
-  if (known !== undefined && isTrusted()) return known;
+  if (known !== undefined && isTrusted(copy)) return known;
   try {
     await copy.refresh();
   } catch (fault) {

@@ -5,7 +5,9 @@ import {
   type MintRequestRecord,
   mintRequestCodec,
   type RecordCodec,
+  schemaSubjectOf,
   TOPICS,
+  toHexText,
   toSignerKey,
 } from '@playline/contracts';
 import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from '@playline/stream';
@@ -30,8 +32,6 @@ export interface MintTopics {
   publishMetadata(records: readonly ChainMetadataRecord[]): Promise<void>;
 }
 
-const toAddressText = (address: Buffer) => `0x${address.toString('hex')}`;
-
 /** Topics written here, as named on the broker. */
 export const mintTopicNames = (topicPrefix: string): string[] =>
   [TOPICS.mintRequests, TOPICS.chainMetadata].map(({ name }) => topicPrefix + name);
@@ -40,7 +40,7 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
   const createPublish = <T>(name: string, codec: RecordCodec<T>, keyOf: (record: T) => string) => {
     const topic = topicPrefix + name;
     return async (records: readonly T[]): Promise<void> => {
-      const schemaId = await registry.idOf(`${topic}-value`, codec.schema);
+      const schemaId = await registry.idOf(schemaSubjectOf(topic), codec.schema);
       const outgoing: OutgoingRecord[] = records.map((record) => {
         return { topic, key: Buffer.from(keyOf(record)), value: frameRecord(schemaId, codec.encode(record)) };
       });
@@ -52,7 +52,7 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
     publishMetadata: createPublish(
       TOPICS.chainMetadata.name,
       chainMetadataCodec,
-      ({ chain, contractAddress }) => `${chain}:${toAddressText(contractAddress)}`,
+      ({ chain, contractAddress }) => `${chain}:${toHexText(contractAddress)}`,
     ),
   };
 }

@@ -1,5 +1,4 @@
-import type { CollectionRecord, KeyRecord, UsageCounter } from '@playline/access-keys';
-import { PublicError } from '@playline/errors';
+import { type CollectionRecord, countFault, type KeyRecord, type UsageCounter } from '@playline/access-keys';
 import { ClientGone, type Exchange, type Route } from '@playline/http';
 import type { MintCollection, QuotaPolicy } from '@playline/mints';
 import type { AdmitCall } from '../admit-call.ts';
@@ -62,7 +61,8 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
         await serve(exchange, key, params as Readonly<Record<string, string>>);
         usage.used(key, 0, 0);
       } catch (fault) {
-        countFault(usage, key, { exchange, fault });
+        // A call whose caller has disconnected is not counted as refused.
+        if (!(fault instanceof ClientGone)) countFault(usage, key, { fault, traceId: exchange.traceId });
         throw fault;
       }
     },
@@ -73,17 +73,4 @@ function requireAddress(text: string): string {
   const address = ADDRESS.parse(text);
   if (address !== null) return address;
   throw invalidParameters([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
-}
-
-/** Counts a call that ended in a fault. A call whose caller has disconnected is not counted as refused. */
-function countFault(
-  usage: CollectionRouteParts['usage'],
-  key: KeyRecord,
-  { exchange, fault }: { exchange: Exchange; fault: unknown },
-): void {
-  if (fault instanceof ClientGone) return;
-  const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
-  // The request was served: the answer is that the thing does not exist.
-  if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
-  else usage.refused(key, { reason, traceId: exchange.traceId });
 }

@@ -11,10 +11,16 @@ export interface ActivityBatch {
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
+/** A log: the number of its block, and its index in the block. */
+export interface LogPlace {
+  readonly block: number;
+  readonly log: number;
+}
+
 export interface BatchRules {
   readonly readActivities: (log: ReadBlocks['logs'][number], blockTimestampS: number) => LogRecords;
   /** Called for each log that is read. */
-  readonly onRead: (reading: LogRecords, at: { readonly block: number; readonly log: number }) => void;
+  readonly onRead: (reading: LogRecords, at: LogPlace) => void;
   /** A batch with this many records is full. Those of one log, 20,000 at most, are never divided. */
   readonly recordsMax?: number;
   /** A batch of about this many bytes is full too. */

@@ -4,6 +4,7 @@ import {
   activityCodec,
   FRAME_BYTES,
   indexProgressCodec,
+  schemaSubjectOf,
   TOPICS,
   tokenCodec,
 } from '@playline/contracts';
@@ -58,7 +59,7 @@ export async function openRealIndexers() {
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
         log: watched(openLogReader({ brokers, clientId: 'test' }), onLook),
-        schemaIdOf: (topic, schema) => registry.idOf(`${topic}-value`, schema),
+        schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
         schemaOf: registry.schemaOf,
         topicPrefix: own.prefix,
       }),

@@ -1,11 +1,14 @@
 import {
   createRecordReader,
+  IDENTITY_KEY_BYTES,
   identityLinkCodec,
   type SchemaSource,
   TOPICS,
   type Topic,
   WAITING_HEADERS,
+  WAITING_OFFSET_BYTES,
 } from '@playline/contracts';
+import { parkedGroupOf } from '@playline/runtime';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
 /** A link fact that waits for an erasure and is not decided yet. */
@@ -27,13 +30,11 @@ export interface WaitingLinksOptions {
   readonly topicPrefix: string;
 }
 
-const KEY_BYTES = 16;
-const OFFSET_BYTES = 8;
 /** Where waiting links are: after the linker's commits, on the link topic or in the parked place. */
 const PLACES = [
-  { topic: TOPICS.identityLinks, groupSuffix: '' },
-  { topic: TOPICS.parkedLinks, groupSuffix: '-parked' },
-] as const satisfies readonly { topic: Topic; groupSuffix: string }[];
+  { topic: TOPICS.identityLinks, groupOf: (linkerGroup: string) => linkerGroup },
+  { topic: TOPICS.parkedLinks, groupOf: parkedGroupOf },
+] as const satisfies readonly { topic: Topic; groupOf: (linkerGroup: string) => string }[];
 
 /**
  * Creates the reader of waiting links. The result may contain a few that were decided a moment ago, but no waiting link
@@ -48,13 +49,13 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     const answer = keys === undefined ? null : await decode(value);
     if (answer?.kind !== 'record') return null;
     const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
-    return { environmentId, receivedAtMs, keys: split(keys!, KEY_BYTES), isUnlink: unlink.length > 0 };
+    return { environmentId, receivedAtMs, keys: split(keys!, IDENTITY_KEY_BYTES), isUnlink: unlink.length > 0 };
   };
   const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
     const waiting = new Map<number, WaitingLink>();
     for await (const record of reader.read(range)) {
       const left = record.headers[WAITING_HEADERS.left];
-      for (const offset of left === undefined ? [] : split(left, OFFSET_BYTES))
+      for (const offset of left === undefined ? [] : split(left, WAITING_OFFSET_BYTES))
         waiting.delete(Number(offset.readBigUInt64BE()));
       const link = await toLink(record);
       if (link !== null) waiting.set(record.offset, link);
@@ -64,9 +65,9 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   return async () => {
     // All commits are read first: if a fact moves to the other place meanwhile, its old record is still read.
     const places = [];
-    for (const { topic, groupSuffix } of PLACES) {
+    for (const { topic, groupOf } of PLACES) {
       const name = topicPrefix + topic.name;
-      places.push({ topic: name, committed: await reader.committed(linkerGroup + groupSuffix, name) });
+      places.push({ topic: name, committed: await reader.committed(groupOf(linkerGroup), name) });
     }
     const waiting: WaitingLink[] = [];
     for (const { topic, committed } of places)

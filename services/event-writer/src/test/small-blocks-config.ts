@@ -1,15 +1,17 @@
+import type { blockWriterSettings } from '@playline/runtime';
+import { z } from 'zod';
+
 interface ConfigModule {
-  readConfig(environment: Record<string, string | undefined>): Record<string, unknown>;
+  readonly configSchema: z.ZodObject<typeof blockWriterSettings>;
 }
 
-const { readConfig: readSafe }: ConfigModule = await import(new URL(import.meta.url).searchParams.get('of') ?? '');
+const { configSchema: safe }: ConfigModule = await import(new URL(import.meta.url).searchParams.get('of') ?? '');
 
-const BLOCK_SETTINGS = ['BLOCK_ROWS_MAX', 'BLOCK_BYTES_MAX', 'BLOCK_AGE_MAX_MS'] as const;
+const anyNumber = (by: { parse(given: undefined): number }) => z.coerce.number().default(by.parse(undefined));
 
-/** Replaces the writer's function of the same name, so that blocks may have any size. */
-export function readConfig(environment: Record<string, string | undefined>): Record<string, unknown> {
-  const own = { ...environment };
-  const given = BLOCK_SETTINGS.flatMap((name) => (own[name] === undefined ? [] : [[name, Number(own[name])] as const]));
-  for (const name of BLOCK_SETTINGS) delete own[name];
-  return { ...readSafe(own), ...Object.fromEntries(given) };
-}
+/** Replaces the writer's schema of the same name, so that blocks may have any size. */
+export const configSchema = safe.extend({
+  BLOCK_ROWS_MAX: anyNumber(safe.shape.BLOCK_ROWS_MAX),
+  BLOCK_BYTES_MAX: anyNumber(safe.shape.BLOCK_BYTES_MAX),
+  BLOCK_AGE_MAX_MS: anyNumber(safe.shape.BLOCK_AGE_MAX_MS),
+});

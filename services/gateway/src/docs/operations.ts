@@ -7,6 +7,7 @@ import {
   type Parameter,
   RETRY_AFTER,
   toSizeText,
+  withHeaders,
 } from '@playline/api-docs';
 import {
   BATCH_BYTES_MAX,
@@ -46,8 +47,7 @@ const FAILED = createAnswer(500, 'The service failed; send the same request agai
 });
 
 /** Every answer of every operation has the header fields of the caller's rate limit. */
-const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] =>
-  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...RATE_LIMIT] }));
+const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
 /** Every operation takes one key. */
 const withKey = (kind: KeyKind) => [{ kind, required: true }] as const;

@@ -1,3 +1,4 @@
+import { MESSAGE_RATE_MAX, type MessageRate } from '@playline/contracts';
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -5,23 +6,14 @@ import { z } from 'zod';
 const MESSAGES_PER_S = 5000;
 /** Two seconds' worth, because a client that was offline sends its backlog. */
 const MESSAGES_BURST = 10_000;
-/** Ten times what one gateway process can take. One message is then 5 µs of debt, which clocks can still resolve. */
-const PER_SECOND_MAX = 200_000;
-const BURST_MAX = 10_000_000;
 /** A person who tries keys needs a few tries; guessing a key would need 2^178. */
 const FAILED_KEYS_PER_MINUTE = 60;
 /** Enough for many players behind one address who change their consent now and then. */
 const CONSENTS_PER_S = 100;
 const CONSENTS_BURST = 200;
 
-/** Messages per second, and how many at once. */
-export interface MessageRate {
-  readonly perSecond: number;
-  readonly burst: number;
-}
-
-const perSecond = () => settings.integer(1, PER_SECOND_MAX);
-const burst = () => settings.integer(1, BURST_MAX);
+const perSecond = () => settings.integer(1, MESSAGE_RATE_MAX.perSecond);
+const burst = () => settings.integer(1, MESSAGE_RATE_MAX.burst);
 const rate = z.object({ perSecond: perSecond(), burst: burst() });
 const ENTRY = /^([a-z0-9_-]{1,64})=(\d+)\/(\d+)$/;
 

@@ -1,4 +1,4 @@
-import { ZERO_KEY } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, ZERO_KEY } from '@playline/contracts';
 import {
   createScannedBatch,
   FIELD,
@@ -11,7 +11,6 @@ import {
 import {
   EncodedEnvelope,
   type EncodedRecord,
-  KEY_BYTES,
   type KeyOfBytes,
   putAll,
   putLong,
@@ -238,6 +237,6 @@ function textBytesOf(batch: ScannedBatch): number {
 }
 
 function putKey(target: Buffer, at: number, key: Buffer): number {
-  for (let i = 0; i < KEY_BYTES; i++) target[at + i] = key[i]!;
-  return at + KEY_BYTES;
+  for (let i = 0; i < IDENTITY_KEY_BYTES; i++) target[at + i] = key[i]!;
+  return at + IDENTITY_KEY_BYTES;
 }

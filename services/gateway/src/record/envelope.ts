@@ -1,4 +1,4 @@
-import { FRAME_BYTES, frameRecord, type IdentityKind } from '@playline/contracts';
+import { FRAME_BYTES, frameRecord, IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
 /** What the gateway adds to every message of a request. */
 export interface RecordEnvelope {
@@ -23,9 +23,6 @@ export interface EncodedRecord {
   /** Confluent frame and Avro body. */
   value: Buffer;
 }
-
-/** Bytes of one identity key. */
-export const KEY_BYTES = 16;
 
 /**
  * Most bytes of a record besides its strings: frame 5, two longs of 10, six fixed of 16, a boolean, an optional double
@@ -67,7 +64,7 @@ export class EncodedEnvelope {
     this.#schemaId = schemaId;
     this.#environmentId = environmentId;
     this.#traceBytes = Buffer.byteLength(traceId);
-    this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + KEY_BYTES;
+    this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + IDENTITY_KEY_BYTES;
   }
 
   /** Overwrites the trace with one of the same length. @returns false when the length differs */

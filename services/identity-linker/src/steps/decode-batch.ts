@@ -4,6 +4,8 @@ import {
   type IdentityKind,
   type IdentityLinkRecord,
   identityLinkCodec,
+  isEnvironmentId,
+  KEPT_TIME_END_MS,
   type ReadValue,
   type SchemaSource,
 } from '@playline/contracts';
@@ -64,12 +66,9 @@ type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'
 /** Returns a promise only if the registry must be asked first, because this is the hot path. */
 type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
-const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
 /** More identities than the largest person has. The graph stores the number in two bytes. */
 const UNLINK_MAX = 10_000;
-/** The graph keeps times in six bytes: up to the year 10,889. */
-const TIME_END_MS = 2 ** 48;
 
 /**
  * Creates the step that reads a record of the link topic, written by any release. A record that is not a link fact is a
@@ -92,7 +91,7 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
 
 /** Checks environments, kinds, ids and times before keys are made of them. Avro only checks texts and numbers. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
-  if (!ENVIRONMENT_ID.test(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
+  if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
@@ -103,7 +102,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
 }
 
 function isTime(timeMs: number): boolean {
-  return Number.isSafeInteger(timeMs) && timeMs < TIME_END_MS;
+  return Number.isSafeInteger(timeMs) && timeMs < KEPT_TIME_END_MS;
 }
 
 function isKind(kind: string): kind is IdentityKind {

@@ -1,4 +1,4 @@
-import { WAITING_HEADERS } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, WAITING_HEADERS, WAITING_OFFSET_BYTES } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
 /** A fact that waits for an erasure: a copy, independent of the fetch that brought it. */
@@ -18,7 +18,6 @@ export interface WaitingFact {
 const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
 /** Header with the number of rounds of a fact. It is in the record so that the count survives this process. */
 const ROUNDS = 'rounds';
-const KEY_BYTES = 16;
 /** Memory of the objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
@@ -45,7 +44,7 @@ export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, 
   };
   const headerBytes = copies.reduce(
     (sum, [name, content]) => sum + name.length + content.length,
-    keys.length * KEY_BYTES,
+    keys.length * IDENTITY_KEY_BYTES,
   );
   const bytes = outgoing.value.length + headerBytes + FACT_OVERHEAD_BYTES;
   return { offset, firstOffset, rounds: Number(rounds ?? 0), outgoing, bytes };
@@ -63,12 +62,10 @@ export function sumBytes(facts: readonly WaitingFact[]): number {
   return facts.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-const OFFSET_BYTES = 8;
-
 /** The mark: a record of the parked place that lists facts which have left it. */
 export function toLeftMark(facts: readonly WaitingFact[], topic: string): OutgoingRecord {
-  const offsets = Buffer.alloc(facts.length * OFFSET_BYTES);
-  for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * OFFSET_BYTES);
+  const offsets = Buffer.alloc(facts.length * WAITING_OFFSET_BYTES);
+  for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * WAITING_OFFSET_BYTES);
   return { topic, key: facts[0]!.outgoing.key, value: Buffer.alloc(0), headers: { [WAITING_HEADERS.left]: offsets } };
 }
 

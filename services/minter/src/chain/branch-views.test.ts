@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import { NodeFault } from '@playline/chain';
+import { NodeFault, type RpcCall } from '@playline/chain';
 import type { MintTransactionRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import type { ChainHead } from '../ports.ts';
 import { findFate } from '../steps/settle-nonces.ts';
 import { createRandom } from '../test/random.ts';
 import type { Finality } from './chain-head.ts';
-import type { NodeQuestion } from './json-rpc.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 interface Block {
@@ -38,7 +37,7 @@ const toJson = ({ number, ...rest }: Block, transactions: unknown[] = []) => ({
   ...{ ...rest, number: quantity(number), transactions },
 });
 
-function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: NodeQuestion): unknown {
+function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: RpcCall): unknown {
   const minted = blocks[mintedAt];
   if (method === 'eth_getTransactionReceipt')
     return minted === undefined
@@ -66,7 +65,7 @@ interface NodeParts {
 /** A node, or several behind one address. */
 function openNode({ branchOf, finality = 'finalized', refuses = null }: NodeParts) {
   const asked: string[] = [];
-  const answer = (question: NodeQuestion) => answerOf(branchOf(asked.push(question.method) - 1), question);
+  const answer = (question: RpcCall) => answerOf(branchOf(asked.push(question.method) - 1), question);
   const node = createRpcNode({
     ask: async (method, params) => answer({ method, params }),
     askTogether: async (questions) => {

@@ -1,5 +1,5 @@
-import { NodeFault } from '@playline/chain';
-import type { AskNode, AskNodeTogether, NodeQuestion } from './json-rpc.ts';
+import { NodeFault, type RpcCall } from '@playline/chain';
+import type { AskNode, AskNodeTogether } from './json-rpc.ts';
 import { BLOCK, block, parseAnswer, toQuantity } from './node-shapes.ts';
 import type { FindAncestor } from './parent-links.ts';
 
@@ -29,7 +29,7 @@ export async function askOneBranch<T>(inBatch: () => Promise<T>, apart: () => Pr
   }
 }
 
-export const toBlockQuestion = (at: BlockTag): NodeQuestion => ({
+export const toBlockQuestion = (at: BlockTag): RpcCall => ({
   method: BLOCK,
   params: [typeof at === 'number' ? toQuantity(at) : at, false],
 });
@@ -63,7 +63,7 @@ export async function readExisting(ask: AskNode, at: BlockTag): Promise<Block> {
 export function viewBranch(
   { ask, askTogether, findAncestor }: BranchQuestions,
   numbers: readonly number[],
-  other: NodeQuestion,
+  other: RpcCall,
 ): Promise<{ readonly answer: unknown; readonly hashes: readonly (string | null)[] }> {
   const inBatch = async () => {
     // The last block comes first: a node that has the final one is on the branch that stays, for all further answers.

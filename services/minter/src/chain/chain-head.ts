@@ -1,4 +1,4 @@
-import { NodeFault } from '@playline/chain';
+import { type BlockName, NodeFault } from '@playline/chain';
 import type { ChainHead } from '../ports.ts';
 import {
   askOneBranch,
@@ -9,7 +9,6 @@ import {
   readExisting,
   toBlockQuestion,
 } from './branch-views.ts';
-import type { BlockPlace } from './parent-links.ts';
 
 /** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
 export type Finality = 'finalized' | number;
@@ -73,7 +72,7 @@ const toHorizon = (latest: number, depth: number) => Math.max(0, latest - depth)
 
 function toHead(
   { number, baseFeePerGas: baseFee }: Awaited<ReturnType<typeof readExisting>>,
-  { number: finalized, hash: finalizedHash }: BlockPlace,
+  { number: finalized, hash: finalizedHash }: BlockName,
   knownHash: string | null,
 ): ChainHead {
   if (finalized > number)

@@ -1,20 +1,10 @@
-import { NodeFault } from '@playline/chain';
-
-/** One JSON-RPC request to a node. */
-export interface NodeQuestion {
-  readonly method: string;
-  readonly params: readonly unknown[];
-}
-
-type RpcAnswer =
-  | { readonly ok: true; readonly result: unknown }
-  | { readonly ok: false; readonly error: { readonly code: number; readonly message: string; readonly data: unknown } };
+import { NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
 
 /** Sends one request to one node; errors that the node returns are part of the answer. @throws NodeFault */
-export type AskRpc = (call: NodeQuestion) => Promise<RpcAnswer>;
+export type AskRpc = (call: RpcCall) => Promise<RpcAnswer>;
 
 /** Sends several requests as one batch. @throws NodeFault */
-export type AskRpcTogether = (calls: readonly NodeQuestion[]) => Promise<readonly RpcAnswer[]>;
+export type AskRpcTogether = (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]>;
 
 /** A node returned an error. Its message may contain the node's address, so code may match it but never show it. */
 export class NodeRefusal extends Error {
@@ -24,7 +14,7 @@ export class NodeRefusal extends Error {
   readonly data: string | null;
   readonly #words: string;
 
-  constructor({ code, message, data }: { readonly code: number; readonly message: string; readonly data: unknown }) {
+  constructor({ code, message, data }: RpcError) {
     super(`the node of the chain refused what it was asked${Number.isFinite(code) ? ` (code ${code})` : ''}`);
     this.code = code;
     this.data = toRevertData(data);
@@ -48,7 +38,7 @@ export function createJsonRpc(ask: AskRpc): AskNode {
 }
 
 /** Sends several requests as one batch, which a single node answers. @throws NodeRefusal, NodeFault */
-export type AskNodeTogether = (questions: readonly NodeQuestion[]) => Promise<readonly unknown[]>;
+export type AskNodeTogether = (questions: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
 export function createJsonRpcTogether(ask: AskRpcTogether): AskNodeTogether {
   return async (questions) => (await ask(questions)).map(toResult);

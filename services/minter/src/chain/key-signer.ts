@@ -1,7 +1,7 @@
 import type { RecordCopy, SignableKeyRecord } from '@playline/access-keys';
+import { toHexText } from '@playline/contracts';
 import { parseTransaction } from 'viem/utils';
 import type { LaneSigner, SignedTransaction, SignerLane, UnsignedTransaction } from '../ports.ts';
-import { toHex } from './mint-calls.ts';
 
 export interface KeySignerParts {
   /** The current signable keys. */
@@ -16,7 +16,7 @@ export interface KeySignerParts {
 
 /** Signs for one signer with the sealed key of its address. */
 export function createKeySigner({ keys, signTransaction }: KeySignerParts, { signer }: SignerLane): LaneSigner {
-  const address = toHex(signer);
+  const address = toHexText(signer);
   const find = () => keys.records.find((record) => record.address === address);
   const waits = (reason: string) => ({ kind: 'waits', reason }) as const;
   return {
@@ -40,7 +40,7 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
 
 /** @throws Error unless the bytes are a transaction of type 2 with a recipient and calldata */
 function readSigned(bytes: Buffer): UnsignedTransaction {
-  const given = parseTransaction(toHex(bytes));
+  const given = parseTransaction(toHexText(bytes));
   const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;
   if (given.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
     throw new Error('the logged bytes are no transaction of type 2');

@@ -1,4 +1,4 @@
-import type { MintStateRecord } from '@playline/contracts';
+import { type MintStateRecord, toHexText } from '@playline/contracts';
 import { decodeErrorResult, encodeFunctionData, parseAbi } from 'viem/utils';
 
 /** Functions that mint, as the public preset contracts declare them. */
@@ -38,8 +38,6 @@ export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch'
 
 const WORDS_CHARACTERS_MAX = 500;
 
-export const toHex = (bytes: Buffer): `0x${string}` => `0x${bytes.toString('hex')}`;
-
 /** Why no contract of the standard could mint the asset; null when it could. */
 export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
   if (standard === 'ERC1155') return tokenId === null ? 'A token of an ERC-1155 collection needs a token_id.' : null;
@@ -48,7 +46,7 @@ export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenS
 
 /** Assets with the same key can share a transaction: same function, and same value of its single arguments. */
 export function toFunctionKey({ tokenId, ownerAddress }: MintStateRecord, standard: TokenStandard): string {
-  if (standard === 'ERC1155') return `safeMintBatch:${toHex(ownerAddress)}`;
+  if (standard === 'ERC1155') return `safeMintBatch:${toHexText(ownerAddress)}`;
   return tokenId === null ? 'mintBatchByQuantity' : 'mintBatch';
 }
 
@@ -57,14 +55,17 @@ export function encodeMint(assets: readonly MintStateRecord[], standard: TokenSt
   if (standard === 'ERC1155') {
     const ids = assets.map(({ tokenId }) => BigInt(tokenId ?? '0'));
     const values = assets.map(({ amount }) => BigInt(amount ?? '1'));
-    const args = [toHex(assets[0]!.ownerAddress), ids, values, '0x'] as const;
+    const args = [toHexText(assets[0]!.ownerAddress), ids, values, '0x'] as const;
     return encodeFunctionData({ abi: MINT_ABI, functionName: 'safeMintBatch', args });
   }
   if (assets[0]!.tokenId === null) {
-    const mints = assets.map(({ ownerAddress }) => ({ to: toHex(ownerAddress), quantity: 1n }));
+    const mints = assets.map(({ ownerAddress }) => ({ to: toHexText(ownerAddress), quantity: 1n }));
     return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatchByQuantity', args: [mints] });
   }
-  const mints = assets.map(({ ownerAddress, tokenId }) => ({ to: toHex(ownerAddress), tokenIds: [BigInt(tokenId!)] }));
+  const mints = assets.map(({ ownerAddress, tokenId }) => ({
+    to: toHexText(ownerAddress),
+    tokenIds: [BigInt(tokenId!)],
+  }));
   return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatch', args: [mints] });
 }
 

@@ -1,15 +1,9 @@
-import { NodeFault } from '@playline/chain';
+import { type BlockName, NodeFault } from '@playline/chain';
 import type { AskNode } from './json-rpc.ts';
 import { block, hex, parseAnswer } from './node-shapes.ts';
 
-/** A block. */
-export interface BlockPlace {
-  readonly number: number;
-  readonly hash: string;
-}
-
 /** The hash of the block with this number, on the branch that ends with the given block. @throws NodeFault */
-export type FindAncestor = (end: BlockPlace, number: number) => Promise<string>;
+export type FindAncestor = (end: BlockName, number: number) => Promise<string>;
 
 const BLOCK_BY_HASH = 'eth_getBlockByHash';
 const linked = block.extend({ parentHash: hex });
@@ -25,7 +19,7 @@ const ASKED_MAX = 500;
  */
 export function createFindAncestor(ask: AskNode): FindAncestor {
   const parents = new Map<string, string>();
-  const readParent = async ({ number, hash }: BlockPlace): Promise<string> => {
+  const readParent = async ({ number, hash }: BlockName): Promise<string> => {
     const found = parseAnswer(linked.nullable(), BLOCK_BY_HASH, await ask(BLOCK_BY_HASH, [hash, false]));
     if (found === null) throw new NodeFault('behind', `the node of the chain does not have the same block ${number}`);
     if (found.hash !== hash || found.number !== number)

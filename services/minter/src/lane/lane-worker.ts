@@ -1,6 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { once } from 'node:events';
+import { toHexText } from '@playline/contracts';
+import { pause } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
-import { toHex } from '../chain/mint-calls.ts';
 import type { PlacedRequest, SignerLane } from '../ports.ts';
 import type { AcceptedRequests } from '../steps/accept-requests.ts';
 import { LaneOver } from './lane-over.ts';
@@ -112,7 +113,7 @@ export class LaneWorker {
         const isOver = lane === null || fault instanceof LaneOver;
         if (lane !== null && isOver) this.#drop(lane);
         if (isOver) {
-          await delay(waitMs * (1 + Math.random()), undefined, { signal }).catch(() => {});
+          await pause(waitMs * (1 + Math.random()), signal);
           waitMs = Math.min(2 * waitMs, TAKE_OVER_WAIT_MAX_MS);
           continue;
         }
@@ -129,19 +130,16 @@ export class LaneWorker {
     const words = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
     if (words !== this.#fault)
-      this.#parts.logger.warn({ chain, signer: toHex(signer), error: fault }, 'a lane did not go on');
+      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'a lane did not go on');
     this.#fault = words;
   }
 
   /** Waits until the chain may have changed; with nothing pending, until requests arrive. */
   async #rest(lane: MintLane | null): Promise<void> {
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
     if (this.#closed.signal.aborted) return;
-    if (lane?.ledger.isIdle === true) return woken;
-    const timer = new AbortController();
-    await Promise.race([woken, delay(this.#parts.pollMs ?? TAKE_OVER_WAIT_MAX_MS, undefined, timer).catch(() => {})]);
-    timer.abort();
+    const isIdle = lane?.ledger.isIdle === true;
+    await (isIdle ? once(woken.signal, 'abort') : pause(this.#parts.pollMs ?? TAKE_OVER_WAIT_MAX_MS, woken.signal));
   }
 }

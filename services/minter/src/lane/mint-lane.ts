@@ -1,5 +1,5 @@
-import type { MintStateRecord } from '@playline/contracts';
-import { toHex } from '../chain/mint-calls.ts';
+import type { BlockName } from '@playline/chain';
+import { type MintStateRecord, toHexText } from '@playline/contracts';
 import type { ChainNode, ChainNodes, LaneChange, LaneWriter, MintLog, PlacedRequest } from '../ports.ts';
 import { type AcceptedRequests, acceptRequests } from '../steps/accept-requests.ts';
 import { findChainMistake, findNextNonce } from '../steps/begin-nonce.ts';
@@ -40,7 +40,7 @@ export class MintLane {
   readonly #journal: LaneJournal;
   readonly #context: LaneContext;
   readonly #care: NonceCare;
-  #horizon: { readonly number: number; readonly hash: string } | null = null;
+  #horizon: BlockName | null = null;
   #funds: bigint | null = null;
   #faults: readonly unknown[] = [];
   #faultySinceMs: number | null = null;
@@ -154,7 +154,7 @@ export class MintLane {
     await this.#care.resend(turn, absent);
     await this.#begin(turn);
     await this.#forget();
-    this.#funds = await node.balanceOf(toHex(turn.lane.signer));
+    this.#funds = await node.balanceOf(toHexText(turn.lane.signer));
     // The next one may know better; if it does not either, it was not the node.
     if (faults.length > 0) this.#parts.nodes.passOver(node);
   }

@@ -1,5 +1,5 @@
-import type { MintStateRecord } from '@playline/contracts';
-import { toHex } from '../chain/mint-calls.ts';
+import type { BlockName } from '@playline/chain';
+import { type MintStateRecord, toHexText } from '@playline/contracts';
 import type { LaneChange, MintReceipt, SendAnswer } from '../ports.ts';
 import { findFate, findStranger, type NonceFate, type Settling, settleNonce } from '../steps/settle-nonces.ts';
 import { signNoop, signRaise } from '../steps/sign-variant.ts';
@@ -17,12 +17,6 @@ const SAID_ONCE = new Set<SendAnswer['kind']>(['spent', 'later']);
 /** Answers that higher fees would not change. */
 const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
 
-/** A block. */
-interface Place {
-  readonly number: number;
-  readonly hash: string;
-}
-
 /** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
 export class NonceCare {
   readonly #parts: NonceCareParts;
@@ -33,7 +27,7 @@ export class NonceCare {
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
   /** Blocks in which nonces were found that are not final. */
-  readonly #placed = new Map<number, Place>();
+  readonly #placed = new Map<number, BlockName>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: NonceCareParts) {
@@ -54,7 +48,7 @@ export class NonceCare {
     await this.#checkPlaces(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
-    const placed = new Map<number, Place>();
+    const placed = new Map<number, BlockName>();
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
       if (this.#isPlaced(nonce, head)) return;
@@ -145,7 +139,7 @@ export class NonceCare {
 
   #note({ lane }: LaneTurn, nonce: number, kind: SendAnswer['kind']): void {
     const before = this.#refusals.get(nonce);
-    const address = toHex(lane.signer);
+    const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
     const words: Partial<Record<SendAnswer['kind'], string>> = {
       funds: `${address} has not enough funds to pay for its transaction.`,
@@ -207,4 +201,4 @@ export class NonceCare {
   }
 }
 
-const toPlace = ({ blockNumber, blockHash }: MintReceipt): Place => ({ number: blockNumber, hash: blockHash });
+const toPlace = ({ blockNumber, blockHash }: MintReceipt): BlockName => ({ number: blockNumber, hash: blockHash });

@@ -1,4 +1,4 @@
-import { toHex } from '../chain/mint-calls.ts';
+import { toHexText } from '@playline/contracts';
 import type { LaneContext, LaneTurn } from '../lane/lane-context.ts';
 
 /** The nonce of the next new transaction, or why there is none. */
@@ -23,7 +23,7 @@ export function findChainMistake(
  * transactions, and not while it has others: after the loss of a log, it would reuse nonces that it has sent.
  */
 export async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<NextNonce> {
-  const address = toHex(lane.signer);
+  const address = toHexText(lane.signer);
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
     const [latest = 0, pending = 0] = await node.spentNonces(address, ['latest', 'pending']);

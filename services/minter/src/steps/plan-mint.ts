@@ -1,5 +1,5 @@
 import { CONTRACT_ROLES } from '@playline/access-keys';
-import type { MintStateRecord } from '@playline/contracts';
+import { type MintStateRecord, toHexText } from '@playline/contracts';
 import { decodeFunctionResult, encodeFunctionData } from 'viem/utils';
 import {
   ERC721_INTERFACE,
@@ -9,7 +9,6 @@ import {
   mistakeOf,
   type TokenStandard,
   toFunctionKey,
-  toHex,
 } from '../chain/mint-calls.ts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
 import type { CallAnswer, ContractCall, Fees } from '../ports.ts';
@@ -54,10 +53,10 @@ export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[
   });
   const standing = signer.standing(assets[0]!.environmentId);
   if (standing.kind === 'waits') return waits(standing.reason);
-  const contract = toHex(assets[0]!.contractAddress);
+  const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
   if (standard === null) return waits('The contract says that it is neither ERC-721 nor ERC-1155.');
-  if (!(await hasRole(turn, contract))) return waits(`${toHex(lane.signer)} has no MINTER_ROLE of the contract.`);
+  if (!(await hasRole(turn, contract))) return waits(`${toHexText(lane.signer)} has no MINTER_ROLE of the contract.`);
   const mistaken = assets.filter((asset) => mistakeOf(asset, standard) !== null);
   if (mistaken.length > 0) {
     const states = mistaken.flatMap((asset) => fail(turn, [asset], mistakeOf(asset, standard)!));
@@ -77,7 +76,7 @@ interface Together {
 async function planTogether(turn: LaneTurn, { contract, standard, assets }: Together): Promise<Planned> {
   const { node, lane } = turn;
   const callOf = (some: readonly MintStateRecord[]) => ({
-    from: toHex(lane.signer),
+    from: toHexText(lane.signer),
     to: contract,
     data: encodeMint(some, standard),
   });
@@ -94,8 +93,8 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
   });
   if (fees === null) return wait('The chain asks for higher fees than are allowed.');
   const plan = { ...fees, assets: fitting.assets, gas: fitting.gas, contractAddress: assets[0]!.contractAddress };
-  if ((await node.balanceOf(toHex(lane.signer))) < promisedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
-    return wait(`${toHex(lane.signer)} has not enough funds to pay for the transaction.`);
+  if ((await node.balanceOf(toHexText(lane.signer))) < promisedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
+    return wait(`${toHexText(lane.signer)} has not enough funds to pay for the transaction.`);
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
 }
 
@@ -181,7 +180,7 @@ async function fitGas(
 async function findStandard({ node, lane }: LaneTurn, to: string): Promise<TokenStandard | null> {
   const supports = async (interfaceId: `0x${string}`) => {
     const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'supportsInterface', args: [interfaceId] });
-    return isYes(await node.call({ from: toHex(lane.signer), to, data }), 'supportsInterface');
+    return isYes(await node.call({ from: toHexText(lane.signer), to, data }), 'supportsInterface');
   };
   if (await supports(ERC721_INTERFACE)) return 'ERC721';
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
@@ -189,9 +188,9 @@ async function findStandard({ node, lane }: LaneTurn, to: string): Promise<Token
 
 /** For a contract without roles the simulation alone decides. */
 async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
-  const args = [CONTRACT_ROLES.MINTER_ROLE, toHex(lane.signer)] as const;
+  const args = [CONTRACT_ROLES.MINTER_ROLE, toHexText(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
-  const answer = await node.call({ from: toHex(lane.signer), to, data });
+  const answer = await node.call({ from: toHexText(lane.signer), to, data });
   return answer.kind !== 'done' || answer.value === '0x' || isYes(answer, 'hasRole');
 }
 

@@ -1,6 +1,5 @@
-import { NodeFault } from '@playline/chain';
-import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
-import { toHex } from '../chain/mint-calls.ts';
+import { type ActivityPlace, type BlockName, NodeFault } from '@playline/chain';
+import { type MintStateRecord, type MintTransactionRecord, toHexText } from '@playline/contracts';
 import { type MintedToken, matchTokens, mintedTokensOf } from '../chain/minted-tokens.ts';
 import type { LaneTurn } from '../lane/lane-context.ts';
 import { type MintLedger, toAttemptKey } from '../lane/mint-ledger.ts';
@@ -31,7 +30,7 @@ export async function findFate(
   head: ChainHead,
 ): Promise<NonceFate> {
   for (const transaction of variants.toReversed()) {
-    const hash = toHex(transaction.hash);
+    const hash = toHexText(transaction.hash);
     const receipt = await node.receiptOf(hash);
     if (receipt === null) continue;
     const { blockNumber } = receipt;
@@ -72,8 +71,8 @@ export async function findStranger(
   variants: readonly MintTransactionRecord[],
 ): Promise<NonceFate> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
-  const hash = await node.spenderOf({ address: toHex(lane.signer), nonce, horizon });
-  const isOurs = variants.some((variant) => toHex(variant.hash) === hash);
+  const hash = await node.spenderOf({ address: toHexText(lane.signer), nonce, horizon });
+  const isOurs = variants.some((variant) => toHexText(variant.hash) === hash);
   return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
@@ -82,7 +81,7 @@ export async function findStranger(
  * branch.
  * @throws NodeFault
  */
-export function checkHorizon(head: ChainHead, { number, hash }: { number: number; hash: string }): void {
+export function checkHorizon(head: ChainHead, { number, hash }: BlockName): void {
   if (head.number < number) throw new NodeFault('behind', `the node ends before block ${number}, which was final`);
   if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonWords(number));
 }
@@ -95,7 +94,7 @@ export interface Settling {
   /** Name of the chain. */
   readonly chain: string;
   /** The id of the activity that reports the minted token. */
-  readonly activityIdOf: (place: { chain: string; transactionHash: string; logIndex: number; item: number }) => Buffer;
+  readonly activityIdOf: (place: ActivityPlace) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
   /** Why a nonce is in no block yet. */
@@ -142,7 +141,7 @@ function freeOrFail(ledger: MintLedger, state: MintStateRecord, why: string): St
 }
 
 function createTokenOf(transaction: MintTransactionRecord, receipt: MintReceipt) {
-  const tokens = mintedTokensOf(receipt, toHex(transaction.contractAddress!));
+  const tokens = mintedTokensOf(receipt, toHexText(transaction.contractAddress!));
   const matched = matchTokens(transaction.assets, tokens);
   const byAttempt = new Map(transaction.assets.map((asset, at) => [toAttemptKey(asset), matched[at] ?? null]));
   return (state: MintStateRecord) => byAttempt.get(toAttemptKey(state)) ?? null;
@@ -158,5 +157,5 @@ function toSuccess(
   // second request would mint a second token.
   if (token === null) return done;
   const { tokenId, logIndex, item } = token;
-  return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHex(hash), logIndex, item }) };
+  return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHexText(hash), logIndex, item }) };
 }

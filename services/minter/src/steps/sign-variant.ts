@@ -1,5 +1,4 @@
-import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
-import { toHex } from '../chain/mint-calls.ts';
+import { type MintStateRecord, type MintTransactionRecord, toHexText } from '@playline/contracts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
 import type { Fees, LaneChange, UnsignedTransaction } from '../ports.ts';
 import type { MintPlan } from './plan-mint.ts';
@@ -12,7 +11,7 @@ const NOOP_GAS = 21_000;
 export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
   const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
   const { chainId } = turn.rules;
-  const to = toHex(contractAddress);
+  const to = toHexText(contractAddress);
   const call = { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas };
   const transaction = await signRecord(turn, call, { variant: 0, kind: 'mint', contractAddress, assets });
   const logged = { stage: 'logged', reason: null, nonce, transactionHash: transaction.hash } as const;
@@ -43,7 +42,7 @@ export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChang
   const asked = await askFees(turn);
   const fees = raiseFees(toFees(newest), asked, turn.rules) ?? chooseFees(asked, turn.rules) ?? toFees(newest);
   const { chainId } = turn.rules;
-  const call = { chainId, nonce, to: toHex(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
+  const call = { chainId, nonce, to: toHexText(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
   const carried = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;
   return toNextVariant(turn, await signRecord(turn, call, carried));
 }

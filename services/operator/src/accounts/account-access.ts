@@ -4,20 +4,12 @@ import {
   findByLogin,
   isRemoved,
   type OneTimeTexts,
-  type Sessions,
+  type OpenSessions,
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
 import { UnreachableError, UsageError } from '../command.ts';
 import type { ProjectSources } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
-
-/** The stores of sessions and one-time texts. */
-export interface OpenSessions {
-  readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
 
 export interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { ClickHouseAccount } from '@playline/runtime';
-import { EXIT, type ExitCode, isMeant, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, isMeant, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { environmentOf } from '../identity/subject.ts';
 import {
   ALL,
@@ -17,8 +17,6 @@ import {
 } from './accounts.ts';
 import { type AnalystPool, readsRawIds } from './pool.ts';
 import { type Ask, createAsk } from './statements.ts';
-
-export type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What an action of the command works with. */
 export interface AnalystsWork {

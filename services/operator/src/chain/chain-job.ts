@@ -1,6 +1,6 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
 import type { ChangedLogSources } from '../changed-log.ts';
-import { type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
 
 export interface ChainContext extends ImportSources, ChangedLogSources {
@@ -17,7 +17,7 @@ export interface ChainContext extends ImportSources, ChangedLogSources {
 export interface ChainJob {
   readonly context: ChainContext;
   readonly terminal: Terminal;
-  readonly values: ReturnType<typeof parseOptions>['values'];
+  readonly values: Values;
 }
 
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>

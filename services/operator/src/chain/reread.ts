@@ -1,4 +1,4 @@
-import type { ActivityRow, IndexedChain } from '@playline/chain';
+import type { ActivityRow, BlockName, IndexedChain } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, numberOf, type Terminal, textOf, UsageError } from '../command.ts';
@@ -21,7 +21,7 @@ interface AskedBlocks {
   readonly chain: IndexedChain;
   readonly from: number;
   readonly to: number;
-  readonly holds: readonly { readonly number: number; readonly hash: string }[];
+  readonly holds: readonly BlockName[];
 }
 
 async function blocksOf(job: ChainJob): Promise<AskedBlocks> {

@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { createRecordReader, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
-import type { AtomicPublisher, LogReader } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitLog } from '../await-store.ts';
-import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
+import type { LogReader } from '@playline/stream';
+import type { Schemas } from '../await-schema.ts';
+import {
+  type ChangedLogSources,
+  type ChangeWords,
+  publishChange,
+  readDecidedBounds,
+  withChangedLog,
+} from '../changed-log.ts';
 import { TOKENS } from '../import/subjects.ts';
 
 /** A token: its chain by name, its contract as `0x` and 40 lower-case digits. */
@@ -32,19 +37,15 @@ const WORDS: ChangeWords = {
  * @throws Error when the log does not have the token, or another command changed it meanwhile; UnreachableError when
  * brokers or registry do not answer, or it is unknown whether the change was written
  */
-export async function changeToken(
+export function changeToken(
   sources: ChangedLogSources,
   name: TokenName,
   change: (standing: TokenRecord) => TokenRecord | Promise<TokenRecord>,
 ): Promise<ChangedToken> {
-  const { schemas, topicPrefix } = sources;
-  const topic = topicPrefix + TOKENS.topic.name;
-  const log = sources.openLog();
-  let publisher: AtomicPublisher | null = null;
-  try {
-    await awaitLog(log);
-    const schemaId = await awaitSchemaId(schemas, topic, tokenCodec.schema);
-    publisher = await sources.openPublisher(`${topicPrefix}operator.token.${name.chain}.${name.contract}`);
+  const { schemas } = sources;
+  const changed = { name: TOKENS.topic.name, schema: tokenCodec.schema };
+  return withChangedLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
+    const publisher = await openPublisher(`operator.token.${name.chain}.${name.contract}`);
     const key = Buffer.from(`${name.chain} ${name.contract}`);
     const standing = await readLast(log, { topic, key, schemas });
     if (standing === null) throw new Error(`no token ${name.contract} of ${name.chain} is known: ${UNKNOWN}`);
@@ -54,9 +55,7 @@ export async function changeToken(
     const value = frameRecord(schemaId, tokenCodec.encode(token));
     await publishChange(publisher, [{ topic, key, value, headers: {} }], WORDS);
     return { token, isPublished: true };
-  } finally {
-    await Promise.all([publisher?.close(), log.close()]);
-  }
+  });
 }
 
 const UNKNOWN =

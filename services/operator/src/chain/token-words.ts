@@ -1,5 +1,5 @@
-import { describeTokens, isAddressText, toTokenRow } from '@playline/chain';
-import { type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
+import { describeTokens, toTokenRow } from '@playline/chain';
+import { isAddressText, type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
 import { choiceOf, EXIT, type ExitCode, textOf, UsageError } from '../command.ts';
 import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
 import { askNodes } from './read-ranges.ts';

@@ -1,4 +1,5 @@
 import { EXIT, type ExitCode } from '../command.ts';
+import { toTable } from '../table.ts';
 import { columnOf } from './property-column.ts';
 import { readMonths, readStanding, type StandingColumn, sumMonths } from './standing.ts';
 import type { ColumnsWork } from './work.ts';
@@ -10,7 +11,7 @@ export async function list({ engine, values, terminal }: ColumnsWork): Promise<E
     rows.push(toRow(standing, sumMonths(await readMonths(engine, columnOf(standing.name)))));
   if (values.json === true) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');
-  else for (const line of toTable(rows)) terminal.result(line);
+  else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
   return EXIT.ok;
 }
 
@@ -25,17 +26,6 @@ function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, unt
 }
 
 const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
-
-function toTable(rows: readonly Row[]): string[] {
-  const cells = [HEAD, ...rows.map(toCells)];
-  const widths = HEAD.map((_, index) => Math.max(...cells.map((row) => row[index]!.length)));
-  return cells.map((row) =>
-    row
-      .map((cell, index) => cell.padEnd(widths[index]!))
-      .join('  ')
-      .trimEnd(),
-  );
-}
 
 function toCells(row: Row): string[] {
   const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts to do`;

@@ -1,6 +1,5 @@
-import { pauseOrThrow } from '@playline/errors';
+import { pauseOrThrow, quoteText } from '@playline/errors';
 import type { Engine } from './engine.ts';
-import { toText } from './sql-text.ts';
 
 /** A change of the rows of `events` that the engine has not finished. */
 export interface Unfinished {
@@ -31,7 +30,7 @@ export const isOf = (word: 'MATERIALIZE' | 'DROP', column: string) => {
 
 export async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<void> {
   if (mutations.length === 0) return;
-  const ids = mutations.map(({ id }) => toText(id)).join(', ');
+  const ids = mutations.map(({ id }) => quoteText(id)).join(', ');
   await engine.run(
     `KILL MUTATION WHERE database = currentDatabase() AND table = 'events' AND mutation_id IN (${ids}) SYNC`,
   );

@@ -1,7 +1,7 @@
-import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
+import { quoteText } from '@playline/errors';
+import { choiceOf, textOf, UsageError, type Values } from '../command.ts';
 import { parsePath } from './property-path.ts';
 import { PROPERTY_TYPES, TYPE_NAMES, type TypeName } from './property-types.ts';
-import { toText } from './sql-text.ts';
 
 /**
  * Prefix of all property columns, so that their names never clash with columns of the schema. The views of analysts and
@@ -22,8 +22,6 @@ export interface PropertyColumn {
   /** When it was added, ISO 8601. */
   readonly since: string;
 }
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 export const columnOf = (name: string): string => PREFIX + name;
 
@@ -51,12 +49,12 @@ export function parseColumn(values: Values): Omit<PropertyColumn, 'since'> {
 export function toAddStatement({ name, path, type, fallback, since }: PropertyColumn): string {
   const { plain, nullable, read, toLiteral } = PROPERTY_TYPES[type];
   // Evaluated once for each row: the engine computes equal expressions only once.
-  const raw = `JSONExtractRaw(properties, ${parsePath(path).map(toText).join(', ')})`;
+  const raw = `JSONExtractRaw(properties, ${parsePath(path).map(quoteText).join(', ')})`;
   const value = read(raw);
   const [kept, expression] =
     fallback === null ? [nullable, value] : [plain, `ifNull(${value}, ${toLiteral(fallback)})`];
   const comment = `Property of events: ${JSON.stringify({ path, type, default: fallback, since })}`;
-  return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${toText(comment)}`;
+  return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${quoteText(comment)}`;
 }
 
 /** Parses the comment of a column; null when it was not written by this command. */

@@ -1,5 +1,5 @@
+import { quoteText } from '@playline/errors';
 import { UsageError } from '../command.ts';
-import { toText } from './sql-text.ts';
 
 /** Types that a property column may have. */
 export const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
@@ -63,7 +63,7 @@ const textType = (plain: string, nullable: string): PropertyType => ({
   nullable,
   read: (raw) => `if(startsWith(${raw}, '"'), JSONExtractString(${raw}), NULL)`,
   parseDefault: parseText,
-  toLiteral: toText,
+  toLiteral: quoteText,
 });
 
 const number = (plain: 'Int64' | 'Float64', parseDefault: (text: string) => string): PropertyType => ({
@@ -92,7 +92,7 @@ export const PROPERTY_TYPES: Readonly<Record<TypeName, PropertyType>> = {
     plain: "DateTime64(3, 'UTC')",
     nullable: "Nullable(DateTime64(3, 'UTC'))",
     read: (raw) =>
-      `if(match(${raw}, ${toText(`^"${ISO_TIME}"$`)}), ` +
+      `if(match(${raw}, ${quoteText(`^"${ISO_TIME}"$`)}), ` +
       `parseDateTime64BestEffortOrNull(substring(${raw}, 2, length(${raw}) - 2), 3, 'UTC'), NULL)`,
     parseDefault: parseTime,
     toLiteral: (text) => `toDateTime64('${text.replace('T', ' ').replace('Z', '')}', 3, 'UTC')`,

@@ -1,6 +1,6 @@
+import { quoteText } from '@playline/errors';
 import type { Engine } from './engine.ts';
 import { PREFIX } from './property-column.ts';
-import { toName, toText } from './sql-text.ts';
 
 interface ViewColumn {
   readonly name: string;
@@ -63,7 +63,7 @@ export async function hideFromViews(engine: Engine, column: string): Promise<str
 /** Names of views, also materialized ones, whose text names the column and would fail without it. */
 export async function findNaming(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.read(`SELECT name FROM system.tables
-    WHERE database = currentDatabase() AND match(as_select, ${toText(`\\b${column}\\b`)}) ORDER BY name`);
+    WHERE database = currentDatabase() AND match(as_select, ${quoteText(`\\b${column}\\b`)}) ORDER BY name`);
   return rows.map(([name]) => String(name));
 }
 
@@ -85,7 +85,7 @@ async function readViews(engine: Engine): Promise<View[]> {
 
 async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]> {
   const rows = await engine.read(`SELECT name, type, comment FROM system.columns
-    WHERE database = currentDatabase() AND table = ${toText(table)} ORDER BY position`);
+    WHERE database = currentDatabase() AND table = ${quoteText(table)} ORDER BY position`);
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
@@ -132,10 +132,13 @@ async function describe(
 
 async function replaceView(engine: Engine, view: View, columns: readonly ViewColumn[]): Promise<void> {
   const list = columns.map(
-    ({ name, type, comment }) => `${toName(name)} ${type}${comment === '' ? '' : ` COMMENT ${toText(comment)}`}`,
+    ({ name, type, comment }) => `${toName(name)} ${type}${comment === '' ? '' : ` COMMENT ${quoteText(comment)}`}`,
   );
-  const comment = view.comment === '' ? '' : `COMMENT ${toText(view.comment)}`;
+  const comment = view.comment === '' ? '' : `COMMENT ${quoteText(view.comment)}`;
   await engine.run(
     `CREATE OR REPLACE VIEW ${toName(view.name)} (${list.join(', ')}) ${view.security} ${comment} AS ${view.text}`,
   );
 }
+
+/** Quotes a name as a ClickHouse identifier. */
+const toName = (name: string): string => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``;

@@ -25,9 +25,11 @@ import {
   type ExitCode,
   isMeant,
   parseOptions,
+  requiredOf,
   type Terminal,
   textOf,
   UsageError,
+  type Values,
   wordOf,
 } from '../command.ts';
 import { requireProjectId } from '../projects/environments.ts';
@@ -70,8 +72,6 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs her
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const OF_ACCOUNT = { account: text, json: flag } as const;
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What an action of the command works with. */
 interface Work {
@@ -219,10 +219,4 @@ function prepareRemove(values: Values) {
     if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
     return changing(id, removeAccount)(work);
   };
-}
-
-function requiredOf(values: Values, name: string): string {
-  const given = textOf(values, name);
-  if (given === undefined) throw new UsageError(`--${name}: expected one`);
-  return given;
 }

@@ -1,18 +1,17 @@
 import { type ClickHouseAccount, ClickHouseFault } from '@playline/runtime';
 import { type AnalystPool, type PoolPlace, readPool } from '../analysts/pool.ts';
 import { type Ask, createAsk } from '../analysts/statements.ts';
-import {
-  type AnalystsWork,
-  accountOf,
-  create,
-  drop,
-  grant,
-  grantedEnvironmentOf,
-  list,
-  type Values,
-} from '../analysts/words.ts';
+import { type AnalystsWork, accountOf, create, drop, grant, grantedEnvironmentOf, list } from '../analysts/words.ts';
 import { awaitStore } from '../await-store.ts';
-import { type Command, type ExitCode, parseOptions, type Terminal, UsageError, wordOf } from '../command.ts';
+import {
+  type Command,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  UsageError,
+  type Values,
+  wordOf,
+} from '../command.ts';
 
 const HELP = `usage: operator analysts create --environment E [--raw-ids] [--json]
        operator analysts grant  --account A --environment E [--json]

@@ -16,6 +16,7 @@ import {
   type Terminal,
   textOf,
   UsageError,
+  type Values,
   wordOf,
 } from '../command.ts';
 import { contractOf } from '../contract-option.ts';
@@ -54,7 +55,6 @@ const text = { type: 'string' } as const;
 const OF_PROJECT = { project: { type: 'string', default: 'demo' }, json: { type: 'boolean', default: false } } as const;
 const OF_CONTRACT = { ...OF_PROJECT, chain: text, contract: text } as const;
 
-type Values = ReturnType<typeof parseOptions>['values'];
 type Change = (store: RecordStore<CollectionRecord>) => Promise<CollectionRecord>;
 
 interface Word {

@@ -1,4 +1,5 @@
 import { readCutoffs } from '@playline/erasure';
+import { GROUPS } from '@playline/runtime';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
 import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/restore-consents.ts';
 import { type StoresContext, withStores } from '../rebuild/with-stores.ts';
@@ -9,14 +10,14 @@ Puts the consents of tables and log back into Redis, behind the fences of erasur
 that write, and to repeat: the later place in the log wins. For a Redis that lost its last second, or doubts about one
 answer. Where Redis was emptied, npm run rebuild restores everything, consents included.
 
-  --writer-group event-writer      consumer group of the event writer
+  --writer-group ${GROUPS.writer}      consumer group of the event writer
   --json                           the result as one JSON line
 
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a stack that runs here
 (.playline/stack.json).`;
 
 const OPTIONS = {
-  'writer-group': { type: 'string', default: 'event-writer' },
+  'writer-group': { type: 'string', default: GROUPS.writer },
   json: { type: 'boolean', default: false },
 } as const;
 

@@ -12,11 +12,20 @@ import {
   type Terminal,
   textOf,
   UsageError,
+  type Values,
 } from '../command.ts';
 import { describeLetter } from '../dead-letters/contents.ts';
 import { groupLetters, toGroupLine } from '../dead-letters/groups.ts';
-import { type Fate, type Place, parsePlace, readFates, readLetters, toPlaceText } from '../dead-letters/letters.ts';
-import { createIsSelected, type Selection } from '../dead-letters/selection.ts';
+import {
+  createIsSelected,
+  type Fate,
+  type Place,
+  parsePlace,
+  readFates,
+  readLetters,
+  type Selection,
+  toPlaceText,
+} from '../dead-letters/letters.ts';
 import { settleLetters } from '../dead-letters/settle.ts';
 
 export interface DeadLettersContext {
@@ -64,8 +73,6 @@ const OPTIONS = {
   yes: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 const DROPS = 'This marks dead letters so that they are never replayed: what they hold will not be stored.';
 

@@ -1,5 +1,15 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, wordOf } from '../command.ts';
+import { GROUPS } from '@playline/runtime';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  textOf,
+  type Values,
+  wordOf,
+} from '../command.ts';
 import { members } from '../identity/members.ts';
 import { resolve } from '../identity/resolve.ts';
 import { type UnlinkContext, unlink } from '../identity/unlink.ts';
@@ -58,8 +68,8 @@ MB and half a second for two million.
             gateways refuse until all is there. Nothing else need be stopped. Killed half-way it is simply run again.
             Refused while there is an epoch: the graph is whole and in use then
 
-  --linker-group identity-linker   consumer group of the linkers
-  --writer-group event-writer      consumer group of the event writer
+  --linker-group ${GROUPS.linker}   consumer group of the linkers
+  --writer-group ${GROUPS.writer}      consumer group of the event writer
   --decide-again                   rebuild although the linkers have never committed anything
   --json                           the result as one JSON line
 
@@ -74,13 +84,12 @@ Redis is not whole, or an unlink was not decided in time.`;
 
 /** Options of `rebuild`. */
 export const REBUILD_OPTIONS = {
-  'linker-group': { type: 'string', default: 'identity-linker' },
-  'writer-group': { type: 'string', default: 'event-writer' },
+  'linker-group': { type: 'string', default: GROUPS.linker },
+  'writer-group': { type: 'string', default: GROUPS.writer },
   'decide-again': { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
 
-type Values = ReturnType<typeof parseOptions>['values'];
 type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<ExitCode>;
 
 /** An action that succeeds unless it throws. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { isChainName } from '@playline/chain';
+import { isChainName } from '@playline/contracts';
 import {
   type Command,
   choiceOf,

@@ -1,5 +1,14 @@
 import type { Change, RateLimitKeyRecord, SignableKeyRecord, SignerPublicKey } from '@playline/access-keys';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UsageError,
+  type Values,
+} from '../command.ts';
 import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
@@ -77,7 +86,6 @@ const OPTIONS = {
 /** Options of all kinds of keys. */
 const OF_ALL: readonly string[] = ['kind', 'project', 'json'];
 
-type Values = ReturnType<typeof parseOptions>['values'];
 type Action = (context: KeysContext, values: Values, terminal: Terminal) => Promise<ExitCode>;
 
 export function createKeysCommand(context: KeysContext): Command {

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Author, CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
-import { frameRecord, type MintRequestRecord, mintRequestCodec, TOPICS, toSignerKey } from '@playline/contracts';
+import {
+  frameRecord,
+  MINT_STATUSES,
+  type MintRequestRecord,
+  mintRequestCodec,
+  TOPICS,
+  toSignerKey,
+} from '@playline/contracts';
 import {
   createMintLogs,
   type MintClaims,
@@ -23,8 +30,9 @@ import {
   parseOptions,
   type Terminal,
   textOf,
-  UnreachableError,
   UsageError,
+  unconfirmed,
+  type Values,
   wordOf,
 } from '../command.ts';
 import { contractOf } from '../contract-option.ts';
@@ -79,7 +87,6 @@ const GIVE_UP = { ...OF_ONE, signer: text, reason: text, yes: { type: 'boolean',
 /** Number of rows that are counted at once. */
 const SIGNERS_PIECE = 5_000;
 
-type Values = ReturnType<typeof parseOptions>['values'];
 type Work = (context: MintsContext, terminal: Terminal) => Promise<ExitCode> | Promise<void>;
 
 interface MintWord {
@@ -113,8 +120,7 @@ export function createMintsCommand(context: MintsContext): Command {
 
 function prepareList(values: Values): Work {
   const collection = contractOf(values);
-  const statuses = ['pending', 'succeeded', 'failed'] as const;
-  const status = values.status === undefined ? null : choiceOf(values, 'status', { choices: statuses });
+  const status = values.status === undefined ? null : choiceOf(values, 'status', { choices: MINT_STATUSES });
   const limit = numberOf(values, 'limit', { min: 1, max: 1000, fallback: 100 });
   return async (context, terminal) => {
     const { states } = await withReader(context, (reader) =>
@@ -209,9 +215,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
           key: Buffer.from(toSignerKey(record)),
           value: frameRecord(schemaId, mintRequestCodec.encode(record)),
         })
-        .catch(({ message }: Error) => {
-          throw new UnreachableError(`Kafka did not confirm it (${message}): the same command again takes it over`);
-        });
+        .catch(unconfirmed('it', 'the same command again takes it over'));
   };
   await withStore('Kafka', producer, () => work(publish));
 }

@@ -1,16 +1,27 @@
+import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { type GroupOffsets, type GroupPartition, isAnswer, toFindingText } from '@playline/stream';
 import { awaitStore, withOpened } from '../await-store.ts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UsageError,
+  type Values,
+} from '../command.ts';
 import { type From, needsDecision, type Plan, planDecision } from '../offsets/plan.ts';
+import { toTable } from '../table.ts';
 
 export interface OffsetsContext {
   readonly openOffsets: () => GroupOffsets;
 }
 
-/** Every consumer group of a deployment; each is named like its service. */
+/** Every consumer group of a deployment. */
 export const OFFSET_GROUPS: readonly string[] = [
-  ...['event-writer', 'event-writer-audit', 'identity-linker', 'identity-linker-parked', 'activity-writer'],
-  ...['minter', 'eraser'],
+  ...[GROUPS.writer, auditGroupOf(GROUPS.writer), GROUPS.linker, parkedGroupOf(GROUPS.linker)],
+  ...[GROUPS.activityWriter, GROUPS.minter, GROUPS.eraser],
 ];
 
 const HELP = `usage: operator offsets list   [--group G,H,…] [--json]
@@ -49,8 +60,6 @@ const OPTIONS = {
   yes: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 } as const;
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 const awaitOffsets = (offsets: GroupOffsets) =>
   awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
@@ -120,13 +129,7 @@ function toLines(found: readonly (GroupPartition & { group: string; obstacle: st
   const rows = found.map(({ group, topic, partition, committed, start, end, obstacle }) =>
     [group, topic, partition, committed, start, end, obstacle ?? '-'].map(String),
   );
-  const widths = head.map((name, at) => Math.max(name.length, ...rows.map((cells) => cells[at]!.length)));
-  return [head, ...rows].map((cells) =>
-    cells
-      .map((cell, at) => cell.padEnd(widths[at]!))
-      .join('  ')
-      .trimEnd(),
-  );
+  return toTable(head, rows);
 }
 
 async function accept(offsets: GroupOffsets, asked: Asked, terminal: Terminal): Promise<ExitCode> {

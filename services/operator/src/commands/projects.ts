@@ -12,6 +12,7 @@ import {
   USUAL_ENVIRONMENTS,
   type WantedRates,
 } from '@playline/access-keys';
+import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import {
   type Command,
   choiceOf,
@@ -19,9 +20,11 @@ import {
   type ExitCode,
   isMeant,
   parseOptions,
+  requiredOf,
   type Terminal,
   textOf,
   UsageError,
+  type Values,
   wordOf,
 } from '../command.ts';
 import { type KeySources, readKeys } from '../keys/key-access.ts';
@@ -58,8 +61,6 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs her
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const OF_PROJECT = { project: text, json: flag } as const;
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What an action of the command works with. */
 interface Work {
@@ -176,26 +177,18 @@ async function requireProject(context: ProjectsContext, wanted: string): Promise
   return found;
 }
 
-function requiredOf(values: Values, name: string): string {
-  const given = textOf(values, name);
-  if (given === undefined) throw new UsageError(`--${name}: expected one`);
-  return given;
-}
-
 const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;
-/** The same limits as in the settings of gateways. */
-const PER_SECOND_MAX = 200_000;
-const BURST_MAX = 10_000_000;
 
 /** `R/B` or `none`; nothing without the option. */
 function rateOption(values: Values, name: 'cap' | 'limit'): WantedRates {
   const given = textOf(values, name);
   if (given === undefined) return {};
   if (given === 'none') return { [name]: null };
+  const max = MESSAGE_RATE_MAX;
   const [, perSecond, burst] = (RATE.exec(given) ?? []).map(Number);
-  if (perSecond === undefined || burst === undefined || perSecond > PER_SECOND_MAX || burst > BURST_MAX)
+  if (perSecond === undefined || burst === undefined || perSecond > max.perSecond || burst > max.burst)
     throw new UsageError(
-      `--${name}: expected messages a second (1 to ${PER_SECOND_MAX}) and at once (1 to ${BURST_MAX}) as 500/1000, or none`,
+      `--${name}: expected messages a second (1 to ${max.perSecond}) and at once (1 to ${max.burst}) as 500/1000, or none`,
     );
   return { [name]: { perSecond, burst } };
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { isChainName } from '@playline/chain';
+import { isChainName } from '@playline/contracts';
 import { pauseOrThrow } from '@playline/errors';
 import type { ClickHouseAccount } from '@playline/runtime';
 import type { Addresses } from '../addresses.ts';
@@ -14,6 +14,7 @@ import {
   type Terminal,
   textOf,
   UsageError,
+  type Values,
 } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { openClickHouseTarget } from '../replicate/clickhouse-target.ts';
@@ -102,7 +103,7 @@ export function createReplicateCommand(context: ReplicateContext): Command {
 }
 
 /** @throws UsageError for arguments that contradict each other, before anything is opened */
-function toJob(values: ReturnType<typeof parseOptions>['values'], { folder, chainApi }: ReplicateContext): Job {
+function toJob(values: Values, { folder, chainApi }: ReplicateContext): Job {
   const chain = textOf(values, 'chain');
   if (chain === undefined || !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
   const to = choiceOf<Target>(values, 'to', { choices: ['file', 'clickhouse', 'stdout'] });

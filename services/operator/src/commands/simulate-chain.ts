@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { isChainName } from '@playline/chain';
+import { isChainName } from '@playline/contracts';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
-import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type ImportSources, openImportWay } from '../import/import-way.ts';
 import { ACTIVITIES, TOKENS } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
@@ -17,7 +17,6 @@ export interface SimulateChainContext {
   readonly stop: AbortSignal;
 }
 
-type Values = Parameters<typeof textOf>[0];
 type Job = Omit<ChainSimulationOptions, 'activities' | 'tokens' | 'stop' | 'onProgress'>;
 
 /** A mistyped number cannot run for a day: some minutes of calls, and data that fits a laptop. */

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto';
-import type { ChainNode, IndexedChain } from '@playline/chain';
+import type { AskNode, ChainNode, IndexedChain } from '@playline/chain';
 import type { ClickHouseAccount } from '@playline/runtime';
 import type { Addresses } from '../addresses.ts';
-import { EXIT, type ExitCode, numberOf, type Terminal, type textOf, UnreachableError, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, numberOf, type Terminal, UnreachableError, UsageError, type Values } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { isClean } from '../simulate/differences.ts';
-import { type AskNode, createMinterRole } from '../simulate-mint/minter-role.ts';
+import { createMinterRole } from '../simulate-mint/minter-role.ts';
 import { toJson, toLines } from '../simulate-mint/report.ts';
 import { simulateMints } from '../simulate-mint/simulation.ts';
 import type { MintSimulationOptions } from '../simulate-mint/stage.ts';
@@ -25,8 +25,6 @@ export interface SimulateMintContext {
   /** Aborted when the user interrupts the command: what was requested is still reconciled. */
   readonly stop: AbortSignal;
 }
-
-type Values = Parameters<typeof textOf>[0];
 
 /** A mistyped number cannot run for a day. A project's quota is 200 a minute after the first 2,000. */
 const BOUNDS = { assets: 2_000, minutes: 60, rate: 1_000 };

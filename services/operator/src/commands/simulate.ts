@@ -12,6 +12,7 @@ import {
   textOf,
   UnreachableError,
   UsageError,
+  type Values,
 } from '../command.ts';
 import { projectOf, toEnvironmentId } from '../keys/words.ts';
 import { createProgress } from '../progress.ts';
@@ -145,8 +146,6 @@ function refuseStrangers(values: Values): void {
   if (stranger === undefined) return;
   throw new UsageError(`--${stranger}: not with --mint${stranger === 'messages' ? '; say --assets' : ''}`);
 }
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** Asks before it writes to real players' data. */
 async function consents(

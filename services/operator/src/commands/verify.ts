@@ -1,6 +1,6 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
-import { type ClickHouseAccount, createQueryRows } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows, GROUPS } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
@@ -28,13 +28,13 @@ the one that is gone stay, and each record is looked for by what it is, not by i
 Then each table that follows from events with the events: one that has drifted is named.
 Reads only. May run beside everything else.
 
-  --group event-writer     consumer group of the writer
+  --group ${GROUPS.writer}     consumer group of the writer
   --json                   the result as one JSON line
 
 Exit code: 0 all accounted for, 1 a difference, 2 wrong options, 3 a store does not answer.`;
 
 const OPTIONS = {
-  group: { type: 'string', default: 'event-writer' },
+  group: { type: 'string', default: GROUPS.writer },
   json: { type: 'boolean', default: false },
 } as const;
 

@@ -1,4 +1,5 @@
-import { DERIVED_TABLES, type DerivedTable } from '@playline/erasure';
+import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
+import { quoteText } from '@playline/errors';
 import { type QueryRows, readRows } from '@playline/runtime';
 
 /** How far a derived table differs from the events. */
@@ -128,21 +129,14 @@ const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${e
 
 /** The condition that a row belongs to one of these identities. */
 export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
-  `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `('${quoted(environmentId)}', unhex('${key}'))`).join(', ')})`;
-
-const quoted = (text: string) => text.replace(/[\\']/g, '\\$&');
+  `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
 async function compare(query: QueryRows, { table, where, derived }: Span, and: string) {
-  const { keys, values } = table.clearing;
-  const told = (from: string, side: 1 | 2) =>
-    `SELECT ${[...keys, ...values.map((value, index) => `${value} AS value_${index}`)].join(', ')}, ${side} AS side
-     FROM ${from} AND ${and} GROUP BY ${keys.join(', ')}`;
-  const named = [...keys, ...values.map((_, index) => `value_${index}`)].join(', ');
+  const stored = `${table.name} WHERE ${where} AND ${and}`;
+  const different = differencesOf(table, { stored, derived: `${derived} AND ${and}` });
   const rows = await readRows(
-    query(`SELECT environment_id, lower(hex(identity_key)), sides, count() OVER () FROM (
-      SELECT ${named}, groupBitOr(side) AS sides
-      FROM (${told(`${table.name} WHERE ${where}`, 1)} UNION ALL ${told(derived, 2)})
-      GROUP BY ${named} HAVING sides != 3) LIMIT ${LOOKED_AT_MAX} ${SETTINGS}`),
+    query(`SELECT environment_id, lower(hex(identity_key)), sides, count() OVER () FROM (${different})
+      LIMIT ${LOOKED_AT_MAX} ${SETTINGS}`),
   );
   const found = rows.map(([environmentId, key, sides]): Difference => {
     const kind = Number(sides) === 1 ? 'unfounded' : 'missing';

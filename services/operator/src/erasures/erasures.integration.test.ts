@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { TOPICS } from '@playline/contracts';
+import { TOPICS, toUuidText } from '@playline/contracts';
 import { hashClosure } from '@playline/erasure';
 import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { createGraphFact, createIdentityKeyer, createIsBlocked, type People } from '@playline/people';
@@ -7,7 +7,6 @@ import { openRedisPeople } from '@playline/people/redis';
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
-import { toErasureIdText } from './stores.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'erasures-development';
@@ -60,7 +59,7 @@ async function erase() {
       ...{ deleted: {}, verified: {}, logEnds: {} },
     },
   ]);
-  return { id: toErasureIdText(shared.erasureId), keys, names };
+  return { id: toUuidText(shared.erasureId), keys, names };
 }
 
 async function link([anonymous, steam]: readonly [string, string], receivedAt: number): Promise<void> {

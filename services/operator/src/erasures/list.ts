@@ -1,8 +1,9 @@
+import { toUuidText } from '@playline/contracts';
 import { ERASURE_STATES, type Erasure, type ErasureState, stateOf } from '@playline/erasure';
 import { choiceOf, EXIT, type ExitCode, numberOf, textOf, UsageError } from '../command.ts';
 import { say, toTimeText } from '../identity/question.ts';
 import { environmentOf } from '../identity/subject.ts';
-import { type ErasuresWork, parseErasureId, toErasureIdText } from './stores.ts';
+import { type ErasuresWork, parseErasureId } from './stores.ts';
 import { toAgeText, toSpanText } from './times.ts';
 
 /** Longer lists are useless; `--after` continues. */
@@ -27,7 +28,7 @@ export async function list({ context, records, values, terminal }: ErasuresWork)
     terminal.result(values.json === true ? JSON.stringify(toJson(erasure)) : toLine(erasure, nowMs));
   if (shown.length === 0) say(terminal, values, 'no erasures');
   if (erasures.length > shown.length)
-    terminal.progress(`there are more: --after ${toErasureIdText(shown.at(-1)!.request.erasureId)}`);
+    terminal.progress(`there are more: --after ${toUuidText(shown.at(-1)!.request.erasureId)}`);
   return EXIT.ok;
 }
 
@@ -60,7 +61,7 @@ async function placeOf(records: ErasuresWork['records'], word: string) {
 function toLine({ request, receipt }: Erasure, nowMs: number): string {
   const { erasureId, environmentId, requestedAt } = request;
   const state = stateOf(receipt);
-  const start = `${toErasureIdText(erasureId)}  ${environmentId}  ${state.padEnd(STATE_WIDTH)}`;
+  const start = `${toUuidText(erasureId)}  ${environmentId}  ${state.padEnd(STATE_WIDTH)}`;
   const requested = `requested ${toTimeText(requestedAt)}, ${toAgeText(requestedAt, nowMs)}`;
   if (receipt === null) return `${start}  ${requested}`;
   const took = toSpanText(receipt.visiblyErasedAt - receipt.acceptedAt);
@@ -71,7 +72,7 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
 function toJson({ request, receipt }: Erasure): object {
   const time = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : toTimeText(ms));
   return {
-    ...{ erasureId: toErasureIdText(request.erasureId), environmentId: request.environmentId },
+    ...{ erasureId: toUuidText(request.erasureId), environmentId: request.environmentId },
     ...{ state: stateOf(receipt), requestedAt: time(request.requestedAt), cutoffAt: time(request.cutoffAt) },
     ...{ visiblyErasedAt: time(receipt?.visiblyErasedAt), physicallyErasedAt: time(receipt?.physicallyErasedAt) },
     ...{ logExpiredAt: time(receipt?.logExpiredAt), identities: receipt?.closureCount ?? null },

@@ -1,8 +1,9 @@
+import { toUuidText } from '@playline/contracts';
 import { type ErasureReceipt, stateOf } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
 import { toTimeText } from '../identity/question.ts';
 import { toLine, toLinesOf } from './lines.ts';
-import { type ErasureWork, toErasureIdText } from './stores.ts';
+import type { ErasureWork } from './stores.ts';
 import { toAgeText, toSpanText } from './times.ts';
 
 /** `erasures show`: one receipt, for people. */
@@ -18,7 +19,7 @@ export async function show(work: ErasureWork): Promise<ExitCode> {
 /** Says whether an erasure without a receipt is unfinished or unknown. */
 export async function explainAbsence({ context, records, terminal, erasureId }: ErasureWork): Promise<ExitCode> {
   const [request] = await records.readRequests([erasureId]);
-  const id = toErasureIdText(erasureId);
+  const id = toUuidText(erasureId);
   if (request === undefined) {
     terminal.progress(
       `no erasure ${id} is known: no request of this id was ever read from the topic. One that the gateway has only just ` +
@@ -40,7 +41,7 @@ function toLines(receipt: ErasureReceipt, nowMs: number): string[] {
     toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
   const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} behind the request`;
   return [
-    toLine('erasure', `${toErasureIdText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
+    toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
     at('accepted', acceptedAt),
     at('cut-off', receipt.cutoffAt, 'what happened or was received up to here is erased'),
     at('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
@@ -86,7 +87,7 @@ function toJson(receipt: ErasureReceipt): object {
   const time = (ms: number | null) => (ms === null ? null : toTimeText(ms));
   const { erasureId, environmentId, closureHash, closureCount, deleted, verified, logEnds, traceId } = receipt;
   return {
-    ...{ erasureId: toErasureIdText(erasureId), environmentId, state: stateOf(receipt) },
+    ...{ erasureId: toUuidText(erasureId), environmentId, state: stateOf(receipt) },
     ...{ closureHash: closureHash.toString('hex'), closureCount, cutoffAt: time(receipt.cutoffAt) },
     ...{ acceptedAt: time(receipt.acceptedAt), fencedAt: time(receipt.fencedAt) },
     ...{ visiblyErasedAt: time(receipt.visiblyErasedAt), physicallyErasedAt: time(receipt.physicallyErasedAt) },

@@ -1,7 +1,8 @@
+import { fromUuidText } from '@playline/contracts';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { withStore } from '../await-store.ts';
-import { type ExitCode, type parseOptions, type Terminal, UsageError } from '../command.ts';
+import { type ExitCode, type Terminal, UsageError, type Values } from '../command.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface ErasuresContext {
@@ -12,8 +13,6 @@ export interface ErasuresContext {
   /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
-
-export type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What an action of the command works with. */
 export interface ErasuresWork {
@@ -56,9 +55,5 @@ export function parseErasureId(word: string | undefined): Buffer {
     throw new UsageError(
       'expected the id of an erasure, as the gateway has answered it: 0192f3a4-5b6c-7d8e-9f00-112233445566',
     );
-  return Buffer.from(word.replaceAll('-', ''), 'hex');
-}
-
-export function toErasureIdText(erasureId: Buffer): string {
-  return erasureId.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return fromUuidText(word);
 }

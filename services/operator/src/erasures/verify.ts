@@ -1,9 +1,10 @@
+import { toUuidText } from '@playline/contracts';
 import { isVerified, type Verification, verifyReceipt } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { toLine, toLinesOf } from './lines.ts';
 import { explainAbsence } from './show.ts';
-import { type ErasureWork, toErasureIdText, withRows } from './stores.ts';
+import { type ErasureWork, withRows } from './stores.ts';
 
 /** `erasures verify`: checks now that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {
@@ -30,7 +31,7 @@ function toLines(verification: Verification, isWhole: boolean): string[] {
     return `  in files ${rows}${rows > 0 && receipt.physicallyErasedAt === null ? ', still to be removed' : ''}`;
   };
   return [
-    toLine('erasure', `${toErasureIdText(receipt.erasureId)}  ${receipt.environmentId}`),
+    toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}`),
     toLine('identities', `${identities} of ${receipt.closureCount} looked for`),
     toLine('hash', hashSentenceOf(verification)),
     ...toLinesOf(
@@ -42,7 +43,7 @@ function toLines(verification: Verification, isWhole: boolean): string[] {
 }
 
 function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verification): string {
-  const later = laterErasures.map(toErasureIdText).join(', ');
+  const later = laterErasures.map(toUuidText).join(', ');
   if (hash === 'matches') return 'matches: these are the keys that were erased';
   if (hash === 'differs') return 'DIFFERS: fences and request name other keys than those that were erased';
   const why =
@@ -59,14 +60,14 @@ function reasonOf({ hash, left, onDisk, receipt, laterErasures }: Verification):
     return 'rows stand in files, and the receipt says that none does; npm run erasures -- remove';
   if (hash === 'differs') return 'the keys are not those of the receipt';
   const [later] = laterErasures;
-  const look = later === undefined ? '' : `; the rest is covered by ${toErasureIdText(later)}: verify that one`;
+  const look = later === undefined ? '' : `; the rest is covered by ${toUuidText(later)}: verify that one`;
   return `not everybody could be looked for${look}`;
 }
 
 function toJson({ receipt, identities, hash, laterErasures, left, onDisk }: Verification): object {
   const { erasureId, environmentId, closureCount } = receipt;
   return {
-    ...{ erasureId: toErasureIdText(erasureId), environmentId, identities, closureCount, hash },
-    ...{ laterErasures: laterErasures.map(toErasureIdText), left, onDisk },
+    ...{ erasureId: toUuidText(erasureId), environmentId, identities, closureCount, hash },
+    ...{ laterErasures: laterErasures.map(toUuidText), left, onDisk },
   };
 }

@@ -1,7 +1,6 @@
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
-import { numberOf, parseOptions, type Terminal, UsageError } from '../command.ts';
-import type { Values } from './subject.ts';
+import { numberOf, parseOptions, type Terminal, UsageError, type Values } from '../command.ts';
 import type { IdentityTables } from './tables.ts';
 
 /** What queries about identities need of a deployment. */

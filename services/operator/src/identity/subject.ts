@@ -1,6 +1,6 @@
-import { IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
-import { IDENTITY_KEY_BYTES, type IdentityKeyer } from '@playline/people';
-import { choiceOf, type parseOptions, textOf, UsageError } from '../command.ts';
+import { IDENTITY_KEY_BYTES, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
+import type { IdentityKeyer } from '@playline/people';
+import { choiceOf, textOf, UsageError, type Values } from '../command.ts';
 import { projectOf, toEnvironmentId } from '../keys/words.ts';
 
 /** The identity that a query is about. */
@@ -10,8 +10,6 @@ export interface Subject {
   /** Null for an identity given by its key, which does not contain the kind. */
   readonly kind: IdentityKind | null;
 }
-
-export type Values = ReturnType<typeof parseOptions>['values'];
 
 const text = { type: 'string' } as const;
 

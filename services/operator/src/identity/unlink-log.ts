@@ -9,9 +9,9 @@ import {
   TOPICS,
 } from '@playline/contracts';
 import { type LogReader, type Producer, sendAll } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitLog, awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { awaitLog } from '../await-store.ts';
+import { unconfirmed } from '../command.ts';
 
 /** Where unlinks are requested, and their decisions read. */
 export interface UnlinkLog {
@@ -32,6 +32,8 @@ export interface UnlinkLogSource {
 }
 
 const POLL_MS = 100;
+/** An unlink that was not confirmed may still be in the log, and be decided. */
+const NEXT = 'identity members tells whether it was done; to ask again is safe';
 
 /**
  * The log over a producer and a reader; closing closes both. Only decisions published from now on are read.
@@ -46,8 +48,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
   const close = async () => void (await Promise.all([producer.close(), log.close()]));
   try {
     const [schemaId] = await Promise.all([
-      awaitSchemaId(schemas, linkTopic, identityLinkCodec.schema),
-      awaitStore('Kafka', () => producer.ready()),
+      awaitWritable({ producer, schemas }, linkTopic, identityLinkCodec.schema),
       awaitLog(log),
     ]);
     const look = await createLook(source, decisionTopic);
@@ -56,7 +57,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       async publish(fact) {
         const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
         const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
-        return sendAll(producer, [record]).catch((fault: Error) => Promise.reject(toUnconfirmed(fault)));
+        return sendAll(producer, [record]).catch(unconfirmed('the unlink', NEXT));
       },
       async awaitDecision(messageId, waitMs) {
         const endAt = performance.now() + waitMs;
@@ -90,11 +91,4 @@ async function createLook({ log, schemas }: UnlinkLogSource, topic: string) {
     }
     return null;
   };
-}
-
-/** The fact may still be in the log, and be decided. */
-function toUnconfirmed({ message }: Error): UnreachableError {
-  return new UnreachableError(
-    `Kafka did not confirm the unlink (${message}): identity members tells whether it was done; to ask again is safe`,
-  );
 }

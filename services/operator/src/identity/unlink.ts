@@ -10,11 +10,20 @@ import {
   toParting,
   toUnlinkFact,
 } from '@playline/people';
-import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import {
+  EXIT,
+  type ExitCode,
+  isMeant,
+  numberOf,
+  type Terminal,
+  UnreachableError,
+  UsageError,
+  type Values,
+} from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { readHousehold } from './person.ts';
 import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText } from './question.ts';
-import { SUBJECT_OPTIONS, type Subject, subjectOf, type Values } from './subject.ts';
+import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
 
 export interface UnlinkContext extends QuestionContext {

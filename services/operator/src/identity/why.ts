@@ -1,8 +1,7 @@
-import { type Household, keysOf } from '@playline/people';
+import { type Household, keysOf, wordsOfLink } from '@playline/people';
 import { numberOf, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { findChain, withoutUndone } from './chain.ts';
-import { toLinkJson, toLinkLines } from './link-lines.ts';
 import { readHousehold } from './person.ts';
 import {
   awaitTables,
@@ -12,9 +11,10 @@ import {
   type QuestionContext,
   querySecondsOf,
   say,
+  toTimeText,
 } from './question.ts';
 import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
-import type { Bounds, IdentityTables, LinkRow } from './tables.ts';
+import type { Bounds, IdentityTables, LinkRow, Side } from './tables.ts';
 
 const OPTIONS = { ...SUBJECT_OPTIONS, ...OTHER_OPTIONS, ...QUERY_OPTIONS, limit: { type: 'string' } } as const;
 const LIMIT = { min: 1, max: 10_000, fallback: 50 } as const;
@@ -104,4 +104,22 @@ async function findBetween(question: BetweenQuestion): Promise<Found> {
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
   const sentence = chain === null ? broken : `by the ${links} above, from the one to the other`;
   return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
+}
+
+/** A row as lines for people. */
+function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
+  const { receivedAt, link, outcome, messageId, traceId, place } = row;
+  const toSide = ({ kind, key }: Side) => `  ${kind.padEnd(9)}  ${key}${asked.includes(key) ? '  <- asked for' : ''}`;
+  const { generation, partition, offset, step } = place;
+  return [
+    `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${wordsOfLink(row)}`,
+    toSide(row.a),
+    toSide(row.b),
+    `  message ${messageId}  trace ${traceId}  fact ${generation}/${partition}/${offset} step ${step}`,
+  ];
+}
+
+/** A row as one JSON line. */
+function toLinkJson(row: LinkRow): string {
+  return JSON.stringify({ ...row, says: wordsOfLink(row) });
 }

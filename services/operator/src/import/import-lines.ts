@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ActivityConstants, Parsed } from '@playline/chain';
+import { inBatches } from '@playline/errors';
 import type { Line } from './lines.ts';
 import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.ts';
 
@@ -56,7 +57,7 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
   const toPublish = [...plan.values()].filter(({ line }) => line !== null).length;
   result.standing = plan.size - toPublish;
   result.superseded = result.lines - result.refused - plan.size;
-  for await (const batch of inBatches(options.lines())) {
+  for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
     if (options.stop.aborted) break;
     const records = batch.flatMap(({ number, value }) => {
       const parsed = options.parse(value);
@@ -88,7 +89,7 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
     result.refused++;
     options.onRefused(number, faults);
   };
-  for await (const batch of inBatches(options.lines())) {
+  for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
     if (stop.aborted) break;
     const read = batch.flatMap((line) => readLine(line, options, refuse));
     const stored = await readStanding(read.map(({ row }) => row));
@@ -146,15 +147,4 @@ function isSame<Row extends ImportedRow>(standing: Row | undefined, row: Row): b
 
 function contentOf({ updatedAt, partition, offset, loggedAtMs, traceId, ...content }: ImportedRow): object {
   return content;
-}
-
-async function* inBatches(lines: AsyncIterable<Line>): AsyncGenerator<Line[]> {
-  let batch: Line[] = [];
-  for await (const line of lines) {
-    batch.push(line);
-    if (batch.length < BATCH_LINES) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
 }

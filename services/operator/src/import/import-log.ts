@@ -1,8 +1,8 @@
 import { createRecordReader, frameRecord } from '@playline/contracts';
 import { type LogReader, type Producer, sendAll } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitLog, awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { awaitLog } from '../await-store.ts';
+import { unconfirmed } from '../command.ts';
 import { findTail } from '../rebuild/log-tail.ts';
 import type { ImportedRow, ImportSubject } from './subjects.ts';
 
@@ -40,8 +40,7 @@ export async function openImportLog<R, Row extends ImportedRow>(
   const close = async () => void (await Promise.all([producer.close(), log.close()]));
   try {
     const [schemaId] = await Promise.all([
-      awaitSchemaId(schemas, topic, subject.codec.schema),
-      awaitStore('Kafka', () => producer.ready()),
+      awaitWritable({ producer, schemas }, topic, subject.codec.schema),
       awaitLog(log),
     ]);
     return {
@@ -55,7 +54,7 @@ export async function openImportLog<R, Row extends ImportedRow>(
             key: subject.keyOf(subject.toRow(record)),
             value: frameRecord(schemaId, subject.codec.encode(record)),
           })),
-        ).catch((fault: Error) => Promise.reject(toUnconfirmed(fault))),
+        ).catch(unconfirmed('what was published', 'run it again, and what stands is not published twice')),
     };
   } catch (fault) {
     await close();
@@ -89,10 +88,4 @@ function toRow<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, recor
     if (fault instanceof RangeError) return null;
     throw fault;
   }
-}
-
-function toUnconfirmed({ message }: Error): UnreachableError {
-  return new UnreachableError(
-    `Kafka did not confirm what was published (${message}): run it again, and what stands is not published twice`,
-  );
 }

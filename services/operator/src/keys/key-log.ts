@@ -1,9 +1,8 @@
 import { createKeyLog, type KeyLog, type LoggedBytes } from '@playline/access-keys';
 import { accessKeyCodec } from '@playline/contracts';
 import { type Producer, sendAll } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { unconfirmed } from '../command.ts';
 
 /** What the key log needs of Kafka and of the registry. */
 export interface KeyLogSource {
@@ -26,15 +25,12 @@ export interface OpenKeyLog extends KeyLog {
  */
 export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSource): Promise<OpenKeyLog> {
   try {
-    const [schemaId] = await Promise.all([
-      awaitSchemaId(schemas, topic, accessKeyCodec.schema),
-      awaitStore('Kafka', () => producer.ready()),
-    ]);
+    const schemaId = await awaitWritable({ producer, schemas }, topic, accessKeyCodec.schema);
     const send: Parameters<typeof createKeyLog>[0]['send'] = (records) =>
       sendAll(
         producer,
         records.map((record) => ({ topic, ...record })),
-      ).catch((fault: Error) => Promise.reject(toUnconfirmed(fault)));
+      ).catch(unconfirmed('the change', 'keys rebuild, then keys list, tell what holds'));
     return {
       ...createKeyLog({ schemaId, schemaOf: schemas.schemaOf, send, read }),
       close: () => producer.close(),
@@ -43,11 +39,4 @@ export async function openKeyLog({ producer, topic, schemas, read }: KeyLogSourc
     await producer.close();
     throw error;
   }
-}
-
-/** The records may be in the log nevertheless; a rebuild then applies them. */
-function toUnconfirmed({ message }: Error): UnreachableError {
-  return new UnreachableError(
-    `Kafka did not confirm the change (${message}): keys rebuild, then keys list, tell what holds`,
-  );
 }

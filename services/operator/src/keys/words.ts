@@ -1,14 +1,16 @@
 import {
   createKey,
+  isProjectId,
   type KeyRecord,
   type NewKey,
   NO_USE,
+  PROJECT_ID_CHARACTERS_MAX,
   refreshKey,
   revokeKey,
   setKeyOrigins,
 } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { choiceOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { choiceOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import type { ChangedKey } from './demo-keys.ts';
 import { changeKeys, type KeySources, readKeys, readUse, toUseWords, type UsageSource } from './key-access.ts';
@@ -26,20 +28,17 @@ const KINDS = { choices: ['publishable', 'secret'] } as const;
 
 /** A name or an id. */
 const ENVIRONMENT = /^[a-z0-9_-]{1,64}$/;
-/** Environment ids are `[a-z0-9_-]{1,64}`; the longest suffix, `-development`, takes twelve of them. */
-const PROJECT = /^[a-z0-9_-]{1,52}$/;
 
-export function projectOf(values: Parameters<typeof textOf>[0]): string {
+export function projectOf(values: Values): string {
   const project = textOf(values, 'project') ?? '';
-  if (!PROJECT.test(project)) throw new UsageError('--project: expected 1 to 52 of a-z, 0-9, _ and -');
+  if (!isProjectId(project))
+    throw new UsageError(`--project: expected 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -`);
   return project;
 }
 
 export function toEnvironmentId(project: string, environment: string): string {
   return `${project}-${environment}`;
 }
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** The environment that the options name. @throws UsageError */
 export function environmentOf(values: Values): EnvironmentName {

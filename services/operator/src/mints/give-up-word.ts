@@ -1,10 +1,9 @@
 import { type AuditEntry, createAuditLog } from '@playline/access-keys';
-import { auditEntryCodec, TOPICS } from '@playline/contracts';
+import { auditEntryCodec, isAddressText, TOPICS } from '@playline/contracts';
 import type { MintCollection, MintState } from '@playline/mints';
 import type { Producer } from '@playline/stream';
-import { awaitSchemaId } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
-import { EXIT, type ExitCode, isMeant, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { awaitWritable } from '../await-schema.ts';
+import { EXIT, type ExitCode, isMeant, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type GivenUp, type GiveUpOrder, type GiveUpParts, giveUpMints } from './give-up.ts';
 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
@@ -18,11 +17,8 @@ export type GiveUpTarget =
   | { readonly kind: 'asset'; readonly collection: MintCollection; readonly referenceId: string }
   | { readonly kind: 'signer'; readonly chain: string; readonly signer: string };
 
-type Values = ReturnType<typeof parseOptions>['values'];
-
 /** The reason is shown, as a sentence, to whoever requested the asset. */
 const REASON_MAX = 300;
-const ADDRESS = /^0x[0-9a-f]{40}$/;
 
 /** @throws UsageError */
 export function reasonOf(values: Values): string {
@@ -35,7 +31,7 @@ export function reasonOf(values: Values): string {
 /** @throws UsageError */
 export function signerOf(values: Values): { readonly chain: string; readonly signer: string } {
   const [chain, signer] = [textOf(values, 'chain') ?? '', textOf(values, 'signer')?.toLowerCase() ?? ''];
-  if (chain === '' || !ADDRESS.test(signer))
+  if (chain === '' || !isAddressText(signer))
     throw new UsageError('--chain and --signer: say which signer, as mints signers shows it');
   return { chain, signer };
 }
@@ -90,8 +86,7 @@ async function withAudit<T>(
   const topic = topicPrefix + TOPICS.audit.name;
   const producer = await openProducer(topic);
   try {
-    await awaitStore('Kafka', () => producer.ready());
-    const schemaId = await awaitSchemaId(schemas, topic, auditEntryCodec.schema);
+    const schemaId = await awaitWritable({ producer, schemas }, topic, auditEntryCodec.schema);
     const audit = createAuditLog({ schemaId, send: (record) => producer.sendPlaced({ topic, ...record }) });
     return await work((entry) => audit.append(entry));
   } finally {

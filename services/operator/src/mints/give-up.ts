@@ -1,5 +1,5 @@
 import type { AuditEntry, Author } from '@playline/access-keys';
-import type { MintStateRecord } from '@playline/contracts';
+import { type MintStateRecord, toHexText } from '@playline/contracts';
 import type { ChangedLogSources } from '../changed-log.ts';
 import { type SignerName, withSignerLog } from './signer-log.ts';
 
@@ -25,8 +25,6 @@ export interface GivenUp {
   /** These have a signed transaction, which may get into a block at any time. */
   readonly carried: readonly MintStateRecord[];
 }
-
-const toHex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 
 /**
  * Fails pending assets, so that their reference ids are free again. An asset with a signed transaction is left alone:
@@ -55,7 +53,7 @@ export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<Giv
 }
 
 const isMeantBy = ({ only }: GiveUpOrder, { contractAddress, referenceId }: MintStateRecord) =>
-  only === null || (only.referenceId === referenceId && only.contractAddress === toHex(contractAddress));
+  only === null || (only.referenceId === referenceId && only.contractAddress === toHexText(contractAddress));
 
 /** One entry for each environment that had requested any of the assets. */
 function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {

@@ -8,9 +8,14 @@ import {
   toSignerKey,
 } from '@playline/contracts';
 import type { AtomicPublisher, LogReader } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitLog } from '../await-store.ts';
-import { type ChangedLogSources, type ChangeWords, publishChange, readDecidedBounds } from '../changed-log.ts';
+import type { Schemas } from '../await-schema.ts';
+import {
+  type ChangedLogSources,
+  type ChangeWords,
+  publishChange,
+  readDecidedBounds,
+  withChangedLog,
+} from '../changed-log.ts';
 
 /** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
 export interface SignerName {
@@ -40,36 +45,30 @@ const WORDS: ChangeWords = {
  * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer are in several
  * partitions, so that their order is unknown
  */
-export async function withSignerLog<T>(
+export function withSignerLog<T>(
   sources: ChangedLogSources,
   name: SignerName,
   work: (log: SignerLog) => Promise<T>,
 ): Promise<T> {
-  const { schemas, topicPrefix } = sources;
-  const topic = topicPrefix + TOPICS.mintStates.name;
-  const log = sources.openLog();
-  let publisher: AtomicPublisher | null = null;
-  try {
-    await awaitLog(log);
-    const schemaId = await awaitSchemaId(schemas, topic, mintStateCodec.schema);
+  const { schemas } = sources;
+  const changed = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
+  return withChangedLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
     const reading = new StateReading({ log, topic, schemas, name });
     // Read most before fencing the minter: after a long read it would have taken over again.
     await reading.readOn();
-    publisher = await sources.openPublisher(`${topicPrefix}minter.${name.chain}.${name.signer}`);
+    const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
     await reading.readOn();
     const { states } = reading;
     // Asked for before the work begins, which may write elsewhere that it is done.
     const partition = states.length === 0 ? null : reading.home;
     return await work({
       states,
-      write: async (changed) => {
+      write: async (given) => {
         if (partition === null) throw new Error(`${topic} has no records of the signer: nothing is written for it`);
-        await write({ publisher: publisher!, topic, schemaId, partition }, changed);
+        await write({ publisher, topic, schemaId, partition }, given);
       },
     });
-  } finally {
-    await Promise.all([publisher?.close(), log.close()]);
-  }
+  });
 }
 
 interface Target {

@@ -2,16 +2,17 @@ import {
   createRateLimitKey,
   isGoodAt,
   NO_USE,
+  PARTNER_CHARACTERS_MAX,
+  PLAN_MAX,
+  PLAN_WINDOW_S,
   type Plan,
   type RateLimitKeyRecord,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
-import { numberOf, type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { readUse, toUseWords, type UsageSource } from '../keys/key-access.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What the actions work with. */
 export interface RateLimitKeyWork extends UsageSource {
@@ -31,12 +32,6 @@ export const RATE_LIMIT_KEY_OPTIONS = {
   id: { type: 'string' },
 } as const;
 
-/** The same window as for callers without a key. */
-const WINDOW_S = 300;
-/** Each call of a window is stored: more than this of one caller would take megabytes. */
-const CALLS_MAX = 1_000_000;
-const DAY_S = 86_400;
-const PARTNER_CHARACTERS_MAX = 200;
 /** A date, or a time with its offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
@@ -46,7 +41,7 @@ export async function create({ sources, prefix, values, terminal }: RateLimitKey
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
     throw new UsageError(`--partner: expected who gets the key, 1 to ${PARTNER_CHARACTERS_MAX} characters`);
   if (values.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
-  const plan = { windowS: WINDOW_S, expiresAt: null, ...planOf(values) } as Plan;
+  const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(values) } as Plan;
   const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
   show(made, values, terminal);
 }
@@ -89,8 +84,8 @@ function planOf(values: Values): Partial<Plan> {
     return value;
   };
   return {
-    ...(values.calls === undefined ? {} : { calls: whole('calls', CALLS_MAX) }),
-    ...(values['window-s'] === undefined ? {} : { windowS: whole('window-s', DAY_S) }),
+    ...(values.calls === undefined ? {} : { calls: whole('calls', PLAN_MAX.calls) }),
+    ...(values['window-s'] === undefined ? {} : { windowS: whole('window-s', PLAN_MAX.windowS) }),
     ...(values.expires === undefined ? {} : { expiresAt: instantOf(String(values.expires)) }),
   };
 }

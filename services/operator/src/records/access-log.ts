@@ -1,7 +1,6 @@
 import { type AccessLogBytes, type AuditLog, createAuditLog } from '@playline/access-keys';
 import { auditEntryCodec, type SchemaSource, TOPICS } from '@playline/contracts';
-import { awaitSchemaId } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
+import { awaitSchemaId, awaitWritable } from '../await-schema.ts';
 import type { RecordOpeners } from '../store-openers.ts';
 
 /** A topic of access records as bytes, and the audit. */
@@ -35,9 +34,8 @@ export function createOpensAccessLog(
     };
     try {
       const [schemaId, auditId] = await Promise.all([
-        awaitSchemaId(schemas, topic, schema),
+        awaitWritable({ producer, schemas }, topic, schema),
         awaitSchemaId(schemas, audit, auditEntryCodec.schema),
-        awaitStore('Kafka', () => producer.ready()),
       ]);
       const log: AccessLogBytes = {
         bounds: () => reader.bounds(topic),

@@ -12,16 +12,7 @@ import {
 } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
-import {
-  EXIT,
-  type ExitCode,
-  isMeant,
-  numberOf,
-  type parseOptions,
-  type Terminal,
-  textOf,
-  UsageError,
-} from '../command.ts';
+import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { rebuildView } from '../keys/key-access.ts';
 import type { OpensAccessLog } from './access-log.ts';
 import type { RebuiltSources } from './rebuild-views.ts';
@@ -38,8 +29,6 @@ export interface PassOverContext extends RebuiltSources {
   readonly openAccessLog: OpensAccessLog;
   readonly author: { readonly changedBy: string; readonly requestId: string };
 }
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** Skips one unreadable access record, after confirmation. */
 export async function passOver(context: PassOverContext, values: Values, terminal: Terminal): Promise<ExitCode> {

@@ -1,8 +1,7 @@
 import { type Author, type Change, createRecordLog, type RecordKind, type RecordLog } from '@playline/access-keys';
 import type { LogReader, Producer } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from '../await-schema.ts';
-import { awaitStore } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { unconfirmed } from '../command.ts';
 import type { RecordOpeners } from '../store-openers.ts';
 import type { RecordSources } from './record-access.ts';
 
@@ -55,20 +54,13 @@ export async function openRecordLog<R extends Change>(
     await Promise.all([producer.close(), reader.close()]);
   };
   try {
-    const [schemaId] = await Promise.all([
-      awaitSchemaId(schemas, topic, kind.codec.schema),
-      awaitStore('Kafka', () => producer.ready()),
-    ]);
+    const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
+    const next = `the next command about ${kind.name} tells what holds`;
     const log = createRecordLog({
       ...{ kind, schemaId, schemaOf: schemas.schemaOf },
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
-      send: (record) =>
-        producer.sendPlaced({ topic, ...record }).catch(({ message }: Error) => {
-          throw new UnreachableError(
-            `Kafka did not confirm the change (${message}): the next command about ${kind.name} tells what holds`,
-          );
-        }),
+      send: (record) => producer.sendPlaced({ topic, ...record }).catch(unconfirmed('the change', next)),
     });
     return { ...log, close };
   } catch (error) {

@@ -7,11 +7,9 @@ import {
   type SignerPublicKey,
   toShownSignableKey,
 } from '@playline/access-keys';
-import { type parseOptions, type Terminal, textOf, UsageError } from '../command.ts';
+import { type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
-
-type Values = ReturnType<typeof parseOptions>['values'];
 
 /** What the actions work with. */
 export interface SignableKeyWork {

@@ -1,5 +1,5 @@
-import { comparePositions, isUuidText, type Position } from '@playline/chain';
-import { parseTimestampMicros } from '@playline/contracts';
+import { comparePositions, type Position } from '@playline/chain';
+import { isUuidText, parseTimestampMicros } from '@playline/contracts';
 import type { Activity } from '../replicate/history.ts';
 import { messageIdPrefix, type Run, toMessageId } from '../simulate/run.ts';
 import { describeDifferences } from './compare.ts';

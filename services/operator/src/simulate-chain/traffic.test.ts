@@ -1,5 +1,5 @@
-import { createParseActivity, findChanged, isUint256Text, toActivityRow } from '@playline/chain';
-import { ACTIVITY_TYPES, parseTimestampMicros } from '@playline/contracts';
+import { createParseActivity, findChanged, toActivityRow } from '@playline/chain';
+import { ACTIVITY_TYPES, isUint256Text, parseTimestampMicros } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Details, MadeActivity } from './activity.ts';

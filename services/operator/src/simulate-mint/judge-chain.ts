@@ -1,3 +1,4 @@
+import { toUuidText } from '@playline/contracts';
 import { askNodes, readRanges } from '../chain/read-ranges.ts';
 import type { ShownMint } from './lists.ts';
 import type { ShownMints } from './settle.ts';
@@ -45,15 +46,13 @@ export async function readChainTokens(stage: MintStage, from: ChainPlace): Promi
       const contract = `0x${contractAddress?.toString('hex')}`;
       if (type !== 'mint' || !of.has(contract) || !assets.isOwner(details.to)) continue;
       tokens.push({
-        ...{ activityId: toUuid(id), contract, owner: details.to, amount: details.amount },
+        ...{ activityId: toUuidText(id), contract, owner: details.to, amount: details.amount },
         ...{ transactionHash: `0x${blockchainMetadata?.transactionHash.toString('hex')}` },
         tokenId: details.asset.token_id ?? '',
       });
     }
   return tokens;
 }
-
-const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 /**
  * Compares chain and interface: each minted request has exactly one log, and each log of the run's owners one request.

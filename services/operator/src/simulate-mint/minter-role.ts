@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { grantCallsOf } from '@playline/access-keys';
-
-/** Sends any request to a node, including transactions. */
-export type AskNode = (call: { readonly method: string; readonly params: readonly unknown[] }) => Promise<unknown>;
+import type { AskNode } from '@playline/chain';
 
 /** MINTER_ROLE of one address on some contracts, granted and revoked by their administrator. */
 export interface MinterRole {

@@ -1,13 +1,13 @@
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Cast } from './cast.ts';
 import { createDelivery, type Delivered, type DeliveryOptions } from './delivery.ts';
 import type { Differences } from './differences.ts';
-import { encodeBody } from './encoding.ts';
 import { differencesOf, parseVerdict, type Verdict } from './expectation.ts';
 import type { Ledger } from './ledger.ts';
 import { MESSAGES_PATH, type Probe } from './probes.ts';
 import { type Run, toMessageId } from './run.ts';
 import { count, type Tally } from './tally.ts';
-import type { Batch } from './traffic.ts';
+import type { Batch, Encoding } from './traffic.ts';
 
 export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
   readonly run: Run;
@@ -146,4 +146,13 @@ function codeOf(text: string): string {
   } catch {
     return 'no JSON';
   }
+}
+
+/** Encodes a body at the cheapest level: clients of games save CPU, not bytes. */
+function encodeBody(body: string, encoding: Encoding): Buffer {
+  const bytes = Buffer.from(body);
+  if (encoding === 'gzip') return gzipSync(bytes, { level: 1 });
+  if (encoding === 'deflate') return deflateSync(bytes, { level: 1 });
+  if (encoding === 'br') return brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+  return encoding === 'zstd' ? zstdCompressSync(bytes) : bytes;
 }

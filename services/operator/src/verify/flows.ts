@@ -7,6 +7,7 @@ import {
   type RecordCodec,
   rejectionCodec,
   TOPICS,
+  toUuidText,
 } from '@playline/contracts';
 import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRows } from '@playline/events';
 
@@ -44,10 +45,6 @@ export interface Flow {
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-function toUuid(bytes: Buffer): string {
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-}
-
 /** As in the writer: by the first table, which has a row for every record. */
 function isKeptOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
@@ -72,7 +69,7 @@ function toMessageFact(record: MessageRecord): LoggedFact {
   const { environmentId, eventName, eventTime, receivedAt, identityKey, userKey, fromKey, toKey } = record;
   // Without the anonymous key: in another person's event the fence removes only that key.
   const keys = [identityKey, userKey, fromKey, toKey];
-  const [environment, messageId] = [hex(environmentId), toUuid(record.messageId)];
+  const [environment, messageId] = [hex(environmentId), toUuidText(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
   return {
     isKeptOut: (isFenced) =>

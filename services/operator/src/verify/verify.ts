@@ -1,16 +1,15 @@
-import type { SchemaSource } from '@playline/contracts';
+import { createRecordReader, type RecordReader, type SchemaSource } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
 import { deadLetterTopicOf } from '@playline/errors';
 import type { QueryRows } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
-import { FLOWS } from './flows.ts';
-import { createReadFact } from './read-fact.ts';
+import { FLOWS, type LoggedFact } from './flows.ts';
 import { toReplacedLogs } from './replaced-logs.ts';
 import type { PartitionReport, VerifyReport } from './report.ts';
 import { createStoredRows } from './stored-rows.ts';
-import { verifyFlow } from './verify-flow.ts';
+import { type ReadFact, verifyFlow } from './verify-flow.ts';
 
 export interface VerifyOptions {
   readonly log: LogReader;
@@ -67,4 +66,19 @@ async function assertCommitted({ log, topicPrefix, group }: VerifyOptions): Prom
     hasRecords ||= (await log.bounds(topicPrefix + topic)).some(({ start, end }) => end > start);
   }
   if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: is --group the writer's?`);
+}
+
+/**
+ * Creates the reader of records, each with the schema it was written with. An unreadable record is not explained, and
+ * so it is reported.
+ * @param schemaOf its fault ends the command
+ */
+function createReadFact(schemaOf: SchemaSource): ReadFact {
+  const readers = new Map<string, RecordReader<LoggedFact>>();
+  return async (flow, { value }) => {
+    const readValue = readers.get(flow.topic) ?? createRecordReader({ schemaOf, createReader: flow.createDecoder });
+    readers.set(flow.topic, readValue);
+    const read = await readValue(value);
+    return read.kind === 'record' ? read.record : null;
+  };
 }

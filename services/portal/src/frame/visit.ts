@@ -1,11 +1,16 @@
-import { type Action, isSessionOf, mayDo, type ProjectEnvironment, type ProjectRecord } from '@playline/access-keys';
+import {
+  type Action,
+  isSessionOf,
+  mayDo,
+  type ProjectEnvironment,
+  type ProjectRecord,
+  USER_AGENT_CHARACTERS_MAX,
+} from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import type { Exchange } from '@playline/http';
 import { notThere } from './not-there.ts';
 import type { Visit } from './page.ts';
 import type { FrameParts, Visitor } from './parts-of-frame.ts';
-
-const USER_AGENT_CHARACTERS_MAX = 200;
 
 /**
  * Who asks for what. A project or environment that the path names and that does not exist, or that the account has no role

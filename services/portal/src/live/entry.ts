@@ -1,4 +1,4 @@
-import { type MessageRecord, type RejectionRecord, ZERO_KEY } from '@playline/contracts';
+import { type MessageRecord, type RejectionRecord, toUuidText, ZERO_KEY } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 
 /**
@@ -67,7 +67,7 @@ export function toMessageEntry(at: StreamRecord, record: MessageRecord, textChar
   const message: MessageContent = {
     type: record.type,
     name: record.eventName,
-    messageId: toUuid(record.messageId),
+    messageId: toUuidText(record.messageId),
     eventTime: record.eventTime,
     surface: record.surface,
     test: record.test,
@@ -119,8 +119,4 @@ function bytesOf(content: object): number {
 
 function toKeys(keys: readonly Buffer[]): string[] {
   return keys.filter((key) => !key.equals(ZERO_KEY)).map((key) => key.toString('hex'));
-}
-
-function toUuid(bytes: Buffer): string {
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

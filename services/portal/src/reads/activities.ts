@@ -5,10 +5,11 @@ import {
   byNewest,
   type SearchedPage,
   searchBackwards,
+  US_OF_MS,
 } from './activity-search.ts';
 import { askView } from './ask-view.ts';
 import type { Span } from './messages.ts';
-import { readPages } from './read-pages.ts';
+import { readPages, SEARCH_MAX_MS } from './read-pages.ts';
 
 export type { ActivityPlace } from './activity-search.ts';
 
@@ -80,13 +81,10 @@ export interface TokenLine extends ContractName {
 }
 
 const DAY_MS = 86_400_000;
-/** A search that has found too little by then says how far it came. */
-const SEARCH_MAX_MS = 4_000;
 /** The view returns one more at most. */
 const ACTIVITIES_MAX = 1_000;
 /** Each contract costs a granule or more of every part, and the view bounds the rows that a question may read. */
 const CONTRACTS_PER_QUESTION = 32;
-const US_OF_MS = 1_000;
 
 /** Names as the views take them. */
 const toNames = (contracts: readonly ContractName[]) =>

@@ -1,3 +1,4 @@
+import { compareUuids } from '@playline/errors';
 import { isTooMuch } from './ask-view.ts';
 
 /** A version of an activity among others. */
@@ -39,7 +40,7 @@ export interface SearchedPage<T> {
   readonly searchedSinceMs: number;
 }
 
-const US_OF_MS = 1_000;
+export const US_OF_MS = 1_000;
 /** A month: most contracts fill a page with it, or are quiet. ClickHouse refuses a busy month before it has read much of it. */
 const FIRST_SPAN_US = 31 * 86_400_000 * US_OF_MS;
 /** Each window is so many times as long as the one before; more once one was refused, since half the way to there is the limit. */
@@ -122,13 +123,7 @@ const endOf = ({ updatedUs, id }: ActivityPlace) => ({
   searchedSinceMs: Math.floor(updatedUs / US_OF_MS),
 });
 
-/** ClickHouse compares the last eight bytes of a UUID first. In its text they begin after the third hyphen. */
-const HALF_AT = 19;
-const toSortable = (id: string) => id.slice(HALF_AT) + id.slice(0, HALF_AT);
-
 /** The order of pages: the newest first, and in one microsecond the order that ClickHouse has for ids. */
 export function byNewest(a: ActivityPlace, b: ActivityPlace): number {
-  if (a.updatedUs !== b.updatedUs) return b.updatedUs - a.updatedUs;
-  const [left, right] = [toSortable(a.id), toSortable(b.id)];
-  return left < right ? 1 : left > right ? -1 : 0;
+  return a.updatedUs === b.updatedUs ? compareUuids(b.id, a.id) : b.updatedUs - a.updatedUs;
 }

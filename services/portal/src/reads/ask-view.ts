@@ -1,4 +1,4 @@
-import { PublicError } from '@playline/errors';
+import { PublicError, quoteText } from '@playline/errors';
 import { ClickHouseFault, type QueryOptions, type QueryRows } from '@playline/runtime';
 
 /** An argument of a view: text, a whole number, or a list of texts. */
@@ -10,19 +10,16 @@ export interface ViewQuestion<T> {
   readonly args: Readonly<Record<string, Argument>>;
   /** Expressions over the view's columns, in the order in which `toRow` gets their values. */
   readonly columns: readonly string[];
-  /** `WHERE` or `ORDER BY` and what follows; what comes from outside stands in it as a literal (`quote`). */
+  /** `WHERE` or `ORDER BY` and what follows; what comes from outside stands in it as a literal (`quoteText`). */
   readonly tail?: string;
   /** Rows at most. */
   readonly rowsMax: number;
   readonly toRow: (values: readonly unknown[]) => T;
 }
 
-/** A text as ClickHouse reads it. */
-export const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-
 function toLiteral(value: Argument): string {
   if (typeof value === 'number') return String(Math.trunc(value));
-  return typeof value === 'string' ? quote(value) : `[${value.map(quote).join(',')}]`;
+  return typeof value === 'string' ? quoteText(value) : `[${value.map(quoteText).join(',')}]`;
 }
 
 /** Epoch milliseconds of a column with milliseconds. */

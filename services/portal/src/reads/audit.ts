@@ -1,5 +1,6 @@
+import { quoteText } from '@playline/errors';
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf, quote } from './ask-view.ts';
+import { askView, msOf } from './ask-view.ts';
 import type { Span } from './messages.ts';
 import { readPages, toPage } from './read-pages.ts';
 
@@ -71,7 +72,7 @@ export function readAudit(query: QueryRows, question: AuditQuestion, options?: Q
 }
 
 const behind = ({ happenedMs, entryId }: AuditPlace) =>
-  `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quote(entryId)})`;
+  `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quoteText(entryId)})`;
 
 /** So many rows are held at a time, a few hundred kilobytes. */
 const ENTRIES_PER_QUESTION = 2_000;

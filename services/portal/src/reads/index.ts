@@ -48,7 +48,6 @@ export { maskId, type Sight } from './masked.ts';
 export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export {
-  MINT_STATUSES,
   MINTS_SHOWN_MAX,
   type MintLine,
   type MintPlace,

@@ -1,7 +1,8 @@
+import { quoteText } from '@playline/errors';
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf, quote } from './ask-view.ts';
+import { askView, msOf } from './ask-view.ts';
 import { idFor, type Sight } from './masked.ts';
-import { readPages } from './read-pages.ts';
+import { readPages, SEARCH_MAX_MS } from './read-pages.ts';
 
 /** A span of time in epoch milliseconds, without its end. */
 export interface Span {
@@ -69,8 +70,6 @@ const DAY_MS = 86_400_000;
  * below a day cost no less; the first one is answered for who looks at what has just come in.
  */
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
-/** A search that has found too little by then says how far it came. */
-const SEARCH_MAX_MS = 4_000;
 const MESSAGES_MAX = 2_000;
 /** A message rarely has more than one copy, and copies stand side by side: twice the page holds enough rows. */
 const COPIES_FACTOR = 2;
@@ -145,7 +144,7 @@ function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window
 function toConditions({ type, surface, test, identity }: Readonly<Record<string, string>>): string {
   const conditions = Object.entries({ type, surface, identity_id: identity })
     .filter(([, value = '']) => value !== '')
-    .map(([column, value = '']) => `${column} = ${quote(value)}`);
+    .map(([column, value = '']) => `${column} = ${quoteText(value)}`);
   if (test !== '') conditions.push(test === 'true' ? 'test' : 'NOT test');
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')} `;
 }

@@ -1,15 +1,15 @@
+import type { MintStatus } from '@playline/contracts';
+import { quoteText } from '@playline/errors';
 import type { QueryOptions, QueryRows } from '@playline/runtime';
-import { askView, msOf, quote } from './ask-view.ts';
+import { askView, msOf } from './ask-view.ts';
 import { readPages, toPage } from './read-pages.ts';
-
-export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 
 export interface MintQuestion {
   readonly environmentId: string;
   /** Epoch milliseconds: only what was asked for since. */
   readonly sinceMs: number;
   /** '' for any. */
-  readonly status: '' | (typeof MINT_STATUSES)[number];
+  readonly status: '' | MintStatus;
   /** Where the page in front ended. */
   readonly before?: MintPlace;
   /** `MINTS_SHOWN_MAX` when absent. */
@@ -66,7 +66,7 @@ export function readMints(query: QueryRows, question: MintQuestion, options?: Qu
 }
 
 const behind = ({ requestedMs, referenceId, chain, contractAddress }: MintPlace) =>
-  `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${Math.trunc(requestedMs)}, ${[referenceId, chain, contractAddress].map(quote).join(', ')})`;
+  `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${Math.trunc(requestedMs)}, ${[referenceId, chain, contractAddress].map(quoteText).join(', ')})`;
 
 /** Of an environment all of the span are read with each question: few questions for many. */
 const MINTS_PER_QUESTION = 10_000;

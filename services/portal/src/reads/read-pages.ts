@@ -1,3 +1,6 @@
+/** A search for one page that has found too little by then says how far it came. */
+export const SEARCH_MAX_MS = 4_000;
+
 /** One page of a long answer. */
 interface AnswerPage<L, P> {
   readonly lines: readonly L[];

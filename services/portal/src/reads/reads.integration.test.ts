@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { quoteText } from '@playline/errors';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
-import { quote } from './ask-view.ts';
 import type { MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
@@ -271,7 +271,7 @@ it('a text is one literal for ClickHouse, whatever is in it', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 30 }), async (text) => {
       const rows: (readonly unknown[])[] = [];
-      for await (const row of own.query(`SELECT hex(${quote(text)})`)) rows.push(row);
+      for await (const row of own.query(`SELECT hex(${quoteText(text)})`)) rows.push(row);
       expect(rows).toEqual([[Buffer.from(text).toString('hex').toUpperCase()]]);
     }),
     { numRuns: 60 },

@@ -1,6 +1,6 @@
-import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
-import type { LogReader, StreamRecord } from '@playline/stream';
+import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
 import { countOpenLetters, type OpenLetters } from './open-letters.ts';
@@ -20,7 +20,7 @@ export interface PipelineStanding {
 
 export interface StandingParts {
   readonly reader: Pick<LogReader, 'bounds' | 'committed' | 'read'>;
-  readonly registry: { readonly schemaOf: SchemaSource };
+  readonly registry: Pick<SchemaRegistry, 'schemaOf'>;
   readonly topicPrefix: string;
   /** Consumer group of the event writer. */
   readonly writerGroup: string;
@@ -40,9 +40,6 @@ export function createStanding({ reader: log, registry, topicPrefix, writerGroup
   };
 }
 
-/** The key of a record about somebody is the environment's id with the identity key behind it. */
-const IDENTITY_KEY_BYTES = 16;
-
 function createEnvironmentOf(messages: string, schemaOf: SchemaSource, topicPrefix: string) {
   const letters = [deadLetterTopicOf(messages)];
   const readFinding = createReadFinding({
@@ -60,6 +57,7 @@ function createEnvironmentOf(messages: string, schemaOf: SchemaSource, topicPref
       return finding?.entry?.environmentId ?? null;
     }
     if (key === 'environment') return letter.key.toString();
+    // The id of the environment with the identity key behind it.
     if (key === 'environment + owner identity key' || key === 'environment + identity key')
       return letter.key.subarray(0, -IDENTITY_KEY_BYTES).toString();
     return null;

@@ -1,5 +1,5 @@
 import { type AuditLog, createAuditLog } from '@playline/access-keys';
-import { auditEntryCodec, TOPICS } from '@playline/contracts';
+import { auditEntryCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import type { LogParts } from './noun.ts';
 
 /** Entries over the log; the schema's id is asked for with the first, as for records. */
@@ -8,7 +8,7 @@ export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 
   const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic, ...record });
   return {
     append: async (entry) => {
-      const schemaId = await registry.idOf(`${topic}-value`, auditEntryCodec.schema);
+      const schemaId = await registry.idOf(schemaSubjectOf(topic), auditEntryCodec.schema);
       await createAuditLog({ schemaId, send }).append(entry);
     },
   };

@@ -8,7 +8,7 @@ import {
   rebuildKeys,
   ViewFault,
 } from '@playline/access-keys';
-import { accessKeyCodec, TOPICS } from '@playline/contracts';
+import { accessKeyCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { type Producer, type StreamRecord, sendAll } from '@playline/stream';
 import type { LogParts } from './noun.ts';
 
@@ -60,6 +60,7 @@ function createLog({ producer, reader, registry, topicPrefix }: Omit<KeysParts, 
   const logWith = (schemaId: number) => createKeyLog({ schemaId, schemaOf: registry.schemaOf, send, read });
   return {
     readAll: logWith(0).readAll,
-    append: async (records) => logWith(await registry.idOf(`${topic}-value`, accessKeyCodec.schema)).append(records),
+    append: async (records) =>
+      logWith(await registry.idOf(schemaSubjectOf(topic), accessKeyCodec.schema)).append(records),
   };
 }

@@ -1,6 +1,7 @@
 import {
   type Author,
   type Change,
+  COMPARE_EVERY_MS,
   catchUpRecords,
   createRecordLog,
   createRecordStore,
@@ -11,9 +12,9 @@ import {
   type RecordStore,
   type RecordView,
 } from '@playline/access-keys';
-import type { SchemaSource } from '@playline/contracts';
+import { schemaSubjectOf } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
-import type { LogReader, Producer } from '@playline/stream';
+import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
 /** One kind of records, as pages work with it. */
 export interface Noun<R extends Change> {
@@ -32,7 +33,7 @@ export interface Noun<R extends Change> {
 export interface LogParts {
   readonly producer: Pick<Producer, 'sendPlaced'>;
   readonly reader: Pick<LogReader, 'bounds' | 'read'>;
-  readonly registry: { idOf(subject: string, schema: string): Promise<number>; readonly schemaOf: SchemaSource };
+  readonly registry: SchemaRegistry;
   readonly topicPrefix: string;
   readonly logger: Logger;
 }
@@ -46,8 +47,6 @@ export interface NounParts<R extends Change> extends LogParts {
 
 /** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
 const AGE_MAX_MS = 1_000;
-/** A change whose process died between log and Redis is brought in within this time. All kinds share their requests. */
-const COMPARE_EVERY_MS = 15_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
@@ -114,6 +113,6 @@ function createLog<R extends Change>({ kind, producer, reader, registry, topicPr
   const { bounds, read } = logWith(0);
   return {
     ...{ bounds, read },
-    append: async (record) => logWith(await registry.idOf(`${topic}-value`, kind.codec.schema)).append(record),
+    append: async (record) => logWith(await registry.idOf(schemaSubjectOf(topic), kind.codec.schema)).append(record),
   };
 }

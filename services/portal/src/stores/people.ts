@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { erasureRequestCodec, frameRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
+import { erasureRequestCodec, frameRecord, identityLinkCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { settleWithin } from '@playline/http';
 import {
   createRequestErasure,
@@ -64,7 +64,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   const requestErasure = createRequestErasure({
     ...{ people, clockSkewMs, onFault },
     publish: (request) => producer.sendPlaced({ topic: erasures, ...request }),
-    schemaId: () => registry.idOf(`${erasures}-value`, erasureRequestCodec.schema),
+    schemaId: () => registry.idOf(schemaSubjectOf(erasures), erasureRequestCodec.schema),
   });
   return {
     keyOf,
@@ -72,7 +72,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
     // Behind the deadline the work goes on: a request that reaches the log late still needs its hold confirmed.
     requestErasure: (wanted) => settleWithin(REQUEST_MAX_MS, requestErasure(wanted)),
     async requestUnlink({ environmentId, traceId, gone, stayed }) {
-      const schemaId = await registry.idOf(`${links}-value`, identityLinkCodec.schema);
+      const schemaId = await registry.idOf(schemaSubjectOf(links), identityLinkCodec.schema);
       const unlink = gone.map(({ key, kind }) => ({ key, kind }));
       const messageId = randomBytes(16);
       const fact = toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink });

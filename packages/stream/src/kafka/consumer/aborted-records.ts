@@ -4,6 +4,7 @@
  * entry record by record. Then it delivers records of aborted transactions, and may drop records of the producer's next
  * transaction.
  */
+import { isAbortMarker } from '../batch-head.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 
 /** The members of a fetched partition that are used here. */
@@ -13,10 +14,6 @@ export interface FetchedTransactions {
   /** Records of format 2; older formats have no transactions. */
   readonly messages: readonly unknown[];
 }
-
-/** Second half of a marker's key when the transaction was aborted. */
-const ABORT = 0;
-const isAbortMarker = ({ key }: FetchedRecord) => key !== null && key.length >= 4 && key.readInt16BE(2) === ABORT;
 
 /**
  * Makes aborted records look like markers, which kafkajs skips but counts as read. Empties the list of aborted
@@ -33,6 +30,6 @@ export function leaveOutAborted(fetched: FetchedTransactions): void {
       undone.add(begun[next++]!.producerId);
     const { producerId, inTransaction } = record.batchContext;
     if (!record.isControlRecord) record.isControlRecord = inTransaction && undone.has(producerId);
-    else if (isAbortMarker(record)) undone.delete(producerId);
+    else if (isAbortMarker(record.key)) undone.delete(producerId);
   }
 }

@@ -1,12 +1,8 @@
-import type { KafkaSecurity, Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
+import type { BrokerTarget } from '../security.ts';
 
 /** Options of every consumer of a group. */
-export interface GroupOptions {
-  brokers: readonly string[];
-  /** TLS and login. Without it connections are not encrypted and nobody logs in. */
-  security?: KafkaSecurity;
-  /** Called with every fault of a connection; the client reconnects by itself. */
-  onFault?: (fault: unknown) => void;
+export interface GroupOptions extends BrokerTarget {
   groupId: string;
   /** Names on the broker. */
   topics: readonly string[];

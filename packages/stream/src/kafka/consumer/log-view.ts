@@ -1,6 +1,7 @@
 import type { Cluster } from 'kafkajs';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import { decisionGroupOf, type OffsetDecision, parseDecision } from '../../partitions/offset-decision.ts';
+import { ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
@@ -57,11 +58,7 @@ type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLe
   findGroupCoordinator(of: { groupId: string }): Promise<Coordinator>;
 };
 
-/** So that an answer contains one batch: brokers always send at least one whole batch. */
-const ONE_BATCH_BYTES = 1;
 const FETCH_WAIT_MS = 100;
-/** Also reads what lies after an open transaction. The batch was read before, so its transaction has ended. */
-const READ_UNCOMMITTED = 0;
 
 async function readDecision(
   cluster: FullCluster,
@@ -93,6 +90,7 @@ export function createLogView(given: Cluster): LogView {
     const broker = await leaderOf(topic, partition);
     const asked = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
     const partitions = [topicId === null ? asked : { ...asked, topicId }];
+    // The batch was read before, so its transaction has ended.
     const { responses } = await broker.fetch({
       ...{ maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES, isolationLevel: READ_UNCOMMITTED },
       topics: [{ topic, partitions }],

@@ -10,16 +10,12 @@
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import type { StreamRecord } from '../../ports.ts';
-import { BATCH_HEAD as AT, BATCH_MAGIC } from '../batch-head.ts';
+import { BATCH_HEAD as AT, BATCH_MAGIC, IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL } from '../batch-head.ts';
 
 const require = createRequire(import.meta.url);
 
 const LENGTH_BYTES = 4;
 const LENGTH_END = AT.length + LENGTH_BYTES;
-/** Bits of a batch's attributes. */
-const IS_LOG_APPEND = 8;
-const IS_TRANSACTIONAL = 16;
-const IS_CONTROL = 32;
 const NO_HEADERS: FetchedHeaders = Object.freeze({});
 
 type HeaderValue = Buffer | null;

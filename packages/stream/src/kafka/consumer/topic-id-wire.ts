@@ -1,6 +1,7 @@
 /** The two messages of Kafka's protocol that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
 import { createRequire } from 'node:module';
 import { LogGone } from '../../partitions/log-partition.ts';
+import { NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { readFetched } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
@@ -9,9 +10,6 @@ export const METADATA = { key: 3, version: 12 };
 export const FETCH = { key: 1, version: 13 };
 
 const NO_ID = '0'.repeat(32);
-const NO_REPLICA = -1;
-const NO_SESSION = { id: 0, epoch: -1 };
-const NO_EPOCH = -1;
 const NO_OFFSET = -1;
 /** The broker has no topic with that id, or its topic of that name has another id. */
 const GONE = new Set([100, 103]);

@@ -1,17 +1,10 @@
 import type { StreamRecord } from '../../ports.ts';
+import { IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL, isAbortMarker } from '../batch-head.ts';
 import type { fetchV17 } from '../broker-client.ts';
 
 type FetchAnswer = ReturnType<typeof fetchV17.parseResponse>;
 type FetchedPartition = FetchAnswer['responses'][number]['partitions'][number];
 type RecordBatch = NonNullable<FetchedPartition['records']>[number];
-
-/** Bits of a batch's attributes: the batch is part of a transaction; the batch holds a marker and no records. */
-const IS_TRANSACTIONAL = 16;
-const IS_CONTROL = 32;
-/** The broker sets the time of all records, which is in the head of the batch. */
-const IS_LOG_APPEND = 8;
-/** Second half of a marker's key when the transaction was aborted. */
-const ABORT = 0;
 
 function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
   const entries = pairs.flatMap(([name, value]) => (name === null || value === null ? [] : [[String(name), value]]));
@@ -29,11 +22,6 @@ function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }
       value: record.value,
       headers: toHeaders(record.headers),
     };
-}
-
-function isAbortMarker(batch: RecordBatch): boolean {
-  const key = batch.records[0]?.key;
-  return key != null && key.length >= 4 && key.readInt16BE(2) === ABORT;
 }
 
 /**
@@ -54,7 +42,7 @@ export function readCommitted(
     next = Number(last) + 1;
     while (aborted[0] !== undefined && aborted[0].firstOffset <= last) undone.add(aborted.shift()!.producerId);
     if ((batch.attributes & IS_CONTROL) !== 0) {
-      if (isAbortMarker(batch)) undone.delete(batch.producerId);
+      if (isAbortMarker(batch.records[0]?.key)) undone.delete(batch.producerId);
       continue;
     }
     if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && undone.has(batch.producerId)) continue;

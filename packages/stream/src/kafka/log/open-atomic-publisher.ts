@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KafkaSecurity } from '@playline/runtime';
 import { Kafka, logLevel, type Producer, type TopicMessages, type Transaction } from 'kafkajs';
 import type { AtomicPublisher, PlacedRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import '../consumer/kafkajs-overrides.ts';
-import { toKafkajsSecurity } from '../security.ts';
+import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
 /**
  * If a publisher dies within a transaction, consumers of its partitions wait this long, plus the ten seconds between
@@ -18,10 +17,7 @@ const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
 const CONCURRENT_ATTEMPTS = 100;
 const CONCURRENT_WAIT_MS = 50;
 
-export interface AtomicPublisherOptions {
-  brokers: readonly string[];
-  /** TLS and login. Without it, connections are unencrypted and without login. */
-  security?: KafkaSecurity;
+export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
   /** Opening a publisher of the same name ends the previous one. */
   name: string;
   /** For tests only: awaited after every record was sent and before the transaction is committed. */

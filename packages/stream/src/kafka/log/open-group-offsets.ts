@@ -11,6 +11,7 @@ import {
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
+import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import {
   askFetch,
   connect,
@@ -20,15 +21,8 @@ import {
   openLogReader,
 } from './open-log-reader.ts';
 
-/** So that an answer contains one batch: brokers always send at least one whole batch. */
-const ONE_BATCH_BYTES = 1;
-const NO_EPOCH = -1;
-/** Replica id of an ordinary client. */
-const NO_REPLICA = -1;
 /** Generation id of a commit from outside the group. */
 const NO_GENERATION = -1;
-/** Also reads what lies after an open transaction. The batch was read before, so its transaction has ended. */
-const READ_UNCOMMITTED = 0;
 const KEY_TYPE_GROUP = 0;
 /** Ten seconds in all: more than a newly elected leader needs. */
 const ATTEMPTS = 50;
@@ -70,6 +64,7 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
     ...{ partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES },
     ...{ currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH },
   };
+  // The batch was read before, so its transaction has ended.
   const { responses } = await askFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;

@@ -1,12 +1,9 @@
-import type { KafkaSecurity, Metrics } from '@playline/runtime';
+import type { Metrics } from '@playline/runtime';
 import { createOpenLetters, reportOpenLetters } from '../../partitions/open-letters.ts';
+import type { BrokerTarget } from '../security.ts';
 import { openLogReader } from './open-log-reader.ts';
 
-export interface LetterCountOptions {
-  readonly brokers: readonly string[];
-  /** The same as for every client of the service. */
-  readonly security?: KafkaSecurity;
-  readonly onFault?: (fault: unknown) => void;
+export interface LetterCountOptions extends BrokerTarget {
   /** Topics that the service reads; their dead letters are counted. */
   readonly topics: readonly string[];
   readonly metrics: Metrics;

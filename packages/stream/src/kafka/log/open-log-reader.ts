@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KafkaSecurity } from '@playline/runtime';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { Admin, type Connection, fetchV17, kGetConnection } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
-import { toPlatformaticSecurity } from '../security.ts';
+import { EARLIEST, LATEST, NO_EPOCH, NO_SESSION, READ_COMMITTED, READ_UNCOMMITTED } from '../protocol.ts';
+import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 import { readCommitted } from './committed-records.ts';
 import { createGathered } from './gathered.ts';
 
@@ -13,15 +13,6 @@ const CONNECT_TIMEOUT_MS = 3_000;
 /** A topic that was just created has leaders within a second. Brokers that are away are reported within seconds. */
 const LEADER_RETRIES = 10;
 const LEADER_WAIT_MS = 200;
-/** Special timestamps that ask for the first offset of a log and for its end. */
-const EARLIEST = -2n;
-const LATEST = -1n;
-const READ_UNCOMMITTED = 0 as const;
-/** Only records of transactions that were committed or aborted; open ones are not shown. */
-const READ_COMMITTED = 1 as const;
-/** No fetch session: every request names everything it wants. */
-const NO_SESSION = { id: 0, epoch: -1 };
-const NO_EPOCH = -1;
 /** Short, because the requested records exist already. */
 const FETCH_WAIT_MS = 100;
 /** About a thousand records of usual size in one answer. A larger record is sent all the same. */
@@ -31,12 +22,7 @@ const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
 
-export interface LogReaderOptions {
-  readonly brokers: readonly string[];
-  /** TLS and login. Without it, connections are unencrypted and without login. */
-  readonly security?: KafkaSecurity;
-  /** Called with every fault of a connection; the client reconnects by itself. */
-  readonly onFault?: (fault: unknown) => void;
+export interface LogReaderOptions extends BrokerTarget {
   readonly clientId: string;
 }
 

@@ -1,5 +1,4 @@
 import { explainConnection } from '@playline/errors';
-import type { KafkaSecurity } from '@playline/runtime';
 import {
   Base,
   type Connection,
@@ -10,7 +9,8 @@ import {
   UserError,
 } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
-import { toPlatformaticSecurity } from '../security.ts';
+import { LATEST, NO_EPOCH } from '../protocol.ts';
+import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';
 import { toProduceRequest } from './produce-request.ts';
 import type { EncodedBatch, Wire } from './wire.ts';
@@ -24,16 +24,11 @@ const PRODUCE_VERSION = 9;
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
-/** Special timestamp for the end of the log, used by the probe. */
-const LATEST = -1n;
 
 type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
 
-export interface KafkaWireOptions {
-  brokers: readonly string[];
-  security?: KafkaSecurity;
+export interface KafkaWireOptions extends BrokerTarget {
   clientId: string;
-  onFault?: (fault: unknown) => void;
 }
 
 /** A real cluster, with the connections and metadata of @platformatic/kafka. */
@@ -145,7 +140,11 @@ async function produceTo(cluster: Cluster, node: number, batches: readonly Encod
 async function askEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
   const questions = [...topics].map(([name, partitions]) => ({
     name,
-    partitions: partitions.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp: LATEST })),
+    partitions: partitions.map((partitionIndex) => ({
+      partitionIndex,
+      currentLeaderEpoch: NO_EPOCH,
+      timestamp: LATEST,
+    })),
   }));
   await listOffsetsV7.api.async(await cluster.connect(node), NO_LEADER, 0, questions);
 }

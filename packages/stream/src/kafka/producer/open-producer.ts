@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { waitAtMost } from '@playline/errors';
-import type { KafkaSecurity, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
+import type { BrokerTarget } from '../security.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { ProduceFault } from './broker-faults.ts';
 import { type KafkaWire, openKafkaWire } from './kafka-wire.ts';
@@ -22,12 +23,7 @@ const EXPIRY_CHECK_MS = 250;
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
 
-export interface ProducerOptions {
-  brokers: readonly string[];
-  /** TLS and login. Without it, connections are unencrypted and without login. */
-  security?: KafkaSecurity;
-  /** Called with every fault of a connection; the client reconnects by itself. */
-  onFault?: (fault: unknown) => void;
+export interface ProducerOptions extends BrokerTarget {
   clientId: string;
   /** Topics that are looked up at the start and checked by `ready`. Others are looked up at their first record. */
   topics?: readonly string[];

@@ -1,3 +1,4 @@
+import { MINT_STATUSES, type MintStatus } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { parseQuery, settleWithin } from '@playline/http';
 import {
@@ -68,12 +69,9 @@ export interface ListMintRequestsParts {
   readonly settleMs: number;
 }
 
-type Status = NonNullable<MintPageQuestion['status']>;
-const STATUSES: readonly Status[] = ['pending', 'succeeded', 'failed'];
-
-const STATUS: Kind<Status> = {
-  expected: `one of ${STATUSES.join(', ')}`,
-  parse: (text) => STATUSES.find((status) => status === text) ?? null,
+const STATUS: Kind<MintStatus> = {
+  expected: `one of ${MINT_STATUSES.join(', ')}`,
+  parse: (text) => MINT_STATUSES.find((status) => status === text) ?? null,
 };
 
 /** Builds GET mint-requests: requests of the tables in the order in which they were made. */

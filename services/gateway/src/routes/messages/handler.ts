@@ -6,7 +6,7 @@ import type { Utf8IdentityKeyer } from '@playline/people';
 import type { OutgoingRecord } from '@playline/stream';
 import type { Authorise } from '../../authorise.ts';
 import { type BytesInFlight, bytesOf, type Hold } from '../../bytes-in-flight.ts';
-import { ALL_REJECTED, type CountUse, countFault } from '../../count-use.ts';
+import { ALL_REJECTED, type CountUse, countEnd } from '../../count-use.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import type { Publish } from '../../publish.ts';
 import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/message-limit.ts';
@@ -68,7 +68,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
       } catch (error) {
-        countFault(parts.usage, key, { exchange, error });
+        countEnd(parts.usage, key, { exchange, error });
         throw error;
       }
     },

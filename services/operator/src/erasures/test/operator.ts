@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { toUuidText } from '@playline/contracts';
 import { type ErasureReceipt, type ErasureRecords, hashClosure } from '@playline/erasure';
 import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createErasuresCommand } from '../../commands/erasures.ts';
 import { runHere } from '../../test/run-here.ts';
-import { toErasureIdText } from '../stores.ts';
 
 /** Cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
@@ -37,7 +37,7 @@ export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT
         ...{ logEnds: { 'audience.messages.v1/1': 7, 'audience.messages.v1/0': 1_234 }, ...receipt },
       },
     ]);
-  return { erasureId, id: toErasureIdText(erasureId), keys };
+  return { erasureId, id: toUuidText(erasureId), keys };
 }
 
 /** The command on memory stores that outlive it. */

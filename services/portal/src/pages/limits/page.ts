@@ -6,6 +6,7 @@ import {
   type WantedRates,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
+import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
@@ -17,10 +18,6 @@ type Parts = Pick<PortalParts, 'projects' | 'usage'>;
 
 /** Use is shown for the last hour, by the minute. */
 const USE_MINUTES = 60;
-
-/** As the gateways' settings have them. */
-const PER_SECOND_MAX = 200_000;
-const BURST_MAX = 10_000_000;
 
 /** What an environment may send: the cap of an administrator, and the project's own limit. */
 export function createLimitsPage(parts: Parts): PortalPage {
@@ -53,8 +50,8 @@ function rateOf(values: FormValues): MessageRate | null {
   const [perSecond, burst] = [values.text('per-second'), values.text('burst')];
   if (perSecond === '' && burst === '') return null;
   return {
-    perSecond: wholeOf(perSecond, 'per-second', PER_SECOND_MAX),
-    burst: wholeOf(burst, 'burst', BURST_MAX),
+    perSecond: wholeOf(perSecond, 'per-second', MESSAGE_RATE_MAX.perSecond),
+    burst: wholeOf(burst, 'burst', MESSAGE_RATE_MAX.burst),
   };
 }
 
@@ -63,7 +60,7 @@ function wholeOf(text: string, name: string, max: number): number {
   if (/^\d{1,8}$/.test(text) && value >= 1 && value <= max) return value;
   throw invalidField(
     name,
-    `Give messages a second from 1 to ${number(PER_SECOND_MAX)} and at once from 1 to ${number(BURST_MAX)}, or leave both empty.`,
+    `Give messages a second from 1 to ${number(MESSAGE_RATE_MAX.perSecond)} and at once from 1 to ${number(MESSAGE_RATE_MAX.burst)}, or leave both empty.`,
   );
 }
 

@@ -16,10 +16,11 @@ import {
   answerJson,
   beginSession,
   contextOf,
+  newPasswordFields,
+  newPasswordOf,
   PASSKEY_NAME,
   PASSKEY_SCRIPTS,
   passkeyButton,
-  passwordOf,
   responseOf,
 } from '../sign-in/parts.ts';
 import {
@@ -105,8 +106,7 @@ async function personOf(
   const { login, name } = namesOf(found, values);
   const response = responseOf(values);
   if (response === null) {
-    const password = passwordOf(values);
-    if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
+    const password = newPasswordOf(values);
     const passwordHash = await passwords.hash({ password, login });
     return { id: idFor(found), login, name, passwordHash, passkey: null };
   }
@@ -173,7 +173,6 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
           isRequired: true,
           charactersMax: 254,
         });
-  const password = { type: 'password', autocomplete: 'new-password', charactersMax: 512 } as const;
   return visit.form(
     'accept',
     html`${hidden('code', code)}
@@ -183,8 +182,7 @@ ${field({ name: 'name', label: 'Your name', value: typed('name', known?.name ?? 
 <p>The phone or computer proves that it is you. Nothing has to be remembered, and nothing can be stolen from here.</p>
 ${passkeyButton({ kind: 'create', options: `${link.path}/passkey`, text: 'Go on with a passkey' })}
 <h2>Or with a password</h2>
-${field({ ...password, name: 'password', label: 'Password', hint: 'At least 12 characters.' })}
-${field({ ...password, name: 'repeated', label: 'The same once more' })}
+${newPasswordFields({ label: 'Password', isRequired: false })}
 <button>Go on with the password</button>
 ${toProvider(parts)}`,
   );

@@ -1,8 +1,9 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { MINT_STATUSES } from '@playline/contracts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, emptyState, table, time } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
-import { MINT_STATUSES, MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from '../../reads/index.ts';
+import { MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { toMintsFile } from './file.ts';
 

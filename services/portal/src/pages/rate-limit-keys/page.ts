@@ -2,6 +2,9 @@ import {
   type CreatedRateLimitKey,
   createRateLimitKey,
   isGoodAt,
+  PARTNER_CHARACTERS_MAX,
+  PLAN_MAX,
+  PLAN_WINDOW_S,
   type Plan,
   type RateLimitKeyRecord,
   refreshRateLimitKey,
@@ -26,10 +29,6 @@ import type { PagesParts } from '../index.ts';
 type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'note'>;
 
 const PATH = '/instance/rate-limit-keys';
-const CALLS_MAX = 1_000_000;
-const WINDOW_MAX_S = 86_400;
-const DEFAULT_WINDOW_S = 300;
-const PARTNER_CHARACTERS_MAX = 200;
 
 /** Keys of partners for the chain API, with the plan of each. They belong to no project. */
 export function createRateLimitKeysPage(parts: Parts): PortalPage {
@@ -85,8 +84,8 @@ const revoking = ({ rateLimitKeys }: Parts): Deed => ({
 
 function planOf(values: FormValues): Plan {
   return {
-    calls: wholeOf(values.text('calls'), 'calls', CALLS_MAX),
-    windowS: wholeOf(values.text('window'), 'window', WINDOW_MAX_S),
+    calls: wholeOf(values.text('calls'), 'calls', PLAN_MAX.calls),
+    windowS: wholeOf(values.text('window'), 'window', PLAN_MAX.windowS),
     expiresAt: dayOf(values.text('expires')),
   };
 }
@@ -124,7 +123,7 @@ function toContent(visit: Visit, records: readonly RateLimitKeyRecord[], values?
     'create',
     html`${field({ name: 'partner', label: 'Partner', value: values?.text('partner') ?? '', isRequired: true, charactersMax: PARTNER_CHARACTERS_MAX })}
 ${field({ name: 'calls', label: 'Calls of a window', type: 'number', value: values?.text('calls') ?? '', isRequired: true })}
-${field({ name: 'window', label: 'Seconds of a window', type: 'number', value: values?.text('window') ?? String(DEFAULT_WINDOW_S), isRequired: true })}
+${field({ name: 'window', label: 'Seconds of a window', type: 'number', value: values?.text('window') ?? String(PLAN_WINDOW_S), isRequired: true })}
 ${field({ name: 'expires', label: 'Expires on', value: values?.text('expires') ?? '', hint: 'A day such as 2027-01-31 (UTC). Empty: not by itself.' })}
 <button>Create the key</button>`,
   );

@@ -19,9 +19,10 @@ import {
   answerJson,
   beginSession,
   contextOf,
+  newPasswordFields,
+  newPasswordOf,
   PASSKEY_SCRIPTS,
   passkeyButton,
-  passwordOf,
   responseOf,
   type SignInPagesParts,
 } from '../sign-in/parts.ts';
@@ -95,8 +96,7 @@ const changing = (
 
 const changingPassword = (parts: SignInPagesParts) =>
   changing(parts, 'password', async (visit, { id: accountId, login }, values) => {
-    const password = passwordOf(values);
-    if (password !== passwordOf(values, 'repeated')) throw invalidField('repeated', 'The two passwords differ.');
+    const password = newPasswordOf(values);
     const passwordHash = await parts.passwords.hash({ password, login });
     return setPassword(contextOf(parts, visit), { accountId, passwordHash });
   });
@@ -155,15 +155,13 @@ const endingOthers = ({ sessions }: SignInPagesParts): Deed => ({
 function toPerson(visit: Visit, account: AccountRecord, values?: FormValues): HtmlValue {
   const typed = values?.text('deed') ?? '';
   const name = typed === 'rename' ? (values?.text('name') ?? '') : account.name;
-  const password = { type: 'password', autocomplete: 'new-password', isRequired: true, charactersMax: 512 } as const;
   const rename = visit.form(
     'rename',
     html`${field({ name: 'name', label: 'Your name', value: name, isRequired: true, charactersMax: 200, autocomplete: 'name' })}<button>Change the name</button>`,
   );
   const change = visit.form(
     'password',
-    html`${field({ ...password, name: 'password', label: 'New password', hint: 'At least 12 characters.' })}
-${field({ ...password, name: 'repeated', label: 'The same once more' })}<button>Change the password</button>`,
+    html`${newPasswordFields({ label: 'New password', isRequired: true })}<button>Change the password</button>`,
   );
   const title = account.passwordHash === null ? 'Set a password' : 'Change the password';
   return html`<dl><dt>Login</dt><dd>${account.login}</dd><dt>Name</dt><dd>${account.name}</dd></dl>

@@ -1,17 +1,20 @@
-import type {
-  AccountContext,
-  AccountRecord,
-  NewSession,
-  OpenIdSignIn,
-  Passwords,
-  Sessions,
-  SignIn,
+import {
+  type AccountContext,
+  type AccountRecord,
+  type NewSession,
+  type OpenIdSignIn,
+  PASSWORD_CHARACTERS_MIN,
+  type Passwords,
+  type Sessions,
+  type SignIn,
 } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
+import { invalidField } from '@playline/errors';
 import type { Note } from '../../audit-entries.ts';
 import type { PortalCookie, SessionCookie } from '../../frame/cookies.ts';
 import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
+import { field } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 /** What pages that let people in work with. */
@@ -97,3 +100,18 @@ export function answerJson({ exchange }: Visit, body: object): Answer {
 
 /** What a passkey is called that is made with an account; others get a name from their owner. */
 export const PASSKEY_NAME = 'First passkey';
+
+/** A new password, which is typed twice. @throws PublicError VALIDATION_ERROR */
+export function newPasswordOf(values: FormValues): string {
+  const password = passwordOf(values);
+  if (password === passwordOf(values, 'repeated')) return password;
+  throw invalidField('repeated', 'The two passwords differ.');
+}
+
+/** The two fields of a new password. */
+export function newPasswordFields({ label, isRequired }: { label: string; isRequired: boolean }): Markup {
+  const password = { type: 'password', autocomplete: 'new-password', isRequired, charactersMax: 512 } as const;
+  const hint = `At least ${PASSWORD_CHARACTERS_MIN} characters.`;
+  return html`${field({ ...password, name: 'password', label, hint })}
+${field({ ...password, name: 'repeated', label: 'The same once more' })}`;
+}

@@ -1,3 +1,4 @@
+const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const CHAIN_NAME = /^[a-z0-9-]{1,64}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HASH = /^0x[0-9a-fA-F]{64}$/;
@@ -7,6 +8,8 @@ const UINT64_MAX = 2n ** 64n - 1n;
 /** Digits of 2^256 - 1, the largest uint256. */
 const UINT256_DIGITS = 78;
 
+/** The id of an environment. */
+export const isEnvironmentId = (text: string): boolean => ENVIRONMENT_ID.test(text);
 /** The name of a chain in paths of the interface. */
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
 /** `0x` and 40 hexadecimal digits in any case. */
@@ -21,14 +24,16 @@ export const isUint256Text = (text: string): boolean => text.length <= UINT256_D
 /** Decimal digits of a number below 2^64, without leading zeros, so that each number has one text. */
 export const isUint64Text = (text: string): boolean => isUint256Text(text) && BigInt(text) <= UINT64_MAX;
 
-/** @param bytes 20 */
-export const toAddressText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
-/** @param bytes 32 */
-export const toHashText = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
-/** Bytes of a valid address or hash. */
+/** An address, a hash or data of a chain. */
+export const toHexText = (bytes: Buffer): `0x${string}` => `0x${bytes.toString('hex')}`;
+/** The bytes of a valid one. */
 export const fromHexText = (text: string): Buffer => Buffer.from(text.slice(2), 'hex');
 /** The 16 bytes of a valid UUID. */
 export const fromUuidText = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex');
 /** @param bytes 16 */
 export const toUuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+/** Whether a value of JSON is an object: no list, not null. */
+export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
