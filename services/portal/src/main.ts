@@ -58,19 +58,12 @@ const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new Re
 const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const openId = toOpenId(config);
+const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const reads = createPortalReads(query);
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
-
-/** The library is loaded only where a provider is set: most portals have none. */
-async function openProvider() {
-  if (openId === null) return null;
-  const { createOpenIdProvider } = await import('@playline/access-keys/open-id');
-  const onFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
-  return createOpenIdProvider({ ...openId, onFault });
-}
 
 /** Every kind of records that pages work with. */
 async function openNouns(use: Use, log: LogParts) {
@@ -114,7 +107,10 @@ await runService(logger, async (use) => {
     ...{ config, logger, origin, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    openIdProvider: await openProvider(),
+    // Loaded only where a provider is set: most portals have none.
+    openIdProvider:
+      openId &&
+      (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     ...{ settings: toSettings(config), standing: createStanding({ ...log, writerGroup }) },
