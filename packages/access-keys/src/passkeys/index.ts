@@ -16,7 +16,7 @@ const supportedAlgorithmIDs = [-8, -7, -257];
 /** Time for a person to find the device. */
 const ASKED_MS = 5 * 60_000;
 
-/** Loaded at the first use: loading takes a fifth of a process's start, and many people use no passkey. */
+/** Loaded at the first use: it takes a tenth of the CPU of a portal's start, and many people use no passkey. */
 const library = () => import('@simplewebauthn/server');
 
 /**
