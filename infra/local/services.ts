@@ -47,6 +47,13 @@ const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
 /**
+ * A heap that may grow by a fifth from one full collection to the next is collected many times while a start fills it.
+ * With this option the first full collection comes when the live heap of a start has its size. Measured in turn, three
+ * starts each: 1.16 -> 0.91 s of CPU until it is ready, and 112 -> 124 MiB.
+ */
+const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
+
+/**
  * When 85 % of the objects of one allocation site survive a collection, V8 allocates them in the old generation from
  * then on. Requests that wait for the brokers cause that. Each such object, even when dead, keeps its whole request
  * alive until the next full collection. A fifth of all allocations was copied twice, and a full collection came every
@@ -131,7 +138,7 @@ export const SERVICES = [
     name: 'portal',
     address: 'portal',
     account: 'portal',
-    nodeOptions: [NO_PRETENURING, ...SMALL_HEAP],
+    nodeOptions: [NO_PRETENURING, ...SMALL_HEAP, NO_COLLECTIONS_AT_START],
     environment: FRUGAL_ALLOCATOR,
   },
 ] as const satisfies readonly ServiceEntry[];

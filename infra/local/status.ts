@@ -49,13 +49,17 @@ function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Fou
   return fault ?? degraded;
 }
 
-/** Asks every process of this checkout's stack now whether it serves. @returns null when no supervisor runs */
-export async function readStatus(places: Places): Promise<ProcessStatus[] | null> {
+/**
+ * Asks every process of this checkout's stack now whether it serves.
+ * @param options.readsLag false leaves `lag` null: a verdict does not need it, and it takes a dozen requests
+ * @returns null when no supervisor runs
+ */
+export async function readStatus(places: Places, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
   const conditions = readConditions(places);
   if (conditions === null) return null;
   const file = readStackFile(places);
   const startedAt = supervisedSinceAt(places);
-  const lags = file === null ? new Map<string, number>() : await askLagWithin(file);
+  const lags = file === null || !readsLag ? new Map<string, number>() : await askLagWithin(file);
   const asked = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
     // Before everything is up there are no addresses, so the supervisor's own findings count.

@@ -3,7 +3,7 @@ import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
 import { findSupervisor } from '../supervisor.ts';
 import { operate } from './run.ts';
-import { sayFirstLink } from './start.ts';
+import { firstLinkOf, sayLink } from './start.ts';
 import { up } from './up.ts';
 
 /** A minute of a small game, with broken messages and erasures, so that every page has something to show. */
@@ -24,6 +24,6 @@ export async function demoPortal(places: Places): Promise<number> {
   const file = readStackFile(places);
   console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
   // A stack that was just started has printed its link already, and each link works once.
-  if (wasRunning) await sayFirstLink(places, file);
+  if (wasRunning) sayLink(await firstLinkOf(places, file));
   return EXIT.ok;
 }

@@ -17,6 +17,8 @@ export interface Supervision {
   say: (line: string) => void;
   /** Words of `start` and `up`. */
   args: readonly string[];
+  /** All processes serve, and the round trip is not proven yet. */
+  onServing?: () => void;
   /** The round trip is proven. */
   onReady: (stack: Stack) => void;
 }
@@ -44,6 +46,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
       chain: !supervision.args.includes('--no-chain'),
     });
     if (!asked.signal.aborted) {
+      supervision.onServing?.();
       say('posting one event and reading it back from ClickHouse');
       await Promise.race([prove(stack, say), signalled]);
       if (!asked.signal.aborted) supervision.onReady(stack);
@@ -105,10 +108,13 @@ export async function areSettingsRight(places: Places): Promise<boolean> {
   return true;
 }
 
+/** The first administrator's link of a stack with a portal; null when it needs none. */
+export async function firstLinkOf(places: Places, file: StackFile | null): Promise<string | null> {
+  return file?.portal === undefined ? null : makeFirstLink(places);
+}
+
 /** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
-export async function sayFirstLink(places: Places, file: StackFile | null): Promise<void> {
-  if (file?.portal === undefined) return;
-  const link = await makeFirstLink(places);
+export function sayLink(link: string | null): void {
   if (link !== null) console.log(firstLinkReport(link));
 }
 
@@ -136,7 +142,7 @@ export async function start(places: Places, args: readonly string[]): Promise<nu
     onReady: ({ file, missing }) => {
       console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
-      void sayFirstLink(places, file);
+      void firstLinkOf(places, file).then(sayLink);
       void sayMint(file);
     },
   });

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { EXIT } from '../command-table.mjs';
@@ -6,12 +6,14 @@ import { openLog } from '../logs.ts';
 import { logFileOf, type Places } from '../places.ts';
 import { createProgress, stackReport } from '../report.ts';
 import { readStackFile } from '../stack-file.ts';
-import { judge, readStatus } from '../status.ts';
+import type { Stack } from '../stack-options.ts';
+import { judge, readStatus, type Verdict } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
-import { alreadyRunning, areSettingsRight, sayFirstLink, supervise } from './start.ts';
+import { alreadyRunning, areSettingsRight, firstLinkOf, sayLink, supervise } from './start.ts';
 
-/** What the detached supervisor sends to the command that started it. */
-type Message = { say: string } | { ready: true; missing: readonly string[] } | { failed: string };
+/** What the detached supervisor sends to the command that started it; one of the last two is its last. */
+type Message = { say: string } | { serving: true } | { ready: true; missing: readonly string[] } | { failed: string };
+type Outcome = Exclude<Message, { say: string } | { serving: true }>;
 
 /** The detached supervisor. All its output goes to its log, and to `up` while that listens. */
 export async function superviseDetached(places: Places, args: readonly string[]): Promise<number> {
@@ -25,7 +27,9 @@ export async function superviseDetached(places: Places, args: readonly string[])
       log(line);
       tell({ say: line });
     };
-    const didRun = await supervise(places, { say, args, onReady: ({ missing }) => tell({ ready: true, missing }) });
+    const onServing = () => tell({ serving: true });
+    const onReady = ({ missing }: Stack) => tell({ ready: true, missing });
+    const didRun = await supervise(places, { say, args, onServing, onReady });
     if (!didRun) tell({ failed: alreadyRunning(places) });
     return didRun ? 0 : 1;
   } catch (error) {
@@ -41,7 +45,7 @@ export async function superviseDetached(places: Places, args: readonly string[])
 export async function up(places: Places, args: readonly string[] = []): Promise<number> {
   if (findSupervisor(places) !== null) {
     console.log(alreadyRunning(places));
-    return sayVerdict(places);
+    return sayVerdict(await readVerdict(places));
   }
   if (!(await areSettingsRight(places))) return EXIT.usage;
   const logFile = logFileOf(places, 'supervisor');
@@ -54,13 +58,14 @@ export async function up(places: Places, args: readonly string[] = []): Promise<
   closeSync(log);
   const interrupt = () => void endStack(places).then(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  const say = createProgress((line) => console.log(line));
-  const outcome = await new Promise<Exclude<Message, { say: string }>>((done) => {
-    child.on('message', (message: Message) => {
-      if ('say' in message) say(message.say);
-      else done(message);
-    });
-    child.once('exit', (code, signal) => done({ failed: `the supervisor ended (${signal ?? code}); see ${logFile}` }));
+  let link: Promise<string | null> = Promise.resolve(null);
+  const outcome = await followStart(child, {
+    say: createProgress((line) => console.log(line)),
+    // Made by a process that takes a second, so it is made while the test event is on its way.
+    onServing: () => {
+      link = firstLinkOf(places, readStackFile(places));
+    },
+    logFile,
   });
   if ('failed' in outcome) {
     console.error(outcome.failed);
@@ -70,14 +75,36 @@ export async function up(places: Places, args: readonly string[] = []): Promise<
   child.unref();
   const file = readStackFile(places);
   if (file !== null) console.log(`${stackReport(places, file)}\n  npm run down drains and stops all of it.\n`);
-  await sayFirstLink(places, file);
+  const [madeLink, verdict] = await Promise.all([link, readVerdict(places)]);
+  sayLink(madeLink);
   for (const sentence of outcome.missing) console.log(sentence);
-  return sayVerdict(places);
+  return sayVerdict(verdict);
 }
 
-/** Prints the verdict that `doctor` and `status` also print. @returns the exit code that belongs to it */
-async function sayVerdict(places: Places): Promise<number> {
-  const { isWell, sentence, hint } = judge(await readStatus(places));
+interface Follower {
+  say: (line: string) => void;
+  onServing: () => void;
+  /** Named when the supervisor ends without a word. */
+  logFile: string;
+}
+
+/** Resolves to the supervisor's last message. */
+function followStart(child: ChildProcess, { say, onServing, logFile }: Follower): Promise<Outcome> {
+  return new Promise((done) => {
+    child.on('message', (message: Message) => {
+      if ('say' in message) say(message.say);
+      else if ('serving' in message) onServing();
+      else done(message);
+    });
+    child.once('exit', (code, signal) => done({ failed: `the supervisor ended (${signal ?? code}); see ${logFile}` }));
+  });
+}
+
+/** The verdict that `doctor` and `status` also print. */
+const readVerdict = async (places: Places): Promise<Verdict> => judge(await readStatus(places, { readsLag: false }));
+
+/** @returns the exit code that belongs to the verdict */
+function sayVerdict({ isWell, sentence, hint }: Verdict): number {
   console.log(sentence + hint);
   return isWell ? EXIT.ok : EXIT.failed;
 }

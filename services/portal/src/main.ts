@@ -9,7 +9,6 @@ import {
   type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createOpenIdProvider } from '@playline/access-keys/open-id';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import {
   openRedisKeyStore,
@@ -108,7 +107,10 @@ await runService(logger, async (use) => {
     ...{ config, logger, origin, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    openIdProvider: openId && createOpenIdProvider({ ...openId, onFault: onProviderFault }),
+    // Loaded only where a provider is set: most portals have none.
+    openIdProvider:
+      openId &&
+      (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
     ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     ...{ settings: toSettings(config), standing: createStanding({ ...log, writerGroup }) },

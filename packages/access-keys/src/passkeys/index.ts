@@ -1,11 +1,4 @@
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import type { Passkeys } from '../accounts/passkeys.ts';
 
 export interface PasskeysOptions {
@@ -23,6 +16,9 @@ const supportedAlgorithmIDs = [-8, -7, -257];
 /** Time for a person to find the device. */
 const ASKED_MS = 5 * 60_000;
 
+/** Loaded at the first use: it takes a tenth of the CPU of a portal's start, and many people use no passkey. */
+const library = () => import('@simplewebauthn/server');
+
 /**
  * Passkeys with `@simplewebauthn/server`: no attestation, user verification preferred but not required, and
  * discoverable credentials, so that nobody has to type a login.
@@ -31,15 +27,18 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
   const rpID = new URL(origin).hostname;
   const expected = { expectedOrigin: origin, expectedRPID: rpID, requireUserVerification: false };
   return {
-    creation: (owner, challenge) =>
-      generateRegistrationOptions({
+    creation: async (owner, challenge) => {
+      const { generateRegistrationOptions } = await library();
+      return generateRegistrationOptions({
         ...{ rpName: name, rpID, timeout: ASKED_MS, attestationType: 'none' },
         ...{ userName: owner.login, userDisplayName: owner.name, userID: new Uint8Array(Buffer.from(owner.id)) },
         ...{ challenge: toBytes(challenge), supportedAlgorithmIDs },
         excludeCredentials: owner.passkeys.map(({ id, transports }) => ({ id, transports })),
         authenticatorSelection: { residentKey: 'required', userVerification: 'preferred' },
-      }),
+      });
+    },
     read: async ({ json, challenge }) => {
+      const { verifyRegistrationResponse } = await library();
       const response = json as RegistrationResponseJSON;
       const asked = { ...expected, expectedChallenge: challenge, supportedAlgorithmIDs };
       const made = await orNull(verifyRegistrationResponse({ ...asked, response }));
@@ -47,12 +46,15 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
       const { id, publicKey, counter, transports } = made.registrationInfo.credential;
       return { id, publicKey: toText(publicKey), counter, transports: [...(transports ?? [])] };
     },
-    request: (challenge) =>
-      generateAuthenticationOptions({
+    request: async (challenge) => {
+      const { generateAuthenticationOptions } = await library();
+      return generateAuthenticationOptions({
         ...{ rpID, timeout: ASKED_MS, userVerification: 'preferred' },
         challenge: toBytes(challenge),
-      }),
+      });
+    },
     verify: async ({ json, challenge }, { id, publicKey, counter, transports }) => {
+      const { verifyAuthenticationResponse } = await library();
       const response = json as AuthenticationResponseJSON;
       const credential = { id, publicKey: toBytes(publicKey), counter, transports };
       const done = await orNull(

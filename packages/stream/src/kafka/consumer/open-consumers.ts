@@ -5,7 +5,13 @@ import { RecordPartition } from '../../partitions/record-partition.ts';
 import { createStreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../../ports.ts';
 import type { GroupOptions } from './group-options.ts';
-import { PartitionedConsumer } from './partitioned-consumer.ts';
+import type { PartitionedOptions } from './partitioned-consumer.ts';
+
+/** Loaded with the first consumer: processes that only write, or read without a group, do not need kafkajs. */
+async function createConsumer(options: PartitionedOptions) {
+  const { PartitionedConsumer } = await import('./partitioned-consumer.ts');
+  return new PartitionedConsumer(options);
+}
 
 export interface BlockConsumerOptions extends GroupOptions {
   sink: BlockSink;
@@ -28,7 +34,7 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
   const metrics = createStreamMetrics(options.metrics);
   const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
   const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, ...(intents && { intents }) };
-  const consumer = new PartitionedConsumer({
+  const consumer = await createConsumer({
     ...options,
     whenExpired: options.whenExpired ?? 'passOver',
     streamMetrics: metrics,
@@ -51,7 +57,7 @@ export type RecordConsumerOptions = GroupOptions &
 export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { logger } = options;
-  const consumer = new PartitionedConsumer({
+  const consumer = await createConsumer({
     ...options,
     whenExpired: options.whenExpired ?? 'stop',
     streamMetrics: metrics,

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Kafka, logLevel, type Producer, type TopicMessages, type Transaction } from 'kafkajs';
+import type { Producer, TopicMessages, Transaction } from 'kafkajs';
 import type { AtomicPublisher, PlacedRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
-import '../consumer/kafkajs-overrides.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
 /**
@@ -91,6 +90,9 @@ async function openTransaction(producer: Producer, records: readonly PlacedRecor
  * @throws Error when the brokers do not answer
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
+  // Loaded here, because most processes open no publisher.
+  const { Kafka, logLevel } = await import('kafkajs');
+  await import('../consumer/kafkajs-overrides.ts');
   const kafka = new Kafka({
     clientId: options.name,
     brokers: [...options.brokers],
