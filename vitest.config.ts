@@ -1,9 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests of one module without stores. They leave nothing behind in their process, so they share one. */
-const UNIT_TESTS = ['packages/**/*.test.ts', 'services/**/*.test.ts'];
 const WITH_STORES = '**/*.integration.test.ts';
-const TESTS = [...UNIT_TESTS, 'infra/**/*.test.ts', 'test/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -14,8 +11,21 @@ export default defineConfig({
     // Two cores: more workers are quicker where tests wait, and make real stores answer later.
     maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? 2),
     projects: [
-      { extends: true, test: { name: 'own process', include: [WITH_STORES, 'infra/**/*.test.ts', 'test/**/*.test.ts'] } },
-      { extends: true, test: { name: 'shared process', isolate: false, include: UNIT_TESTS, exclude: ['**/node_modules/**', WITH_STORES] } },
+      {
+        extends: true,
+        test: { name: 'own process', include: [WITH_STORES, 'infra/**/*.test.ts', 'test/**/*.test.ts'] },
+      },
+      {
+        extends: true,
+        // Unit tests leave nothing behind in their process, so they share one: loading modules anew for each of these
+        // files took as long as the tests.
+        test: {
+          name: 'shared process',
+          isolate: false,
+          include: ['packages/**/*.test.ts', 'services/**/*.test.ts'],
+          exclude: ['**/node_modules/**', WITH_STORES],
+        },
+      },
     ],
   },
 });

@@ -1,8 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { applySql } from './apply.ts';
 
 const { url, user, password } = testStores().clickhouse;
 const database = `playline_test_${randomBytes(6).toString('hex')}`;
@@ -66,7 +65,7 @@ function expected(overrides: readonly Override[]) {
   };
 }
 
-beforeAll(() => applySql({ url, user, password, database }));
+beforeAll(() => createTables({ url, user, password, database }));
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('every view shows the person of the latest decision, old or new, in any order of storage', async () => {

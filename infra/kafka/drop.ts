@@ -27,9 +27,8 @@ export async function dropTopics(target: {
   await admin.connect();
   try {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
-    await admin.deleteTopics({ topics });
-    for (const topic of topics)
-      await ask(`${target.registry}/subjects/${schemaSubjectOf(topic)}`, { method: 'DELETE' });
+    const drop = (topic: string) => ask(`${target.registry}/subjects/${schemaSubjectOf(topic)}`, { method: 'DELETE' });
+    await Promise.all([admin.deleteTopics({ topics }), ...topics.map(drop)]);
   } finally {
     await admin.disconnect();
   }

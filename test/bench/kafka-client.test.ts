@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openProducer } from '@playline/stream/kafka';
-import { testStores, until } from '@playline/testkit';
+import { bareEnvironment, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from './free-port.ts';
 import { openService } from './processes.ts';
@@ -15,7 +15,7 @@ const tag = `test-${randomBytes(4).toString('hex')}`;
 const topicPrefix = `${tag}.`;
 const topic = `${topicPrefix}audience.identity-links.v1`;
 const { kafka, registry, redis, clickhouse } = testStores();
-const target = { brokers: kafka, registry, prefix: topicPrefix };
+const target = { brokers: kafka, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
 const environment = {
   ...{ LOG_LEVEL: 'error', KAFKA_BROKERS: kafka.join(), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redis },
   ...{ CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_USER: clickhouse.user, CLICKHOUSE_PASSWORD: clickhouse.password },
@@ -32,7 +32,7 @@ afterAll(() => dropTopics(target));
 
 /** Everything that a process of the bench writes to standard error. Node prints each warning once per process. */
 async function outputOf(args: string[], settings: Record<string, string> = {}): Promise<string> {
-  const env = { PATH: process.env.PATH ?? '', KAFKAJS_NO_PARTITIONER_WARNING: '1', ...environment, ...settings };
+  const env = { ...bareEnvironment(), KAFKAJS_NO_PARTITIONER_WARNING: '1', ...environment, ...settings };
   const child: ChildProcess = spawn(process.execPath, args, {
     cwd: ROOT,
     env,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ShownChain } from '@playline/chain';
 import { type ActivityRecord, TOPICS } from '@playline/contracts';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { type OutgoingRecord, toPartition } from '@playline/stream';
 import { openOwnStores, openRedisDatabase, type Stores, until } from '@playline/testkit';
 import { activityValue } from '../../services/activity-writer/src/test/records.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openWire, TEST_PARTITIONS, testStores, until, type Wire } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -116,7 +116,7 @@ describe('a broker that cannot take some of the batch', () => {
       const linking = message('identify', { anonymousId: 'visitor' });
       expectNothingLeaks(await client.send(plain, linking));
       const { kafka, registry } = testStores();
-      await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix });
+      await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix, partitions: TEST_PARTITIONS });
       await until('the batch is taken', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
       const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
       expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);

@@ -1,12 +1,12 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
 import { createKey, refreshKey } from '@playline/access-keys';
 import { createMemoryKeyStore } from '@playline/access-keys/memory';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts, nodeOptionsOf } from '@playline/infra/local';
-import { type Stores, testStores, until } from '@playline/testkit';
+import { openRedisPeople } from '@playline/people/redis';
+import { type Stores, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { type Client, createClient } from './client.ts';
 
 /** The key prefix of the gateway under test. Keys of the tests have it too. */
@@ -48,10 +48,12 @@ export async function startGateway(
 ): Promise<Client & ConformanceGateway> {
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
-  const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
-  await applyTopics(topics);
-  await initIdentity(stores.redis);
-  const keys = await mintKeys(stores.redis, `test-${tag}`);
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix, partitions: TEST_PARTITIONS };
+  const [keys] = await Promise.all([
+    mintKeys(stores.redis, `test-${tag}`),
+    initIdentity(stores.redis),
+    applyTopics(topics),
+  ]);
   const place = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
   const [httpPort, adminPort] = await freePorts(2);
   const gateway = spawn(process.execPath, [...nodeOptionsOf('gateway'), 'services/gateway/src/main.ts'], {
@@ -115,8 +117,9 @@ async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId
   return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
 }
 
-/** Consent and erasure need the identity epoch in Redis. The command may be repeated. */
+/** Consent and erasure need the identity epoch in Redis. An epoch that is there stays. */
 async function initIdentity(redisUrl: string): Promise<void> {
-  const env = { ...process.env, REDIS_URL: redisUrl };
-  await promisify(execFile)(process.execPath, ['services/operator/src/main.ts', 'identity', 'init'], { env });
+  const people = await openRedisPeople({ url: redisUrl });
+  await until('the graph has its epoch', () => people.rebuild.mintEpoch());
+  await people.close();
 }

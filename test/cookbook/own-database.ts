@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 
 /** A new database with every table. */
 export interface OwnDatabase {
@@ -17,7 +16,7 @@ const ANALYST_BOUNDS = { readonly: '2', max_execution_time: '60', max_memory_usa
 
 export async function openOwnDatabase(): Promise<OwnDatabase> {
   const target = { ...testStores().clickhouse, database: `playline_test_${randomBytes(6).toString('hex')}` };
-  await applySql(target);
+  await createTables(target);
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
   const post = async (body: string | FormData, search: Readonly<Record<string, string>>) => {
     const query = new URLSearchParams({ database: target.database, ...search });

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import type { Stores } from '@playline/testkit';
 import { clickhouseSpec } from '../../infra/local/clickhouse.ts';
 import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from '@playline/testkit';
 import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
 import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { validMessages } from '@playline/testkit';
+import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 
 /** A body to post, with its messages when it is a batch. */

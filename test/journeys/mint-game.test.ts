@@ -1,10 +1,12 @@
 /** A game that mints on a stack with a chain, and what an operator does about a failed asset. */
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { FRAME_BYTES, frameRecord, mintRequestCodec, mintStateCodec, TOPICS, toSignerKey } from '@playline/contracts';
 import { ADMIN, callRpc, ROLES } from '@playline/infra/chain';
 import { CHECKOUT, type Stack, startStack } from '@playline/infra/local';
+import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { type Address, createPublicClient, encodeFunctionData, http } from 'viem';
@@ -17,6 +19,7 @@ const GAME_MS = 280_000;
 /** Some blocks of a second each, on a busy machine. */
 const FINAL_MS = 120_000;
 const OWNER = `0x${'12'.repeat(20)}`;
+const toBytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const root = testStackFolder('mint-game');
 let stack: Stack;
 
@@ -93,6 +96,17 @@ const ownerOf = (tokenId: string) =>
 const retry = (referenceId: string) =>
   operate('mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId);
 
+/** Puts a request on the log, as the chain API does. */
+async function publish(request: Parameters<typeof mintRequestCodec.encode>[0]): Promise<void> {
+  const { kafka: brokers, registry: url } = stack.file;
+  const topic = TOPICS.mintRequests.name;
+  const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
+  const id = await createSchemaRegistry({ url }).idOf(`${topic}-value`, mintRequestCodec.schema);
+  const value = frameRecord(id, mintRequestCodec.encode(request));
+  await producer.sendPlaced({ topic, key: Buffer.from(toSignerKey(request)), value });
+  await producer.close();
+}
+
 describe('a game that mints', () => {
   it('ends with one token or one clear failure for each reference id, and all sources agree about it', {
     timeout: GAME_MS,
@@ -160,5 +174,39 @@ describe('the command `mints retry`', () => {
   it('is refused for an unknown reference id', async () => {
     const { code, err } = await retry('nothing');
     expect([code, err]).toEqual([1, expect.stringContaining('the collection has no mint request nothing')]);
+  });
+});
+
+describe('a mint request on the log', () => {
+  it('of the demo project becomes a token of the demo contract, and only the minter has the keys that open sealed keys', {
+    timeout: GAME_MS,
+  }, async () => {
+    const { kafka, chain } = stack.file;
+    const { contracts, signer } = chain!;
+    await publish({
+      ...{
+        chain: 'demo-chain',
+        contractAddress: toBytes(contracts.erc721),
+        signer: toBytes(signer),
+        referenceId: 'journey-logged',
+      },
+      ...{ attemptId: randomBytes(16), projectId: 'demo', environmentId: 'demo-development', metadata: null },
+      ...{ ownerAddress: toBytes(`0x${'12'.repeat(20)}`), tokenId: '7777', amount: null, requestedAt: Date.now() },
+      traceId: '0'.repeat(32),
+    });
+    const state = await until('it has succeeded', async () => {
+      const records = await readTopic({ brokers: kafka, topic: TOPICS.mintStates.name });
+      const states = records.map(({ value }) => mintStateCodec.decode(value!.subarray(FRAME_BYTES)));
+      const state = states.findLast(({ referenceId }) => referenceId === 'journey-logged');
+      if (state?.status === 'succeeded') return state;
+      throw new Error(`${state?.stage} ${state?.reason}`);
+    });
+    expect(state).toMatchObject({ referenceId: 'journey-logged', tokenId: '7777', error: null, stage: 'settled' });
+    expect(state.activityId).toHaveLength(16);
+    const secret = JSON.parse(readFileSync(`${stack.places.state}/secrets.json`, 'utf8')).signerKeys as string;
+    const environmentOf = (name: string) => readFileSync(`/proc/${stack.file.processes[name]}/environ`, 'utf8');
+    expect(environmentOf('minter')).toContain(secret);
+    for (const name of ['gateway', 'chain-api', 'activity-writer', 'chain-indexer'])
+      expect(environmentOf(name), name).not.toContain(secret);
   });
 });

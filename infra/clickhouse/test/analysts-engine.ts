@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { createTables } from '@playline/testkit';
 import { clickhouseSpec } from '../../local/clickhouse.ts';
 import { keepRunning } from '../../local/keeper.ts';
 import { placesOf } from '../../local/places.ts';
 import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
-import { applySql } from '../apply.ts';
 
 /** Options of a query. */
 export interface How {
@@ -79,7 +79,7 @@ export async function openAnalystsEngine(): Promise<AnalystsEngine> {
   };
   try {
     await keeper.whenReady();
-    await applySql({ url, user: 'operator', password: operatorPassword, database: 'playline' });
+    await createTables({ url, user: 'operator', password: operatorPassword, database: 'playline' });
   } catch (fault) {
     await close();
     throw fault;

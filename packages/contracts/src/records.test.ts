@@ -1,4 +1,4 @@
-import { validMessages } from '@playline/testkit';
+import { validMessages } from '@playline/testkit/messages';
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,15 +1,14 @@
-export { mendKafkaTimer } from '@playline/infra/kafka';
 export * from './bare-environment.ts';
+export * from './clickhouse-target.ts';
 export * from './clock/open-wall-clock.ts';
 export * from './http-process.ts';
 export * from './message-record.ts';
-export * from './messages.ts';
 export * from './own-database.ts';
 export * from './own-stores.ts';
 export * from './redis-database.ts';
 export * from './service-processes.ts';
 export * from './small-message.ts';
+export { testStackFolder } from './stack-folder.ts';
 export * from './stores.ts';
-export { testStackFolder } from './stores-local.ts';
 export * from './until.ts';
 export * from './wire.ts';

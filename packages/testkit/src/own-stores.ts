@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { schemaSubjectOf } from '@playline/contracts';
-import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openOwnDatabase } from './own-database.ts';
 import { type Stores, testStores } from './stores.ts';
 
@@ -21,6 +20,12 @@ export interface OwnStores {
   close(): Promise<void>;
 }
 
+/**
+ * How many partitions each topic of a test gets, unless the test needs others: enough for two members of a group and for
+ * keys that go different ways. With the number of a deployment a broker would make three hundred for each test file.
+ */
+export const TEST_PARTITIONS = 2;
+
 export interface OwnStoresOptions {
   readonly stores?: Stores;
   /** Of every topic. */
@@ -29,12 +34,16 @@ export interface OwnStoresOptions {
 
 export async function openOwnStores({
   stores = testStores(),
-  partitions = 2,
+  partitions = TEST_PARTITIONS,
 }: OwnStoresOptions = {}): Promise<OwnStores> {
+  // Loaded only where it is needed, as every client of a store: many tests of the testkit's users need none.
+  const { applyTopics, dropTopics } = await import('@playline/infra/kafka');
   const prefix = `test-${randomBytes(6).toString('hex')}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
-  const { schemas } = await applyTopics({ ...topics, partitions });
-  const { target, query, close } = await openOwnDatabase(stores);
+  const [{ schemas }, { target, query, close }] = await Promise.all([
+    applyTopics({ ...topics, partitions }),
+    openOwnDatabase(stores),
+  ]);
   const { url, user, password, database } = target;
   return {
     prefix,
@@ -54,8 +63,7 @@ export async function openOwnStores({
       await applyTopics({ ...topics, partitions: count });
     },
     close: async () => {
-      await close();
-      await dropTopics(topics);
+      await Promise.all([close(), dropTopics(topics)]);
     },
   };
 }

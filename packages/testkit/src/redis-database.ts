@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { testStores } from './stores.ts';
 
 /** A numbered database of the shared Redis that was empty, for tests of what is done to a whole database. */
@@ -20,12 +20,14 @@ const toClaim = (number: number) => `test:database:${number}`;
 
 /** @param redis with its password; the one of the test run unless told otherwise @throws Error when every database is somebody's */
 export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
-  const shared = new Redis(redis);
+  // Loaded only where it is needed: a client of a store takes long to load.
+  const { Redis: Client } = await import('ioredis');
+  const shared = new Client(redis);
   for (let number = DATABASES - 1; number > 0; number--) {
     if ((await shared.set(toClaim(number), randomUUID(), 'PX', CLAIM_MS, 'NX')) !== 'OK') continue;
     const url = new URL(redis);
     url.pathname = `/${number}`;
-    const client = new Redis(url.href);
+    const client = new Client(url.href);
     if ((await client.dbsize()) === 0) {
       const close = async () => {
         await client.flushdb();

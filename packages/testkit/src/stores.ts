@@ -1,4 +1,5 @@
 import { inject } from 'vitest';
+import type { DatabaseTarget } from './clickhouse-target.ts';
 
 /** Addresses of the real stores that a test run shares. */
 export interface Stores {
@@ -13,10 +14,16 @@ export interface Stores {
 declare module 'vitest' {
   interface ProvidedContext {
     stores: Stores;
+    tableTemplate: DatabaseTarget;
   }
 }
 
 /** The stores started by the global set-up. Each test takes its own environment id, topic prefix or database in them. */
 export function testStores(): Stores {
   return inject('stores');
+}
+
+/** A database with every table in the ClickHouse of the test run. Tests copy it and never change it. */
+export function tableTemplate(): DatabaseTarget {
+  return inject('tableTemplate');
 }

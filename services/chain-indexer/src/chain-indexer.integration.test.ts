@@ -59,52 +59,64 @@ type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 const untilWhole = ({ expected, published }: OpenedChain) =>
   until('all that is final is published', async () => (await published()).length >= expected().length);
 
-describe('an indexer on real brokers', () => {
-  it('publishes each activity of a chain once, although processes are killed or doubled and the node fails', async () => {
-    const own = await openChain('killed-chain');
-    own.mine(300, 20);
-    let requests = 0;
-    own.server.spoil = (response) => {
-      const turn = requests++ % 7;
-      if (turn === 3) response.writeHead(429).end();
-      if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
-      return turn === 3 || turn === 5;
-    };
-    for (let life = 0; life < 4; life++) {
-      const before = (await own.published()).length;
+/** Half a minute of one test is a silence that the service waits for. The tests of the other group run meanwhile. */
+const meanwhile = { concurrent: true } as const;
+const inTurn = { concurrent: false } as const;
+
+describe('an indexer on real brokers', meanwhile, () => {
+  it(
+    'publishes each activity of a chain once, although processes are killed or doubled and the node fails',
+    inTurn,
+    async () => {
+      const own = await openChain('killed-chain');
+      own.mine(300, 20);
+      let requests = 0;
+      own.server.spoil = (response) => {
+        const turn = requests++ % 7;
+        if (turn === 3) response.writeHead(429).end();
+        if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
+        return turn === 3 || turn === 5;
+      };
+      for (let life = 0; life < 4; life++) {
+        const before = (await own.published()).length;
+        const child = await indexers.start(own.settings);
+        await until('something more is published', async () => (await own.published()).length > before);
+        // The last but one keeps running beside the next one.
+        if (life !== 2) await child.stop('SIGKILL');
+        own.mine(20, 20);
+        own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
+      }
+      own.server.spoil = () => false;
+      await indexers.start(own.settings);
+      own.mine(DEPTH);
+      await untilWhole(own);
+      expect(await own.published()).toEqual(own.expected());
+    },
+  );
+
+  it(
+    'writes records that the activity writer accepts: activities as rows, each token once with its name',
+    inTurn,
+    async () => {
+      const own = await openChain('row-chain');
+      own.mine(30);
       const child = await indexers.start(own.settings);
-      await until('something more is published', async () => (await own.published()).length > before);
-      // The last but one keeps running beside the next one.
-      if (life !== 2) await child.stop('SIGKILL');
-      own.mine(20, 20);
-      own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
-    }
-    own.server.spoil = () => false;
-    await indexers.start(own.settings);
-    own.mine(DEPTH);
-    await untilWhole(own);
-    expect(await own.published()).toEqual(own.expected());
-  });
+      await untilWhole(own);
+      for (const record of await indexers.activities()) toActivityRow(record, PLACE);
+      const tokens = (await indexers.tokens()).filter(({ chain }) => chain === own.settings.name);
+      expect(tokens.map((record) => toTokenRow(record, PLACE))).toMatchObject([
+        { symbol: 'GLD', name: 'GLD', decimals: null, verificationStatus: 'unverified' },
+        { symbol: 'GLD' },
+      ]);
+      await child.stop('SIGTERM');
+      own.mine(10);
+      await indexers.start(own.settings);
+      await untilWhole(own);
+      expect((await indexers.tokens()).filter(({ chain }) => chain === own.settings.name)).toHaveLength(2);
+    },
+  );
 
-  it('writes records that the activity writer accepts: activities as rows, each token once with its name', async () => {
-    const own = await openChain('row-chain');
-    own.mine(30);
-    const child = await indexers.start(own.settings);
-    await untilWhole(own);
-    for (const record of await indexers.activities()) toActivityRow(record, PLACE);
-    const tokens = (await indexers.tokens()).filter(({ chain }) => chain === own.settings.name);
-    expect(tokens.map((record) => toTokenRow(record, PLACE))).toMatchObject([
-      { symbol: 'GLD', name: 'GLD', decimals: null, verificationStatus: 'unverified' },
-      { symbol: 'GLD' },
-    ]);
-    await child.stop('SIGTERM');
-    own.mine(10);
-    await indexers.start(own.settings);
-    await untilWhole(own);
-    expect((await indexers.tokens()).filter(({ chain }) => chain === own.settings.name)).toHaveLength(2);
-  });
-
-  it('reports how far it is behind and why, and never shows the address of a node', async () => {
+  it('reports how far it is behind and why, and never shows the address of a node', inTurn, async () => {
     const own = await openChain('told-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
@@ -122,7 +134,7 @@ describe('an indexer on real brokers', () => {
   });
 });
 
-describe('an indexer whose node is silent', () => {
+describe('an indexer whose node is silent', meanwhile, () => {
   it('is not ready after 30 s, says why and for how long, and is ready again when the node answers', async () => {
     const own = await openChain('silent-chain');
     own.mine(20);

@@ -1,4 +1,4 @@
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { until } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CHECKOUT, type StackFile, securitySettings } from '@playline/infra/local';
@@ -17,8 +17,10 @@ import { bareEnvironment, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type JourneyStack, startJourneyStack, stored, trackMessage } from '../stack.ts';
 
-/** A little more than twice the lifetime of a login to the stack's broker. */
-const LOGINS_MS = 45_000;
+/** Lifetime of a login to the broker after its restart: more than the ten seconds before the end in which clients renew. */
+const LOGIN_MS = 12_000;
+/** A little more than twice that. */
+const LOGINS_MS = 26_000;
 
 /** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
@@ -46,6 +48,15 @@ async function operate(args: readonly string[], settings: Record<string, string>
   const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env, cwd: CHECKOUT });
   return stdout;
+}
+
+/** The broker reads its settings when it starts, which it does after it was killed. */
+function shortenLogins(): void {
+  const path = join(stack.folder, 'etc', 'kafka.properties');
+  const text = readFileSync(path, 'utf8');
+  const shortened = text.replace(/(?<=connections\.max\.reauth\.ms=).*$/gm, String(LOGIN_MS));
+  expect(shortened).not.toBe(text);
+  writeFileSync(path, shortened);
 }
 
 function send(records: readonly OutgoingRecord[], security: KafkaSecurity): Promise<void> {
@@ -84,10 +95,16 @@ describe('a pipeline whose stores need TLS and a login', () => {
   });
 
   it('can be read, verified and operated by the commands with the same settings', async () => {
-    expect(await operate(['keys', 'list'])).toContain('demo-production');
-    expect(await operate(['dead-letters', 'list'])).toContain('no dead letters');
-    expect(await operate(['offsets', 'list', '--json'])).toContain('event-writer');
-    expect(await operate(['verify', '--json'])).toContain('"');
+    const [keyList, letters, offsets, verified] = await Promise.all([
+      operate(['keys', 'list']),
+      operate(['dead-letters', 'list']),
+      operate(['offsets', 'list', '--json']),
+      operate(['verify', '--json']),
+    ]);
+    expect(keyList).toContain('demo-production');
+    expect(letters).toContain('no dead letters');
+    expect(offsets).toContain('event-writer');
+    expect(verified).toContain('"');
     const { gateway = '', keys } = stack.file();
     const target = ['--gateway', gateway, '--key', keys?.production.publishable ?? ''];
     const game = [
@@ -120,6 +137,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
 
   it('keeps working for longer than logins last, also with a broker that was killed, without any process ending', async () => {
     const before = stack.file().processes;
+    shortenLogins();
     process.kill(before.kafka!, 'SIGKILL');
     const isTaken = async () => {
       const message = trackMessage();

@@ -15,7 +15,7 @@ import {
 } from '@playline/infra/local';
 import { testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
 import { readinessOf, shownBy } from './service-answers.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
@@ -46,7 +46,8 @@ const flaws: Record<'authority' | 'host', CertificateFiles> = {
 let stack: Stack;
 const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
-const running: ServiceProcess[] = [];
+/** Where services reach each store through its gate. */
+const gated = {} as Record<Store, Settings>;
 
 /** An address of the stack, with the gate's port instead. */
 function through(address: string, store: Store, login?: { user: string; password: string }): string {
@@ -83,20 +84,19 @@ beforeAll(async () => {
     ...securitySettings(security!),
     LOG_LEVEL: 'debug',
     IDENTITY_PEPPER: 'ab'.repeat(32),
-    KAFKA_BROKERS: `localhost:${gates.Kafka.port}`,
-    REDIS_URL: through(redis, 'Redis'),
-    CLICKHOUSE_URL: through(clickhouse.url, 'ClickHouse'),
+    KAFKA_BROKERS: kafka.join(),
+    REDIS_URL: redis,
+    CLICKHOUSE_URL: clickhouse.url,
     CLICKHOUSE_USER: 'writer',
     CLICKHOUSE_PASSWORD: JSON.parse(readFileSync(join(folder, 'secrets.json'), 'utf8')).writerPassword,
     CLICKHOUSE_DATABASE: clickhouse.database,
-    SCHEMA_REGISTRY_URL: through(registry, 'the schema registry'),
+    SCHEMA_REGISTRY_URL: registry,
   };
+  gated.Kafka = { KAFKA_BROKERS: `localhost:${gates.Kafka.port}` };
+  gated.Redis = { REDIS_URL: through(redis, 'Redis') };
+  gated.ClickHouse = { CLICKHOUSE_URL: through(clickhouse.url, 'ClickHouse') };
+  gated['the schema registry'] = { SCHEMA_REGISTRY_URL: through(registry, 'the schema registry') };
 }, 240_000);
-
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((service) => service.close()));
-  for (const gate of Object.values(gates)) gate.show(good);
-});
 
 afterAll(async () => {
   await stack?.stop();
@@ -106,14 +106,12 @@ afterAll(async () => {
 
 async function start(service: ServiceName, settings: Settings): Promise<ServiceProcess> {
   const [http = 0, admin = 0] = await freePorts(2);
-  const name = `${service}-${running.length}-${randomUUID().slice(0, 8)}`;
+  const name = `${service}-${randomUUID().slice(0, 8)}`;
   const environment = { ...base, CONSUMER_GROUP: name, ...settings };
   const { CONSUMER_GROUP: _, ...others } = environment;
   const logFile = join(folder, 'logs', `${name}.log`);
   const told = service === 'gateway' ? others : environment;
-  const started = await openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
-  running.push(started);
-  return started;
+  return openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
 }
 
 interface Refusal {
@@ -127,12 +125,26 @@ interface Refusal {
   mend?(): Promise<void> | void;
 }
 
+/** Starts services that reach only the store in question through its gate, and checks how it refuses them. */
+async function expectRefusal(refusal: Refusal): Promise<void> {
+  const { store, services, settings = {} } = refusal;
+  const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
+  try {
+    await checkRefusal(refusal, processes);
+  } finally {
+    await Promise.all(processes.map((service) => service.close()));
+    gates[store].show(good);
+  }
+}
+
 /**
  * Checks every refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery
  * after the repair.
  */
-async function expectRefusal({ store, services, sentence, settings = {}, secrets = [], mend }: Refusal): Promise<void> {
-  const processes = await Promise.all(services.map((service) => start(service, settings)));
+async function checkRefusal(
+  { store, services, sentence, secrets = [], mend }: Refusal,
+  processes: readonly ServiceProcess[],
+): Promise<void> {
   for (const service of processes) {
     await until(`${service.name} gives the reason`, async () => {
       const { ready, reasons } = await readinessOf(service);
@@ -170,33 +182,44 @@ async function expectRefusal({ store, services, sentence, settings = {}, secrets
   }
 }
 
-const USERS: [Store, readonly ServiceName[]][] = [
-  ['Kafka', ['gateway', 'event-writer']],
-  ['Redis', ['gateway']],
-  ['ClickHouse', ['event-writer']],
-  ['the schema registry', ['gateway']],
-];
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-describe.each(USERS)('%s', (store, services) => {
+/**
+ * Two tests at a time: one of Kafka, which has most of them, and one of another store. Tests of one store use its gate,
+ * so they run one after the other.
+ */
+const beside = { concurrent: true } as const;
+const inTurn = { concurrent: false } as const;
+
+function certificateTests(store: Store, services: readonly ServiceName[]): void {
   const show = (files: CertificateFiles) => gates[store].show(files);
 
-  it('with a certificate of an untrusted authority is reported in one sentence, and used once it has a valid one', async () => {
-    show(flaws.authority);
-    const sentence = new RegExp(
-      `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
-    );
-    await expectRefusal({ store, services, sentence, mend: () => show(good) });
-  });
+  it(
+    'with a certificate of an untrusted authority is reported in one sentence, and used once it has a valid one',
+    inTurn,
+    async () => {
+      show(flaws.authority);
+      const sentence = new RegExp(
+        `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
+      );
+      await expectRefusal({ store, services, sentence, mend: () => show(good) });
+    },
+  );
 
-  it('with a certificate for another host name is reported in one sentence, and used once it has a valid one', async () => {
-    show(flaws.host);
-    const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
-    await expectRefusal({ store, services, sentence, mend: () => show(good) });
-  });
-});
+  it(
+    'with a certificate for another host name is reported in one sentence, and used once it has a valid one',
+    inTurn,
+    async () => {
+      show(flaws.host);
+      const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
+      await expectRefusal({ store, services, sentence, mend: () => show(good) });
+    },
+  );
+}
 
-describe('a wrong login', () => {
+describe('Kafka', beside, () => {
+  certificateTests('Kafka', ['gateway', 'event-writer']);
+
   const ofKafka = {
     store: 'Kafka',
     services: ['gateway', 'event-writer'],
@@ -204,7 +227,8 @@ describe('a wrong login', () => {
   } as const;
 
   it.each(['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
-    'for Kafka with %s is reported in one sentence, and has no effect once the password is corrected',
+    'with a wrong login by %s is reported in one sentence, and used once the password is corrected',
+    inTurn,
     async (mechanism) => {
       const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
       const [inside = ''] = stack.inside.kafka;
@@ -218,58 +242,79 @@ describe('a wrong login', () => {
     },
   );
 
-  it('for Kafka with PLAIN, where users are part of a broker’s settings, is reported in one sentence', async () => {
-    const wrong = `wrong-${randomUUID()}`;
-    await expectRefusal({
-      ...ofKafka,
-      settings: { KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong },
-      secrets: [wrong, Buffer.from(wrong).toString('base64')],
-    });
-  });
+  it(
+    'with a wrong login by PLAIN, where users are part of a broker’s settings, is reported in one sentence',
+    inTurn,
+    async () => {
+      const wrong = `wrong-${randomUUID()}`;
+      await expectRefusal({
+        ...ofKafka,
+        settings: { KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong },
+        secrets: [wrong, Buffer.from(wrong).toString('base64')],
+      });
+    },
+  );
 
-  it('with a mechanism that no client here supports is rejected when the service starts', async () => {
+  it('with a mechanism that no client here supports is rejected when the service starts', inTurn, async () => {
     const service = await start('gateway', { KAFKA_SASL_MECHANISM: 'GSSAPI' });
     expect(await service.exited).toBe(1);
     expect(readFileSync(service.logFile, 'utf8')).toMatch(/KAFKA_SASL_MECHANISM: .*SCRAM-SHA-512/);
   });
+});
 
-  it('for Redis is reported in one sentence, and has no effect once the password is corrected', async () => {
-    const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
-    const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
-    const setPassword = async (password: string) =>
-      void (await admin.call('ACL', 'SETUSER', TENANT, 'on', 'resetpass', `>${password}`, '~*', '&*', '+@all'));
-    await setPassword(right);
-    await expectRefusal({
-      store: 'Redis',
-      services: ['gateway'],
-      sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
-      settings: { REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password: wrong }) },
-      secrets: [wrong, right],
-      mend: () => setPassword(wrong),
-    });
-    admin.disconnect();
-  });
+describe('another store:', beside, () => {
+  describe('Redis', inTurn, () => {
+    certificateTests('Redis', ['gateway']);
 
-  it('for ClickHouse is reported in one sentence, and has no effect once the password is corrected', async () => {
-    const wrong = `wrong-${randomUUID()}`;
-    const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
-    const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
-    await expectRefusal({
-      store: 'ClickHouse',
-      services: ['event-writer'],
-      sentence:
-        /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
-      settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
-      secrets: [wrong],
-      mend: () => {
-        // ClickHouse reads its users when it starts. The stack restarts it.
-        writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
-        process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
-      },
+    it('with a wrong login is reported in one sentence, and used once the password is corrected', inTurn, async () => {
+      const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
+      const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
+      const setPassword = async (password: string) =>
+        void (await admin.call('ACL', 'SETUSER', TENANT, 'on', 'resetpass', `>${password}`, '~*', '&*', '+@all'));
+      await setPassword(right);
+      await expectRefusal({
+        store: 'Redis',
+        services: ['gateway'],
+        sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
+        settings: { REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password: wrong }) },
+        secrets: [wrong, right],
+        mend: () => setPassword(wrong),
+      });
+      admin.disconnect();
     });
   });
 
-  it('for the schema registry is reported in one sentence, and has no effect once the password is corrected', async () => {
+  describe('ClickHouse', inTurn, () => {
+    certificateTests('ClickHouse', ['event-writer']);
+
+    it('with a wrong login is reported in one sentence, and used once the password is corrected', inTurn, async () => {
+      const wrong = `wrong-${randomUUID()}`;
+      const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
+      const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
+      await expectRefusal({
+        store: 'ClickHouse',
+        services: ['event-writer'],
+        sentence:
+          /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
+        settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
+        secrets: [wrong],
+        mend: () => {
+          // ClickHouse reads its users when it starts. The stack restarts it.
+          writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
+          process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
+        },
+      });
+    });
+  });
+
+  describe('the schema registry', inTurn, () => {
+    certificateTests('the schema registry', ['gateway']);
+  });
+});
+
+// After the others: with the password that it takes from then on, no other service can use it.
+describe('the schema registry, in the end', inTurn, () => {
+  it('with a wrong login is reported in one sentence, and used once the password is corrected', async () => {
     const wrong = `wrong-${randomUUID()}`;
     const path = join(folder, 'etc', 'registry-relay.json');
     const settings = JSON.parse(readFileSync(path, 'utf8'));

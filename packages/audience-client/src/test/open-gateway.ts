@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { CHECKOUT, freePorts, nodeOptionsOf } from '@playline/infra/local';
-import { openRedisDatabase, testStores, until } from '@playline/testkit';
+import { openRedisDatabase, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 
 /** A gateway of its own on the test stores, and what it has put into the log. */
@@ -23,7 +23,7 @@ export async function openGateway(): Promise<Gateway> {
   const stores = testStores();
   const tag = `test-${randomBytes(6).toString('hex')}`;
   const prefix = `${tag}.`;
-  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix });
+  await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix, partitions: TEST_PARTITIONS });
   // A database of its own: the gateway would take keys of another log in it for a sign that its log was lost.
   const redis = await openRedisDatabase();
   const publishableKey = await createKey(tag, prefix, redis.url);

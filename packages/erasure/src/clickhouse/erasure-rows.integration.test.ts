@@ -234,7 +234,8 @@ describe('the rows of people in ClickHouse', () => {
       const owners = (await harness.read('events', environmentId, ['identity_key'])).map(([owner]) => owner!);
       return people.map((key) => owners.filter((owner) => owner === key.toString('hex')).length);
     };
-    for (const [gone, key] of people.slice(0, 5).entries()) {
+    // The first sweep finds a part without deleted rows, the second and the third one with some.
+    for (const [gone, key] of people.slice(0, 3).entries()) {
       await sweepAll(harness.rows, await target(environmentId, key));
       expect(await left()).toEqual(people.map((_, person) => (person <= gone ? 0 : 20)));
     }

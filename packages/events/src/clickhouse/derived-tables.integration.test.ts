@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRowPlan } from '../row/plan.ts';
@@ -52,7 +51,7 @@ describe('the tables that are derived from events', () => {
   const question = { partition: 3, start: 0, end: rows.length, rows };
 
   beforeAll(async () => {
-    await applySql(target);
+    await createTables(target);
     client = createClient({ url, username: user, password, database });
   });
   afterAll(async () => {

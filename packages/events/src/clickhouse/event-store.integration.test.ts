@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_FIELDS } from '../row/fields.ts';
@@ -51,7 +50,7 @@ describe('the event store in ClickHouse', () => {
   });
 
   beforeAll(async () => {
-    await applySql(target);
+    await createTables(target);
     client = createClient({ url, username: user, password, database });
     await client.command({ query: 'SYSTEM STOP MERGES events' });
   });

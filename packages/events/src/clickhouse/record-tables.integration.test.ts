@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addConsentRow } from '../consents/rows.ts';
@@ -95,7 +94,7 @@ describe('the tables of consents and rejections', () => {
   });
 
   beforeAll(async () => {
-    await applySql(target);
+    await createTables(target);
     client = createClient({ url, username: user, password, database });
     for (const table of ['consent_log', 'message_rejections'])
       await client.command({ query: `SYSTEM STOP MERGES ${table}` });

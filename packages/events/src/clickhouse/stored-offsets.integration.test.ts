@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
-import { applySql } from '@playline/infra/clickhouse';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { OffsetTable } from '../store.ts';
@@ -55,7 +54,7 @@ describe('the query for the stored offsets of a block', () => {
   let client: ClickHouseClient;
 
   beforeAll(async () => {
-    await applySql(target);
+    await createTables(target);
     client = createClient({ url, username: user, password, database, request_timeout: START_MS });
   }, START_MS);
   afterAll(async () => {

@@ -19,7 +19,7 @@ import {
   saveState,
   setClock,
 } from '@playline/infra/chain';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { type Abi, type Address, encodeDeployData, type Hash } from 'viem';
 import { until } from '../until.ts';
 import { createChainClient, type TestChainClient } from './chain-client.ts';

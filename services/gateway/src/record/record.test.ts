@@ -1,5 +1,5 @@
 import { type IdentityKind, type MessageRecord, messageRecordCodec, schemaIdOf } from '@playline/contracts';
-import { validMessages } from '@playline/testkit';
+import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createScanner } from '../scan/batch.ts';

@@ -1,5 +1,5 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, MESSAGE_BYTES_MAX, parseTimestamp } from '@playline/contracts';
-import { validMessages } from '@playline/testkit';
+import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BODY_FAULT, createScanner } from './batch.ts';

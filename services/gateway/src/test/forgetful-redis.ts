@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, testStores } from '@playline/testkit';
+import { bareEnvironment, openRedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.meta.url));
 
@@ -29,7 +29,7 @@ export interface KeyStores {
 export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<KeyStores> {
   const { kafka, registry } = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
-  const target = { brokers: kafka, registry, prefix: `${tag}.` };
+  const target = { brokers: kafka, registry, prefix: `${tag}.`, partitions: TEST_PARTITIONS };
   await applyTopics(target);
   const redis = await openRedisDatabase();
   await redis.client.call('ACL', 'SETUSER', tag, 'on', `>${tag}`, '~*', '&*', '+@all', '-@pubsub');
@@ -39,6 +39,7 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
   const folder = mkdtempSync(join(tmpdir(), `${tag}-`));
   const running: ChildProcess[] = [];
   const env = {
+    ...bareEnvironment(),
     KAFKA_BROKERS: kafka.join(),
     SCHEMA_REGISTRY_URL: registry,
     REDIS_URL: own.redisUrl ?? redis.url,

@@ -5,7 +5,7 @@ import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/red
 import { TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { readTopic } from '@playline/stream/kafka';
-import { type HttpProcess, openHttpProcess, testStores } from '@playline/testkit';
+import { type HttpProcess, openHttpProcess, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
@@ -26,7 +26,7 @@ export async function openRealStores(): Promise<RealStores> {
   const stores = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const topicPrefix = `${tag}.`;
-  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
   await applyTopics(topics);
   const store = await openRedisKeyStore({ url: stores.redis });
   const owner: NewKey = { projectId: tag, environmentId: tag, environment: 'production', kind: 'publishable' };

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment, testStores, until } from '@playline/testkit';
 import type { RealStores } from './open-real-stores.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** The shortest that brokers allow by default, because partitions of a killed linker wait for it. */
-const SESSION_TIMEOUT_MS = 6_000;
+/** Short, because partitions of a killed linker wait for it, but long enough for heartbeats on a busy machine. */
+const SESSION_TIMEOUT_MS = 3_000;
 
 /** A linker as its own process. */
 export interface LinkerProcess {

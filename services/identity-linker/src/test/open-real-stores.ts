@@ -5,7 +5,7 @@ import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import type { StreamRecord } from '@playline/stream';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
-import { testStores } from '@playline/testkit';
+import { TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
@@ -37,7 +37,7 @@ export async function openRealStores(): Promise<RealStores> {
     links: { groupId: tag, topic: linkTopic },
     parked: { groupId: `${tag}-parked`, topic: topicPrefix + TOPICS.parkedLinks.name },
   };
-  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix };
+  const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
   await applyTopics(topics);
   const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
   const admin = kafka.admin();

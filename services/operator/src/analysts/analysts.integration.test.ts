@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { applySql } from '@playline/infra/clickhouse';
 import { type Stack, startStack } from '@playline/infra/local';
+import { createTables } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAnalystsCommand } from '../commands/analysts.ts';
 import { runHere } from '../test/run-here.ts';
@@ -15,7 +15,7 @@ let stack: Stack;
 
 beforeAll(async () => {
   stack = await startStack({ directory, services: [] });
-  await applySql(stack.file.clickhouse);
+  await createTables(stack.file.clickhouse);
 }, START_MS);
 afterAll(async () => {
   await stack?.stop();

@@ -3,6 +3,7 @@ import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 
 const SECRET = 'a-secret-of-the-provider';
 /** No server listens here. */
@@ -18,18 +19,21 @@ afterAll(async () => {
   await Promise.all([chain?.close(), stores?.close()]);
 });
 
-const status = async (chains: readonly object[], ...words: string[]) => {
-  const environment = { ...stores.environment, CHAIN_NODES: JSON.stringify(chains) };
-  const { code, out, err } = await runMain(environment, ['chain', 'status', ...words]);
-  expect(out + err).not.toContain(SECRET);
-  expect(out + err).not.toContain(chain.rpc);
-  return { code, out: out.trim().split('\n'), err };
-};
+const statusBy =
+  (run: typeof runMain) =>
+  async (chains: readonly object[], ...words: string[]) => {
+    const environment = { ...stores.environment, CHAIN_NODES: JSON.stringify(chains) };
+    const { code, out, err } = await run(environment, ['chain', 'status', ...words]);
+    expect(out + err).not.toContain(SECRET);
+    expect(out + err).not.toContain(chain.rpc);
+    return { code, out: out.trim().split('\n'), err };
+  };
+const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
 it('a chain whose node is away is listed with the others, and the exit code says so', async () => {
   const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
-  const { code, out, err } = await status(chains);
+  const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
     'away-chain: no node answers, indexed none; away-chain/1 does not serve (it cannot be reached)',

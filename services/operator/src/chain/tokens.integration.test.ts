@@ -7,6 +7,7 @@ import type { ChangedLogSources } from '../changed-log.ts';
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 import { changeToken } from './token-log.ts';
 
 const CHAIN = 'demo-chain';
@@ -53,13 +54,17 @@ beforeEach(async () => {
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
 });
 
+const wordsOf = (word: string, address: string, ...more: string[]) => [
+  ...['chain', word, '--chain', CHAIN, '--address', address, ...more],
+];
 const run = (word: string, address: string, ...more: string[]) =>
-  runMain(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
+  runProgram(environment, wordsOf(word, address, ...more));
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
 it('an operator decision is published once, with all other values that the log has of the token', async () => {
   const before = (await versions()).length;
-  const first = await verification('verified', contract.toUpperCase().replace('0X', '0x'));
+  const capitals = contract.toUpperCase().replace('0X', '0x');
+  const first = await runMain(environment, wordsOf('verification', capitals, '--status', 'verified'));
   expect(first.code, first.err).toBe(EXIT.ok);
   expect(first.out).toContain('As it was called (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();

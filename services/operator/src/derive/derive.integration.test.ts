@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { applySql } from '@playline/infra/clickhouse';
 import { createQueryRows, readRows } from '@playline/runtime';
-import { testStores } from '@playline/testkit';
+import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOperate } from '../test/operate.ts';
 import { findDifferences, findDrift, listSpans } from './drift.ts';
@@ -34,7 +33,7 @@ const derive = () => operate('derive');
 const WHOLE = { missing: 0, unfounded: 0, fault: null };
 
 beforeAll(async () => {
-  await applySql(account);
+  await createTables(account);
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, traits)
     SELECT if(number % 2 = 0, 'it''s one', 'two'), 'identify', concat('event ', toString(number % 3)),
       toDateTime64('2026-09-01 00:00:00', 3, 'UTC') + number * 7000 AS event_time, event_time, generateUUIDv4(),

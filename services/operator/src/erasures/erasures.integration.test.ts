@@ -7,6 +7,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'erasures-development';
@@ -17,7 +18,7 @@ let own: Awaited<ReturnType<typeof openOwnStores>>;
 let database: Awaited<ReturnType<typeof openRedisDatabase>>;
 let people: People;
 let records: ReturnType<typeof openErasureRecords>;
-let operate: (...args: string[]) => ReturnType<typeof runMain>;
+let operate: (...args: string[]) => ReturnType<typeof runProgram>;
 
 beforeAll(async () => {
   own = await openOwnStores();
@@ -36,7 +37,7 @@ beforeAll(async () => {
     password: environment.CLICKHOUSE_PASSWORD!,
     database: environment.CLICKHOUSE_DATABASE!,
   });
-  operate = (...args) => runMain({ ...environment, REDIS_URL: database.url }, ['erasures', ...args]);
+  operate = (...args) => runProgram({ ...environment, REDIS_URL: database.url }, ['erasures', ...args]);
 });
 afterAll(async () => {
   await records.close();
@@ -123,7 +124,8 @@ describe('erasures, on the stores of a deployment', () => {
 
   it('are listed and shown, and an id without a receipt is explained', async () => {
     const { id } = await erase();
-    const listed = await operate('list', '--environment', ENVIRONMENT, '--state', 'erased', '--max', '1000');
+    const words = ['erasures', 'list', '--environment', ENVIRONMENT, '--state', 'erased', '--max', '1000'];
+    const listed = await runMain({ ...own.environment, REDIS_URL: database.url }, words);
     expect(listed.code).toBe(0);
     expect(listed.out).toContain(`${id}  ${ENVIRONMENT}  erased`);
     expect(await operate('show', id)).toMatchObject({ code: 0, out: expect.stringContaining(`erasure     ${id}`) });
@@ -134,10 +136,10 @@ describe('erasures, on the stores of a deployment', () => {
   it('end with 3 when an address is not configured, or a store does not answer', async () => {
     const { id } = await erase();
     const { CLICKHOUSE_URL, ...rest } = own.environment;
-    const without = await runMain({ ...rest, REDIS_URL: database.url }, ['erasures', 'list']);
+    const without = await runProgram({ ...rest, REDIS_URL: database.url }, ['erasures', 'list']);
     expect(without).toMatchObject({ code: 3, err: expect.stringContaining('CLICKHOUSE_URL is not set') });
     const away = { ...own.environment, REDIS_URL: 'redis://127.0.0.1:1' };
-    const verified = await runMain(away, ['erasures', 'verify', id]);
+    const verified = await runProgram(away, ['erasures', 'verify', id]);
     expect(verified).toMatchObject({ code: 3, err: expect.stringContaining('Redis does not answer') });
   });
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { activityCodec, FRAME_BYTES, TICK_HEADER, TOPICS, tokenCodec } from '@playline/contracts';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import type { StreamRecord } from '@playline/stream';
 import {
   bareEnvironment,
@@ -18,6 +18,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 import { lineOf, tokenLineOf } from './test/lines.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
@@ -48,7 +49,7 @@ const wordsOf = (topic: string, ...more: string[]) => ['import', '--topic', topi
 async function run(topic: string, lines: readonly unknown[], ...more: string[]) {
   const path = join(folder, 'lines.ndjson');
   writeFileSync(path, lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''));
-  const { code, out, err } = await runMain(stores.environment, wordsOf(topic, path, ...more));
+  const { code, out, err } = await runProgram(stores.environment, wordsOf(topic, path, ...more));
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);

@@ -17,7 +17,7 @@ import {
 import { openRedisKeyStore, openRedisKeyUsage, type RedisKeyStore } from '@playline/access-keys/redis';
 import { accessKeyCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
@@ -28,7 +28,7 @@ import { runHere } from '../test/run-here.ts';
 const KEY_PREFIX = 'svcapik';
 const target = () => {
   const { kafka, registry } = testStores();
-  return { brokers: kafka, registry, prefix: topicPrefix };
+  return { brokers: kafka, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
 };
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const topic = topicPrefix + TOPICS.accessKeys.name;

@@ -14,6 +14,7 @@ import { openAtomicPublisher, readTopic } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 
 const START_MS = 120_000;
 const CONTRACT = `0x${'c0'.repeat(20)}`;
@@ -75,8 +76,9 @@ async function show(...states: readonly MintStateRecord[]) {
   await mints.close();
 }
 
-const giveUp = (...words: string[]) =>
-  runMain({ ...own.environment, REDIS_URL: redis.url }, ['mints', 'give-up', '--chain', 'demo-chain', ...words]);
+const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
+const wordsOf = (...words: string[]) => ['mints', 'give-up', '--chain', 'demo-chain', ...words];
+const giveUp = (...words: string[]) => runProgram(environment(), wordsOf(...words));
 const BECAUSE = ['--reason', 'the key is lost'];
 
 describe('mints give-up', () => {
@@ -88,7 +90,7 @@ describe('mints give-up', () => {
     const asked = ['--contract', CONTRACT, '--reference', 'sword', ...BECAUSE];
     const unsaid = await giveUp(...asked);
     expect([unsaid.code, unsaid.err]).toEqual([2, expect.stringContaining('say --yes')]);
-    const { code, out } = await giveUp(...asked, '--yes');
+    const { code, out } = await runMain(environment(), wordsOf(...asked, '--yes'));
     expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
     expect(await lastOf('sword')).toMatchObject({
       ...{ status: 'failed', stage: 'settled', reason: null, revision: 3 },

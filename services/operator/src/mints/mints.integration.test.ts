@@ -4,6 +4,7 @@ import { openRedisMints } from '@playline/mints/redis';
 import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 
 const START_MS = 120_000;
 const contractAddress = `0x${'c0'.repeat(20)}`;
@@ -37,11 +38,12 @@ afterAll(async () => {
   await own.close();
 }, START_MS);
 
-const mints = (...words: string[]) => runMain({ ...own.environment, REDIS_URL: redis.url }, ['mints', ...words]);
+const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
+const mints = (...words: string[]) => runProgram(environment(), ['mints', ...words]);
 const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', contractAddress];
 
 it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
-  const { out } = await mints('list', ...OF_COLLECTION, '--json');
+  const { out } = await runMain(environment(), ['mints', 'list', ...OF_COLLECTION, '--json']);
   expect(
     out
       .trim()

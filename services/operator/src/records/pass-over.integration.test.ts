@@ -3,7 +3,7 @@ import { PROJECTS, RECORD_KINDS } from '@playline/access-keys';
 import { openRedisKeyStore } from '@playline/access-keys/redis';
 import { type AuditEntryRecord, auditEntryCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { Kafka, logLevel, type Message } from 'kafkajs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createKeysCommand } from '../commands/keys.ts';
@@ -17,7 +17,7 @@ import { createRecordSources } from './record-sources.ts';
 const { kafka: brokers, registry } = testStores();
 let topicPrefix: string;
 let redis: RedisDatabase;
-const target = () => ({ brokers, registry, prefix: topicPrefix });
+const target = () => ({ brokers, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS });
 
 beforeAll(async () => {
   redis = await openRedisDatabase();

@@ -7,6 +7,7 @@ import { bareEnvironment, type OwnStores, openOwnStores } from '@playline/testki
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
+import { runProgram } from '../test/run-program.ts';
 import { CHAIN, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
@@ -62,11 +63,11 @@ describe('the program that copies', () => {
   it('into ClickHouse: killed, run again and once more from the beginning, FINAL shows the history', async () => {
     const words = wordsOf('clickhouse', '--table', 'copy', ...toState());
     await killAt(4, words);
-    expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
+    expect((await runProgram(stores.environment, words)).code).toBe(EXIT.ok);
     history.put(1, 2, 3, 99);
     // With an old state everything is written again, old versions after later ones.
     rmSync(join(folder, 'state.json'));
-    expect((await runMain(stores.environment, words)).code).toBe(EXIT.ok);
+    expect((await runProgram(stores.environment, words)).code).toBe(EXIT.ok);
     const rows = await stores.query(
       'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
     );
@@ -87,7 +88,7 @@ describe('the program that copies', () => {
 
   it('into ClickHouse: refuses to continue with a table that was dropped, emptied or replaced', async () => {
     const words = (table: string) => wordsOf('clickhouse', '--table', table, ...toState());
-    const run = (table: string) => runMain(stores.environment, words(table));
+    const run = (table: string) => runProgram(stores.environment, words(table));
     expect((await run('first')).code).toBe(EXIT.ok);
     expect(await run('second')).toMatchObject({
       code: EXIT.failed,
@@ -122,11 +123,11 @@ describe('the program that copies', () => {
   });
 
   it('ends with exit code 3 when nothing answers, and with 1 when the chain does not exist', async () => {
-    const none = await runMain({}, [
+    const none = await runProgram({}, [
       ...['replicate', '--chain', CHAIN, '--to', 'stdout', '--url', 'http://127.0.0.1:1', '--patience-seconds', '0'],
     ]);
     expect(none).toMatchObject({ code: EXIT.unreachable, out: '' });
-    const other = await runMain({}, ['replicate', '--chain', 'none', '--to', 'stdout', '--url', history.url]);
+    const other = await runProgram({}, ['replicate', '--chain', 'none', '--to', 'stdout', '--url', history.url]);
     expect(other).toMatchObject({ code: EXIT.failed, out: '' });
     expect(other.err).toContain('404');
   });
@@ -136,7 +137,7 @@ describe('the program that copies', () => {
       join(folder, 'state.json'),
       JSON.stringify({ url: history.url, chain: 'x', target: 'standard output', cursor: 'c', mark: 0 }),
     );
-    const { code, err } = await runMain({}, wordsOf('stdout', ...toState()));
+    const { code, err } = await runProgram({}, wordsOf('stdout', ...toState()));
     expect(code).toBe(EXIT.failed);
     expect(err).toContain('--state');
   });

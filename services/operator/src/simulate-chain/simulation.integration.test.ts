@@ -1,4 +1,4 @@
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import { openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../command.ts';

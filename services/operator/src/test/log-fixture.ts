@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { frameRecord, type MessageRecord, messageRecordCodec, type RecordCodec, TOPICS } from '@playline/contracts';
-import { freePorts } from '@playline/infra/local';
+import { freePorts } from '@playline/infra/ports';
 import type { OutgoingRecord } from '@playline/stream';
 import { bareEnvironment, openOwnStores, testStores, until } from '@playline/testkit';
 import { openLogAccess } from './log-access.ts';
@@ -46,7 +46,7 @@ function createProcesses(environment: Record<string, string>) {
     /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is alive: without an epoch it is not ready. */
     startLinker: async (settings: Record<string, string>) => {
       const [port] = await freePorts(1);
-      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '6000' };
+      const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '3000' };
       const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
       const adminUrl = `http://127.0.0.1:${port}`;
       await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MS);

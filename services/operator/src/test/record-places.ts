@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
+import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { createTestStores, type TestStores } from './open-stores.ts';
 
 /** Topics and a database of Redis that no other test has, for the commands about records. */
@@ -18,7 +18,7 @@ export interface RecordPlaces {
 export async function openRecordPlaces(): Promise<RecordPlaces> {
   const { kafka: brokers, registry } = testStores();
   const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
-  const topics = { brokers, registry, prefix: topicPrefix };
+  const topics = { brokers, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
   await applyTopics(topics);
   const redis = await openRedisDatabase();
   return {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platformatic/kafka';
-import { mendKafkaTimer, testStores, until } from '@playline/testkit';
+import { mendKafkaTimer } from '@playline/infra/kafka';
+import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
 import { readTopic } from '../read-topic.ts';

@@ -1,0 +1,63 @@
+import { askClickHouse, type DatabaseTarget } from './clickhouse-target.ts';
+
+/** An object of a database, and the statement that makes it as it is now. */
+interface Made {
+  readonly name: string;
+  readonly statement: string;
+}
+
+/**
+ * Makes a database with every table and view of the template, and with the rows that the SQL files insert. It is what the
+ * SQL files make, in a tenth of the statements: those make many tables several times, and wait after each.
+ */
+export async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
+  const objects = await readObjects(template);
+  await askClickHouse({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
+  for (const layer of toLayers(objects, template.database))
+    await Promise.all(
+      layer.map(({ statement }) => askClickHouse(target, statement.replaceAll(template.database, target.database))),
+    );
+  await copyRows(template, target);
+}
+
+async function readObjects(template: DatabaseTarget): Promise<Made[]> {
+  const lines = await askClickHouse(
+    template,
+    `SELECT name, create_table_query AS statement FROM system.tables
+     WHERE database = currentDatabase() FORMAT JSONEachRow`,
+  );
+  return lines.split('\n').map((line) => JSON.parse(line) as Made);
+}
+
+/** Objects of one layer name only objects of the layers before. ClickHouse writes every name with its database. */
+function toLayers(objects: readonly Made[], database: string): Made[][] {
+  const names = new Set(objects.map(({ name }) => name));
+  const needs = new Map(
+    objects.map(({ name, statement }) => {
+      const named = [...statement.matchAll(new RegExp(`${database}\\.(\\w+)`, 'g'))].map(([, of = '']) => of);
+      return [name, new Set(named.filter((of) => of !== name && names.has(of)))];
+    }),
+  );
+  const layers: Made[][] = [];
+  for (let left = [...objects]; left.length > 0; ) {
+    const isLeft = new Set(left.map(({ name }) => name));
+    const layer = left.filter(({ name }) => ![...needs.get(name)!].some((of) => isLeft.has(of)));
+    if (layer.length === 0) throw new Error(`these name each other: ${[...isLeft].join(', ')}`);
+    layers.push(layer);
+    left = left.filter((made) => !layer.includes(made));
+  }
+  return layers;
+}
+
+async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
+  const names = await askClickHouse(
+    template,
+    'SELECT name FROM system.tables WHERE database = currentDatabase() AND total_rows > 0',
+  );
+  await Promise.all(
+    names.split('\n').map(async (name) => {
+      const rows = await askClickHouse(template, `SELECT * FROM ${name} FORMAT JSONEachRow`);
+      await askClickHouse(target, `INSERT INTO ${name} FORMAT JSONEachRow\n${rows}`);
+    }),
+  );
+}
