@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { schemaSubjectOf } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openOwnDatabase } from './own-database.ts';
 import { type Stores, testStores } from './stores.ts';
@@ -48,7 +47,7 @@ export async function openOwnStores({
       CLICKHOUSE_DATABASE: database,
       TOPIC_PREFIX: prefix,
     },
-    schemaIdOf: (topic) => schemas.find(({ subject }) => subject === schemaSubjectOf(topic))!.id,
+    schemaIdOf: (topic) => schemas.find(({ subject }) => subject === `${topic}-value`)!.id,
     query,
     addPartitions: async (count) => {
       await applyTopics({ ...topics, partitions: count });
