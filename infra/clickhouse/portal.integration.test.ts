@@ -10,7 +10,7 @@ const VIEWS = Object.keys(argumentsOf(OURS)).sort();
 /** `QUERY_WAS_CANCELLED`, as the log of the engine has it. */
 const CANCELLED = '394';
 /** The argument that selects the environment or project. */
-const PLACE = /^(environments?|project|contracts)$/;
+const PLACE = /^(environments?|project|contracts?)$/;
 const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
 
 let engine: AnalystsEngine;

@@ -55,6 +55,10 @@ export function argumentsOf(environment: Environment): Record<string, Record<str
       ...{ since: `${span.since}000`, until: `${span.until}000` },
       ...{ indexed_since: span.since, indexed_until: span.until },
     },
+    portal_activity_times: {
+      ...{ contract: quoted(`main ${addressOf(environment)}`), type: "''", newer: '0' },
+      ...{ since: `${span.since}000`, until: `${span.until}000` },
+    },
     portal_tokens: { contracts: `['main ${addressOf(environment)}']` },
     portal_mints: { ...of, since: span.since, status: "''" },
     portal_mint_signers: { ...of, since: span.since },

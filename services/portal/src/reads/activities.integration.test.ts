@@ -1,12 +1,14 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 import { byNewest } from './activity-search.ts';
 import {
   type ActivityPage,
   type ActivityPlace,
   type ActivityQuestion,
+  createPortalReads,
   type PortalReads,
   readManyActivities,
 } from './index.ts';
@@ -15,10 +17,6 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-/** @param us epoch microseconds */
-const timeOf = (us: number) =>
-  `${new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace('T', ' ')}.${String(us % 1_000_000).padStart(6, '0')}`;
-
 let own: OwnReads;
 let reads: PortalReads;
 beforeAll(async () => {
@@ -26,43 +24,6 @@ beforeAll(async () => {
   ({ reads } = own);
 });
 afterAll(() => own?.close());
-
-const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
-type Contract = ReturnType<typeof contractOf>;
-
-interface Version {
-  readonly id: string;
-  readonly us: number;
-  readonly type?: string;
-  readonly tokenId?: string;
-  /** When the next version of the activity came. */
-  readonly supersededUs?: number;
-  readonly indexedUs?: number;
-}
-
-/** Entries of a version, as the activity writer has them: in the feed of the chain, of the contract, and of both by type. */
-function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
-  const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
-  const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };
-  const members = JSON.stringify({
-    type,
-    details: { to: '0xto', amount: '1', asset },
-    blockchain_metadata: null,
-  }).slice(1, -1);
-  const entry = { updated_at: timeOf(us), id, indexed_at: timeOf(indexedUs) };
-  const feeds = [
-    `${chain} * *`,
-    `${chain} * ${type}`,
-    `${chain} ${contractAddress} *`,
-    `${chain} ${contractAddress} ${type}`,
-  ];
-  return feeds.flatMap((feed) => [
-    { ...entry, entry: 'version', feed, members, superseded_at: '2255-06-05 23:47:34' },
-    ...(supersededUs === undefined
-      ? []
-      : [{ ...entry, entry: 'superseded', feed, superseded_at: timeOf(supersededUs) }]),
-  ]);
-}
 
 /** @param copy of rows that were written before: another block, so that the store does not leave it out */
 const put = (contract: Contract, versions: readonly Version[], copy = 0) =>
@@ -242,6 +203,23 @@ describe('a contract whose whole history was indexed within a minute', () => {
     await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
   });
 
+  /** Reads that keep the views of their questions. */
+  function createCounted() {
+    const asked: (string | undefined)[] = [];
+    const query: typeof own.query = (sql, options) => {
+      asked.push(/FROM \(?(?:SELECT \* FROM )?(\w+)/.exec(sql)?.[1]);
+      return own.query(sql, options);
+    };
+    return { asked, reads: createPortalReads(query) };
+  }
+
+  it('costs a page three questions: one that is refused, one where to begin, and the page', async () => {
+    const counted = createCounted();
+    const page = await counted.reads.activities(asking([contract]));
+    expect(placesIn(page.activities)).toEqual(placesFrom(0, 100));
+    expect(counted.asked).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
+  });
+
   it('fills pages like any other, from the newest activity and from one in the middle', async () => {
     const newest = await firstOf(asking([contract]));
     expect(placesIn(newest.activities)).toEqual(placesFrom(0, 100));
@@ -250,9 +228,14 @@ describe('a contract whose whole history was indexed within a minute', () => {
     expect(placesIn(middle.activities)).toEqual(placesFrom(150_001, 1_000));
   });
 
-  it('is searched to its end for one token', async () => {
-    const { activities } = await firstOf(asking([contract], { tokenId: String(ROWS - 1) }));
-    expect(placesIn(activities)).toEqual([placeOf(ROWS - 1)]);
+  it('is searched to its end for one token by one question, which the rows of other tokens do not count for', async () => {
+    const counted = createCounted();
+    for (const tokenId of [String(ROWS - 1), String(ROWS)]) {
+      const page = await counted.reads.activities(asking([contract], { tokenId }));
+      expect(page.next).toBeNull();
+      expect(placesIn(page.activities)).toEqual(tokenId === String(ROWS) ? [] : [placeOf(ROWS - 1)]);
+    }
+    expect(counted.asked).toEqual(['portal_activities', 'portal_activities']);
   });
 
   it('goes into a file part by part', async () => {

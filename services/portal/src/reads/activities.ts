@@ -1,10 +1,12 @@
 import type { QueryOptions, QueryRows } from '@playline/runtime';
 import {
   type ActivityPlace,
+  type ActivitySource,
   type ActivityWindow,
   byNewest,
   type SearchedPage,
   searchBackwards,
+  type TimeSpan,
   US_OF_MS,
 } from './activity-search.ts';
 import { askView } from './ask-view.ts';
@@ -81,10 +83,17 @@ export interface TokenLine extends ContractName {
 }
 
 const DAY_MS = 86_400_000;
+/**
+ * The first window of a search. A month: most contracts fill a page with it, or are quiet. A token is looked for in all of the
+ * time at once, because the filter over token ids leaves little to read.
+ */
+const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
 /** The view returns one more at most. */
 const ACTIVITIES_MAX = 1_000;
 /** Each contract costs a granule or more of every part, and the view bounds the rows that a question may read. */
 const CONTRACTS_PER_QUESTION = 32;
+/** Of so many contracts, to ask where a page begins costs no more than a window that is refused. */
+const CHEAP_STARTS_MAX = 4;
 
 /** Names as the views take them. */
 const toNames = (contracts: readonly ContractName[]) =>
@@ -96,13 +105,47 @@ async function readWindow(
   question: ActivityQuestion,
   { signal, ...window }: ActivityWindow & QueryOptions,
 ): Promise<ActivityLine[]> {
-  const { contracts } = question;
   const found: ActivityLine[] = [];
-  for (let at = 0; at < contracts.length; at += CONTRACTS_PER_QUESTION) {
-    const some = { ...question, contracts: contracts.slice(at, at + CONTRACTS_PER_QUESTION) };
+  for (const contracts of inQuestions(question.contracts)) {
+    const some = { ...question, contracts };
     found.push(...(await askWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) })));
   }
   return found.sort(byNewest).slice(0, window.rowsMax);
+}
+
+function inQuestions(contracts: readonly ContractName[]): (readonly ContractName[])[] {
+  const questions = Math.ceil(contracts.length / CONTRACTS_PER_QUESTION);
+  return Array.from({ length: questions }, (_, at) =>
+    contracts.slice(at * CONTRACTS_PER_QUESTION, (at + 1) * CONTRACTS_PER_QUESTION),
+  );
+}
+
+interface StartQuestion extends TimeSpan {
+  readonly newer: number;
+}
+
+/** As `ActivitySource.findStart`. Reads so many rows of each contract. */
+async function findStart(
+  query: QueryRows,
+  { contracts, type }: Pick<ActivityQuestion, 'contracts' | 'type'>,
+  { sinceUs, untilUs, newer, ...options }: StartQuestion & QueryOptions,
+): Promise<number> {
+  let latestUs = 0;
+  for (const some of inQuestions(contracts)) {
+    const times = await askView(
+      query,
+      {
+        view: 'portal_activity_times',
+        args: toNames(some).map((contract) => ({ contract, type, since: sinceUs, until: untilUs, newer })),
+        columns: ['max(updated_us)'],
+        rowsMax: 1,
+        toRow: ([us]) => Number(us),
+      },
+      options,
+    );
+    latestUs = Math.max(latestUs, ...times);
+  }
+  return latestUs;
 }
 
 function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...window }: ActivityWindow & QueryOptions) {
@@ -141,12 +184,14 @@ export async function searchActivities(
   if (contracts.length === 0) return { activities: [], next: null, searchedSinceMs: 0 };
   const max = Math.min(Math.max(1, Math.trunc(activitiesMax)), ACTIVITIES_MAX);
   const from = before ?? { updatedUs: (nowMs + DAY_MS) * US_OF_MS, id: '' };
-  const read = (window: ActivityWindow) => readWindow(query, question, { ...options, ...window });
-  return searchBackwards(read, { from, max, timeMaxMs: SEARCH_MAX_MS });
+  const firstSpanUs = question.tokenId === '' ? FIRST_SPAN_US.any : FIRST_SPAN_US.ofToken;
+  const source: ActivitySource<ActivityLine> = {
+    read: (window) => readWindow(query, question, { ...options, ...window }),
+    findStart: (span, newer) => findStart(query, question, { ...options, ...span, newer }),
+    refusalsBeforeStart: contracts.length <= CHEAP_STARTS_MAX ? 1 : 2,
+  };
+  return searchBackwards(source, { from, firstSpanUs, max, timeMaxMs: SEARCH_MAX_MS });
 }
-
-/** Small questions: the first lines of a file come soon, and each part of it is read before the next is asked for. */
-const ACTIVITIES_PER_QUESTION = 1_000;
 
 /**
  * Activities of a question, a page of them at a time, however long it takes: each page is a search of its own.
@@ -159,12 +204,11 @@ export function readManyActivities(
   max: number,
 ): AsyncGenerator<readonly ActivityLine[], ActivityPlace | null> {
   return readPages(
-    async (linesMax, before) => {
-      const activitiesMax = Math.min(linesMax, ACTIVITIES_PER_QUESTION);
+    async (activitiesMax, before) => {
       const page = await activities({ ...question, activitiesMax, ...(before && { before }) });
       return { lines: page.activities, next: page.next };
     },
-    { place: question.before, linesMax: max },
+    { place: question.before, linesMax: max, perQuestion: ACTIVITIES_MAX },
   );
 }
 

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type ActivityPlace,
+  type ActivitySource,
   type ActivityWindow,
   byNewest,
   type ReadActivityWindow,
@@ -15,6 +16,7 @@ const NOW_US = Date.parse('2026-11-20T10:00:00Z') * 1_000;
 const DAY_US = 86_400_000_000;
 const FROM: ActivityPlace = { updatedUs: NOW_US + 1, id: '' };
 const TIME_MAX_MS = 60_000;
+const BOUNDS = { from: FROM, firstSpanUs: 31 * DAY_US, timeMaxMs: TIME_MAX_MS };
 
 const refusal = () => new PublicError('VALIDATION_ERROR', { cause: new ClickHouseFault(500, '158', 'TOO_MANY_ROWS') });
 
@@ -29,12 +31,25 @@ function createRead(rows: readonly ActivityPlace[], bound: number): ReadActivity
   };
 }
 
+/** Finds starts in memory as the view does, of one contract. */
+const createFindStart =
+  (rows: readonly ActivityPlace[]): ActivitySource<ActivityPlace>['findStart'] =>
+  async ({ sinceUs, untilUs }, newer) =>
+    rows.filter(({ updatedUs }) => updatedUs >= sinceUs && updatedUs < untilUs).toSorted(byNewest)[newer]?.updatedUs ??
+    0;
+
+const createSource = (rows: readonly ActivityPlace[], bound: number): ActivitySource<ActivityPlace> => ({
+  read: createRead(rows, bound),
+  findStart: createFindStart(rows),
+  refusalsBeforeStart: 1,
+});
+
 /** Reads page after page to the end. */
-async function readAll(read: ReadActivityWindow<ActivityPlace>, { max = 3, timeMaxMs = TIME_MAX_MS } = {}) {
+async function readAll(source: ActivitySource<ActivityPlace>, over: { max?: number; timeMaxMs?: number } = {}) {
   const pages: (readonly ActivityPlace[])[] = [];
   for (let from: ActivityPlace | null = FROM; from !== null; ) {
-    const page: { activities: readonly ActivityPlace[]; next: ActivityPlace | null } = await searchBackwards(read, {
-      ...{ from, max, timeMaxMs },
+    const page: { activities: readonly ActivityPlace[]; next: ActivityPlace | null } = await searchBackwards(source, {
+      ...{ ...BOUNDS, max: 3, ...over, from },
     });
     pages.push(page.activities);
     from = page.next;
@@ -43,18 +58,27 @@ async function readAll(read: ReadActivityWindow<ActivityPlace>, { max = 3, timeM
 }
 
 describe('the search backwards', () => {
-  it('gives each row once, the newest first, however rows are spread, and however few one question may read', async () => {
+  it('gives each row once, the newest first, however rows are spread, however few one question may read, and wherever a window is said to begin', async () => {
     const gap = fc.constantFrom(1, 1, 1, 2, 1_000, 1_000_000, 600_000_000, DAY_US, 400 * DAY_US);
+    const small = fc.integer({ min: 1, max: 6 });
+    // Microseconds before the end of the window; null where the question is refused, undefined where the answer is right.
+    const told = fc.array(fc.option(fc.oneof(gap, fc.constant(NOW_US)), { nil: null }), { maxLength: 5 });
     const property = fc.asyncProperty(
       fc.array(gap, { minLength: 1, maxLength: 30 }),
-      ...([fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 })] as const),
-      async (gaps, bound, max) => {
+      ...([small, small, small, told] as const),
+      async (gaps, bound, max, refusalsBeforeStart, starts) => {
         let updatedUs = NOW_US + 1;
         const rows = gaps.map((each) => {
           updatedUs -= each;
           return { updatedUs, id: randomUUID() };
         });
-        const pages = await readAll(createRead(rows, bound), { max });
+        let asked = 0;
+        const findStart: ActivitySource<ActivityPlace>['findStart'] = async (window, newer) => {
+          const start = starts[asked++];
+          if (start === null) throw refusal();
+          return start === undefined ? createFindStart(rows)(window, newer) : window.untilUs - start;
+        };
+        const pages = await readAll({ read: createRead(rows, bound), findStart, refusalsBeforeStart }, { max });
         expect(pages.flat()).toEqual(rows);
         expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(max);
       },
@@ -65,35 +89,58 @@ describe('the search backwards', () => {
   it('gives each row of one microsecond once, where one question may read them', async () => {
     const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() })).toSorted(byNewest);
     const older = { updatedUs: NOW_US - 1, id: randomUUID() };
-    expect((await readAll(createRead([...rows, older], 20))).flat()).toEqual([...rows, older]);
+    expect((await readAll(createSource([...rows, older], 20))).flat()).toEqual([...rows, older]);
   });
 
   it('gets further with each page, also where its time is over at once', async () => {
     const rows = [1, 2, 3, DAY_US, 900 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
-    expect((await readAll(createRead(rows, 2), { timeMaxMs: 0 })).flat()).toEqual(rows);
+    expect((await readAll(createSource(rows, 2), { timeMaxMs: 0 })).flat()).toEqual(rows);
   });
 
   it('throws the refusal when a single microsecond is too much', async () => {
     const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() }));
-    await expect(readAll(createRead(rows, 19))).rejects.toThrow(PublicError);
+    await expect(readAll(createSource(rows, 19))).rejects.toThrow(PublicError);
   });
 
-  it('asks twenty questions at most for a page of a million versions of one second', async () => {
-    let asked = 0;
+  /** A million versions of the last second before `NOW_US`, one each microsecond; a question may read a fifth of them. */
+  function createMillion() {
+    const asked = { windows: 0, starts: 0 };
     const rowsIn = ({ sinceUs, untilUs }: ActivityWindow) =>
       Math.max(0, Math.min(untilUs, NOW_US) - Math.max(sinceUs, NOW_US - 1_000_000));
     const read: ReadActivityWindow<ActivityPlace> = async (window) => {
-      asked++;
+      asked.windows++;
       if (rowsIn(window) > 200_000) throw refusal();
       const count = Math.min(window.rowsMax, rowsIn(window));
       return Array.from({ length: count }, (_, at) => ({ updatedUs: NOW_US - at, id: randomUUID() }));
     };
-    const page = await searchBackwards(read, { from: FROM, max: 100, timeMaxMs: TIME_MAX_MS });
-    expect([page.activities.length, asked <= 20]).toEqual([100, true]);
+    return { asked, read };
+  }
+
+  it('asks three questions for a page of a million versions of one second: a refused one, where to begin, and the page', async () => {
+    const { asked, read } = createMillion();
+    const findStart: ActivitySource<ActivityPlace>['findStart'] = async ({ untilUs }, newer) => {
+      asked.starts++;
+      return Math.min(untilUs, NOW_US) - newer;
+    };
+    const page = await searchBackwards({ read, findStart, refusalsBeforeStart: 1 }, { ...BOUNDS, max: 100 });
+    expect([page.activities.length, asked]).toEqual([100, { windows: 2, starts: 1 }]);
+  });
+
+  it('asks twenty questions at most for it where the question where to begin is refused', async () => {
+    const { asked, read } = createMillion();
+    const source = { read, findStart: () => Promise.reject(refusal()), refusalsBeforeStart: 1 };
+    const page = await searchBackwards(source, { ...BOUNDS, max: 100 });
+    expect([page.activities.length, asked.windows <= 20]).toEqual([100, true]);
   });
 
   it('gives up at what is no refusal', async () => {
-    const read = () => Promise.reject(new Error('the store is away'));
-    await expect(searchBackwards(read, { from: FROM, max: 1, timeMaxMs: TIME_MAX_MS })).rejects.toThrow('is away');
+    const [away, refused] = [() => Promise.reject(new Error('the store is away')), () => Promise.reject(refusal())];
+    for (const source of [
+      { read: away, findStart: away },
+      { read: refused, findStart: away },
+    ])
+      await expect(searchBackwards({ ...source, refusalsBeforeStart: 1 }, { ...BOUNDS, max: 1 })).rejects.toThrow(
+        'is away',
+      );
   });
 });

@@ -8,12 +8,14 @@ export interface ActivityPlace {
   readonly id: string;
 }
 
-/** A span of versions, newest first. */
-export interface ActivityWindow {
-  /** Epoch microseconds; part of the window. */
+/** Epoch microseconds; both are part of the span. */
+export interface TimeSpan {
   readonly sinceUs: number;
-  /** Epoch microseconds. Of this microsecond, the window has only the versions that come before `before`. */
   readonly untilUs: number;
+}
+
+/** A span of versions, newest first. Of its last microsecond, the window has only the versions that come before `before`. */
+export interface ActivityWindow extends TimeSpan {
   /** Id of an activity; '' when no version of `untilUs` belongs to the window. */
   readonly before: string;
   readonly rowsMax: number;
@@ -22,10 +24,25 @@ export interface ActivityWindow {
 /** Reads the newest rows of a window. Throws a fault of `isTooMuch` when the window has more than one question may read. */
 export type ReadActivityWindow<T> = (window: ActivityWindow) => Promise<readonly T[]>;
 
+/** How a search reads. */
+export interface ActivitySource<T> {
+  readonly read: ReadActivityWindow<T>;
+  /**
+   * Finds where the window that is long enough begins: the time (epoch microseconds) of the version of a contract that has so
+   * many newer ones in this window, without those of its last microsecond. Of several contracts it is the latest such time,
+   * and 0 when none has so many.
+   */
+  findStart(window: TimeSpan, newer: number): Promise<number>;
+  /** Refused windows before `findStart` is asked: 1, or more where it costs more than a refused window. */
+  readonly refusalsBeforeStart: number;
+}
+
 /** Where a search starts, and when it stops. */
 export interface SearchBounds {
   /** The newest end of the search; versions of this microsecond are included only before `id`. */
   readonly from: ActivityPlace;
+  /** Microseconds that the first window is long. */
+  readonly firstSpanUs: number;
   /** Rows of a page. */
   readonly max: number;
   /** Milliseconds after which a search that has found too little stops. */
@@ -41,33 +58,39 @@ export interface SearchedPage<T> {
 }
 
 export const US_OF_MS = 1_000;
-/** A month: most contracts fill a page with it, or are quiet. ClickHouse refuses a busy month before it has read much of it. */
-const FIRST_SPAN_US = 31 * 86_400_000 * US_OF_MS;
 /** Each window is so many times as long as the one before; more once one was refused, since half the way to there is the limit. */
 const GROWTH = { first: 8, afterRefusal: 64 } as const;
-/** A refused window is divided by it. */
-const DIVISOR = 4;
+/** A refused window is divided by it where nothing is known of its start. A month becomes two days. */
+const DIVISOR = 16;
+/** So many more versions than rows: some of them have a later version. */
+const VERSIONS_OF_A_ROW = 1.5;
 
 /**
- * Reads windows from the newest to the oldest until the page is full. A window that is refused as too much is divided, so
- * a contract with millions of versions in one minute fills a page like any other.
- * @throws what `read` throws, and its refusal when even a single microsecond is too much
+ * Reads windows from the newest to the oldest until the page is full. After a window that is refused as too much, the next
+ * one is as long as the page needs. So a contract with millions of versions in one minute fills a page like any other.
+ * @throws what the source throws, and its refusal when even a single microsecond is too much
  */
 export async function searchBackwards<T extends ActivityPlace>(
-  read: ReadActivityWindow<T>,
-  { from, max, timeMaxMs }: SearchBounds,
+  source: ActivitySource<T>,
+  { from, firstSpanUs, max, timeMaxMs }: SearchBounds,
 ): Promise<SearchedPage<T>> {
   const begin = performance.now();
   const found: T[] = [];
-  const spans = createSpans();
+  const spans = createSpans(firstSpanUs);
   let place = from;
+  let refusals = 0;
   // A search must get further than the one before it: it does not stop before it has read one window.
   for (let hasRead = false; !hasRead || performance.now() - begin < timeMaxMs; ) {
     const { updatedUs: untilUs, id: before } = place;
     const sinceUs = Math.max(0, untilUs - Math.max(leastSpanOf(before), spans.spanUs));
-    const rows = await readOrNull(read, { sinceUs, untilUs, before, rowsMax: max + 1 - found.length });
+    const rowsMax = max + 1 - found.length;
+    const rows = await readOrNull(source.read, { sinceUs, untilUs, before, rowsMax });
     if (rows === null) {
-      spans.refuse(sinceUs, untilUs);
+      refusals++;
+      const find = () => source.findStart({ sinceUs, untilUs }, Math.ceil(rowsMax * VERSIONS_OF_A_ROW));
+      // Once: where a filter leaves few of the newest versions, the next windows must be longer, and not as short again.
+      const isAsked = refusals === source.refusalsBeforeStart;
+      spans.refuse({ sinceUs, untilUs }, isAsked ? await nullIfTooMuch(find) : null);
       continue;
     }
     found.push(...rows);
@@ -82,8 +105,8 @@ export async function searchBackwards<T extends ActivityPlace>(
 }
 
 /** Chooses how long the next window is. Times in epoch microseconds. */
-function createSpans() {
-  let spanUs = FIRST_SPAN_US;
+function createSpans(firstSpanUs: number) {
+  let spanUs = firstSpanUs;
   let growth: number = GROWTH.first;
   /** Start of the shortest window that was refused: from the place of the search to there is too much. */
   let refusedUs: number | null = null;
@@ -91,10 +114,12 @@ function createSpans() {
     get spanUs() {
       return spanUs;
     },
-    refuse(sinceUs: number, untilUs: number) {
+    /** @param startUs where a window begins that is as long as the page needs; null when not known */
+    refuse({ sinceUs, untilUs }: TimeSpan, startUs: number | null) {
       refusedUs = sinceUs;
       growth = GROWTH.afterRefusal;
-      spanUs = Math.floor((untilUs - sinceUs) / DIVISOR);
+      const isShorter = startUs !== null && startUs > sinceUs;
+      spanUs = isShorter ? untilUs - startUs : Math.floor((untilUs - sinceUs) / DIVISOR);
     },
     /** @param sinceUs start of the window that was read */
     accept(sinceUs: number) {
@@ -110,10 +135,15 @@ const leastSpanOf = (before: string) => (before === '' ? 1 : 0);
 
 /** @returns null for a window that is too much and can be divided */
 async function readOrNull<T>(read: ReadActivityWindow<T>, window: ActivityWindow): Promise<readonly T[] | null> {
+  const isDivisible = window.untilUs - window.sinceUs > leastSpanOf(window.before);
+  return isDivisible ? nullIfTooMuch(() => read(window)) : read(window);
+}
+
+async function nullIfTooMuch<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
-    return await read(window);
+    return await ask();
   } catch (fault) {
-    if (isTooMuch(fault) && window.untilUs - window.sinceUs > leastSpanOf(window.before)) return null;
+    if (isTooMuch(fault)) return null;
     throw fault;
   }
 }

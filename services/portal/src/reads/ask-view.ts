@@ -4,10 +4,13 @@ import { ClickHouseFault, type QueryOptions, type QueryRows } from '@playline/ru
 /** An argument of a view: text, a whole number, or a list of texts. */
 export type Argument = string | number | readonly string[];
 
+type Arguments = Readonly<Record<string, Argument>>;
+
 /** What is asked of one view. */
 export interface ViewQuestion<T> {
   readonly view: string;
-  readonly args: Readonly<Record<string, Argument>>;
+  /** Of several lists, the view is read once with each. */
+  readonly args: Arguments | readonly Arguments[];
   /** Expressions over the view's columns, in the order in which `toRow` gets their values. */
   readonly columns: readonly string[];
   /** `WHERE` or `ORDER BY` and what follows; what comes from outside stands in it as a literal (`quoteText`). */
@@ -40,14 +43,24 @@ const toPublic = (fault: ClickHouseFault) =>
 export const isTooMuch = (fault: unknown): boolean =>
   fault instanceof PublicError && fault.cause instanceof ClickHouseFault && TOO_MUCH.includes(fault.cause.code);
 
+function toSource(view: string, args: ViewQuestion<unknown>['args']): string {
+  const calls = (isOne(args) ? [args] : args).map((each) => {
+    const given = Object.entries(each).map(([name, value]) => `${name} = ${toLiteral(value)}`);
+    return `${view}(${given.join(', ')})`;
+  });
+  if (calls.length === 1) return calls.join('');
+  return `(${calls.map((call) => `SELECT * FROM ${call}`).join(' UNION ALL ')})`;
+}
+
+const isOne = (args: ViewQuestion<unknown>['args']): args is Arguments => !Array.isArray(args);
+
 /**
  * Asks a view. Every value goes into the text as a literal of its type, so none of it is read as SQL.
  * @throws PublicError VALIDATION_ERROR when it is more than a page may read; else what the store throws
  */
 export async function askView<T>(query: QueryRows, question: ViewQuestion<T>, options?: QueryOptions): Promise<T[]> {
   const { view, args, columns, tail = '', rowsMax, toRow } = question;
-  const given = Object.entries(args).map(([name, value]) => `${name} = ${toLiteral(value)}`);
-  const sql = `SELECT ${columns.join(', ')} FROM ${view}(${given.join(', ')}) ${tail} LIMIT ${rowsMax}`;
+  const sql = `SELECT ${columns.join(', ')} FROM ${toSource(view, args)} ${tail} LIMIT ${rowsMax}`;
   try {
     const rows: T[] = [];
     for await (const values of query(sql, options)) rows.push(toRow(values));

@@ -83,10 +83,8 @@ export function readWholeAudit(
   question: Omit<AuditQuestion, 'entriesMax' | 'before'>,
 ): AsyncGenerator<readonly AuditLine[], AuditPlace | null> {
   return readPages<AuditLine, AuditPlace>(
-    async (_, before) => {
-      const entriesMax = ENTRIES_PER_QUESTION;
-      return toPage(await audit({ ...question, entriesMax, ...(before && { before }) }), entriesMax);
-    },
-    { linesMax: Number.POSITIVE_INFINITY },
+    async (entriesMax, before) =>
+      toPage(await audit({ ...question, entriesMax, ...(before && { before }) }), entriesMax),
+    { linesMax: Number.POSITIVE_INFINITY, perQuestion: ENTRIES_PER_QUESTION },
   );
 }

@@ -189,12 +189,11 @@ export function readManyMessages(
   max: number,
 ): AsyncGenerator<readonly MessageLine[], MessagePlace | null> {
   return readPages(
-    async (linesMax, after) => {
-      const messagesMax = Math.min(linesMax, MESSAGES_MAX);
+    async (messagesMax, after) => {
       const page = await messages({ ...search, messagesMax, ...(after && { after }) });
       return { lines: page.messages, next: page.next };
     },
-    { place: search.after, linesMax: max },
+    { place: search.after, linesMax: max, perQuestion: MESSAGES_MAX },
   );
 }
 

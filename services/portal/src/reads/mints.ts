@@ -82,11 +82,8 @@ export function readManyMints(
   max: number,
 ): AsyncGenerator<readonly MintLine[], MintPlace | null> {
   return readPages<MintLine, MintPlace>(
-    async (linesMax, before) => {
-      const mintsMax = Math.min(linesMax, MINTS_PER_QUESTION);
-      return toPage(await mints({ ...question, mintsMax, ...(before && { before }) }), mintsMax);
-    },
-    { place: question.before, linesMax: max },
+    async (mintsMax, before) => toPage(await mints({ ...question, mintsMax, ...(before && { before }) }), mintsMax),
+    { place: question.before, linesMax: max, perQuestion: MINTS_PER_QUESTION },
   );
 }
 

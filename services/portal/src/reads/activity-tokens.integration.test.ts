@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Contract, contractOf, entriesOf, type Version } from '../test/activity-rows.ts';
+import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
+import { byNewest } from './activity-search.ts';
+import { type ActivityPlace, type ActivityQuestion, createPortalReads } from './index.ts';
+
+const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
+const DAY_US = 86_400_000_000;
+
+let own: OwnReads;
+beforeAll(async () => {
+  own = await openOwnReads();
+});
+afterAll(() => own?.close());
+
+const asking = (contracts: readonly Contract[], tokenId: string): ActivityQuestion => ({
+  ...{ nowMs: NOW_MS, contracts, type: '', tokenId, sinceMs: 0, untilMs: Date.UTC(2256, 0) },
+});
+
+/** Reads page after page of a token to the end. */
+async function readAll(question: ActivityQuestion, { activities } = own.reads): Promise<ActivityPlace[]> {
+  const found: ActivityPlace[] = [];
+  for (let before: ActivityPlace | null | undefined; before !== null; ) {
+    const page = await activities({ ...question, ...(before && { before }) });
+    found.push(...page.activities.map(({ updatedUs, id }) => ({ updatedUs, id })));
+    before = page.next;
+  }
+  return found;
+}
+
+it('a search for a token finds each activity that has it in its last version, once, the newest first, and no other', async () => {
+  const tokens = fc.constantFrom('4', '47', '4711', '0', '');
+  const activity = fc.record({
+    ...{ token: tokens, former: fc.option(tokens), isTwice: fc.boolean(), isOfSecond: fc.boolean() },
+    ageUs: fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 40 * DAY_US, 800 * DAY_US),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(activity, { minLength: 1, maxLength: 30 }), async (wanted) => {
+      const contracts = [contractOf(), contractOf()] as const;
+      const last: Version[] = [];
+      const rows = wanted.flatMap(({ token, former, isTwice, isOfSecond, ageUs }) => {
+        const [id, us] = [randomUUID(), NOW_MS * 1000 - ageUs];
+        const version = { id, us, tokenId: token };
+        last.push(version);
+        const before = former === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: former }];
+        const entries = [...before, version].flatMap((each) => entriesOf(contracts[isOfSecond ? 1 : 0], each));
+        return isTwice ? [...entries, ...entries.map((entry) => ({ ...entry, kafka_partition: 1 }))] : entries;
+      });
+      await own.insert('activity_feeds', rows);
+      for (const tokenId of ['4', '47', '4711', '0', '7']) {
+        const expected = last
+          .filter((version) => version.tokenId === tokenId)
+          .map(({ us, id }) => ({ updatedUs: us, id }))
+          .toSorted(byNewest);
+        expect([tokenId, await readAll({ ...asking(contracts, tokenId), activitiesMax: 3 })]).toEqual([
+          tokenId,
+          expected,
+        ]);
+      }
+    }),
+    { numRuns: 6 },
+  );
+}, 120_000);
+
+it('a search for a token is one question when rows from before the filter have it, and finds the same by more until then', async () => {
+  const contract = contractOf();
+  // More rows than one question may read, in one part.
+  await own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+    SELECT 'version', 'main ${contract.contractAddress} *', at, generateUUIDv4(), at, '2255-06-05 23:47:34',
+      concat('"type":"mint","details":{"asset":{"token_id":"', toString(number), '"}}')
+    FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number), 'UTC') AS at FROM numbers(150000))`);
+  let asked = 0;
+  const counted = createPortalReads((sql, options) => {
+    asked++;
+    return own.query(sql, options);
+  });
+  const find = async () => {
+    asked = 0;
+    const found = await readAll(asking([contract], '149999'), counted);
+    return { found: found.length, isOneQuestion: asked === 1 };
+  };
+  const waiting = 'SETTINGS mutations_sync = 1';
+  await own.send(`ALTER TABLE activity_feeds CLEAR INDEX token_ids ${waiting}`);
+  expect(await find()).toEqual({ found: 1, isOneQuestion: false });
+  await own.send(`ALTER TABLE activity_feeds MATERIALIZE INDEX token_ids ${waiting}`);
+  expect(await find()).toEqual({ found: 1, isOneQuestion: true });
+});

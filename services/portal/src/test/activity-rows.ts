@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+
+/** @param us epoch microseconds */
+export const timeOf = (us: number) =>
+  `${new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace('T', ' ')}.${String(us % 1_000_000).padStart(6, '0')}`;
+
+export const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
+export type Contract = ReturnType<typeof contractOf>;
+
+export interface Version {
+  readonly id: string;
+  readonly us: number;
+  readonly type?: string;
+  readonly tokenId?: string;
+  /** When the next version of the activity came. */
+  readonly supersededUs?: number;
+  readonly indexedUs?: number;
+}
+
+/** Entries of a version, as the activity writer has them: in the feed of the chain, of the contract, and of both by type. */
+export function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
+  const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
+  const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };
+  const members = JSON.stringify({
+    type,
+    details: { to: '0xto', amount: '1', asset },
+    blockchain_metadata: null,
+  }).slice(1, -1);
+  const entry = { updated_at: timeOf(us), id, indexed_at: timeOf(indexedUs) };
+  const feeds = [
+    `${chain} * *`,
+    `${chain} * ${type}`,
+    `${chain} ${contractAddress} *`,
+    `${chain} ${contractAddress} ${type}`,
+  ];
+  return feeds.flatMap((feed) => [
+    { ...entry, entry: 'version', feed, members, superseded_at: '2255-06-05 23:47:34' },
+    ...(supersededUs === undefined
+      ? []
+      : [{ ...entry, entry: 'superseded', feed, superseded_at: timeOf(supersededUs) }]),
+  ]);
+}
