@@ -94,15 +94,13 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   } finally {
     await admin.disconnect();
   }
-  for (const topic of topics) {
-    const text = schemaTextOf(topic);
-    if (text === null) continue;
-    const subject = schemaSubjectOf(topic.name);
-    result.schemas.push({
-      subject,
-      id: await registerSchema(registry, subject, text),
-    });
-  }
+  // One after the other they would be most of a start that changes nothing.
+  result.schemas = await Promise.all(
+    topics.flatMap((topic) => {
+      const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
+      return text === null ? [] : [registerSchema(registry, subject, text).then((id) => ({ subject, id }))];
+    }),
+  );
   return result;
 }
 

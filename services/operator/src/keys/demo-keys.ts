@@ -23,7 +23,7 @@ type DemoKeys = NonNullable<Stack['keys']>;
 
 /** The project whose keys are shown in a stack's files. */
 const DEMO = 'demo';
-/** The supervisor of a stack reads `keys.json` ten times a second; without a reaction for this long, none runs. */
+/** The supervisor of a stack reads a changed `keys.json` within two seconds; without a reaction for this long, none runs. */
 const SUPERVISOR_MAX_MS = 3_000;
 /** Writing a file takes a millisecond; a lock that does not change for this long belongs to a dead command. */
 const LOCK_STALE_MS = 2_000;
