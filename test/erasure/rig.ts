@@ -4,7 +4,7 @@ import type { ErasureReceipt, ErasureRecords, ErasureRows } from '@playline/eras
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
-import { until } from '@playline/testkit';
+import { createTables, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { rowsOf } from '../faults/world/clickhouse.ts';
@@ -54,7 +54,7 @@ export interface ErasureRig {
 }
 
 export async function openErasureRig(): Promise<ErasureRig> {
-  const world = await openWorld();
+  const world = await openWorld({ makeTables: createTables });
   try {
     return await openOn(world);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPIC_PLACES } from '@playline/erasure';
@@ -9,7 +10,11 @@ import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
 
 const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'data', store);
-/** The broker checks for expired segments half a minute after its start, then every five minutes. */
+/**
+ * A broker checks for expired segments half a minute after its start, then every five minutes. This one reads these
+ * settings when it starts again.
+ */
+const EXPIRY_SETTINGS = 'log.initial.task.delay.ms=1000\nlog.retention.check.interval.ms=1000\n';
 const EXPIRED_WITHIN_MS = 110_000;
 
 /** Searches the files of ClickHouse by table, both as they are on disk and decompressed. */
@@ -34,12 +39,16 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
   const tables = await rig.query(
     "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'",
   );
-  for (const [name] of tables)
+  for (const [name] of tables) {
     await ask(
       engine,
       `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
          max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
     );
+    // The thread that removes them sleeps as long as it was told before, half a minute. Attached again, it begins anew.
+    await ask(engine, `DETACH TABLE ${name} SYNC`);
+    await ask(engine, `ATTACH TABLE ${name}`);
+  }
 }
 
 /**
@@ -86,6 +95,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
   const resources = topics.map((name) => ({ type: 2, name, configEntries }));
   await admin.alterConfigs({ validateOnly: false, resources });
   await admin.disconnect();
+  appendFileSync(join(rig.world.folder, 'etc', 'kafka.properties'), EXPIRY_SETTINGS);
   process.kill(await rig.world.storePid('kafka'), 'SIGTERM');
   const isExpired = async () => {
     for (const topic of topics)

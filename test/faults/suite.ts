@@ -1,3 +1,4 @@
+import { createTables } from '@playline/testkit';
 import { afterAll, beforeAll } from 'vitest';
 import { hasStruck, toWords } from './world/reached.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
@@ -26,7 +27,7 @@ export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scen
   let world: World;
   let inDoubt = false;
   beforeAll(async () => {
-    world = await openWorld(options);
+    world = await openWorld({ makeTables: createTables, ...options });
     onOpen?.(world);
   }, START_MAX_MS);
   afterAll(async () => {

@@ -130,14 +130,18 @@ describe('an additive change of every schema, rolled out process by process', ()
     for (const [at, release] of [next, THIS_RELEASE, next].entries()) {
       const contract = `0x${String(at + 1).padStart(40, '0')}`;
       const where = ['--chain', 'demo-chain', '--contract', contract, '--name', `c${at}`];
-      await world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where);
       const person = ['--name', `p${at}`, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
-      await world.operate(release, 'accounts', 'invite', ...person);
+      await Promise.all([
+        world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where),
+        world.operate(release, 'accounts', 'invite', ...person),
+      ]);
     }
     for (const release of [THIS_RELEASE, next]) {
-      const linked = await world.operate(release, 'collections', 'list', ...ofProject, '--json');
-      expect(linked.trim().split('\n')).toHaveLength(3);
-      expect((await world.operate(release, 'accounts', 'list', '--json')).trim().split('\n')).toHaveLength(3);
+      const listed = await Promise.all([
+        world.operate(release, 'collections', 'list', ...ofProject, '--json'),
+        world.operate(release, 'accounts', 'list', '--json'),
+      ]);
+      expect(listed.map((lines) => lines.trim().split('\n').length)).toEqual([3, 3]);
     }
   });
 
@@ -148,14 +152,19 @@ describe('an additive change of every schema, rolled out process by process', ()
       [THIS_RELEASE, 'us'],
       [next, 'asia'],
     ] as const) {
-      await world.operate(release, 'projects', 'add-environment', ...ofProject, '--name', name, '--kind', 'production');
-      await world.operate(release, 'keys', 'create', '--kind', 'rate-limit', '--partner', name, '--calls', '5');
+      const added = ['add-environment', ...ofProject, '--name', name, '--kind', 'production'];
+      await Promise.all([
+        world.operate(release, 'projects', ...added),
+        world.operate(release, 'keys', 'create', '--kind', 'rate-limit', '--partner', name, '--calls', '5'),
+      ]);
     }
     for (const release of [THIS_RELEASE, next]) {
-      const project = JSON.parse(await world.operate(release, 'projects', 'show', ...ofProject, '--json'));
-      const names = project.environments.map(({ name }: { name: string }) => name);
+      const [project, listed] = await Promise.all([
+        world.operate(release, 'projects', 'show', ...ofProject, '--json'),
+        world.operate(release, 'keys', 'list', '--kind', 'rate-limit'),
+      ]);
+      const names = JSON.parse(project).environments.map(({ name }: { name: string }) => name);
       expect(names).toEqual(['production', 'development', 'eu', 'us', 'asia']);
-      const listed = await world.operate(release, 'keys', 'list', '--kind', 'rate-limit');
       expect(listed.trim().split('\n')).toHaveLength(3);
     }
   });

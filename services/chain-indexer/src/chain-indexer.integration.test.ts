@@ -60,8 +60,7 @@ const untilWhole = ({ expected, published }: OpenedChain) =>
   until('all that is final is published', async () => (await published()).length >= expected().length);
 
 /** Half a minute of one test is a silence that the service waits for. The tests of the other group run meanwhile. */
-const meanwhile = { concurrent: true } as const;
-const inTurn = { concurrent: false } as const;
+const [meanwhile, inTurn] = [{ concurrent: true }, { concurrent: false }];
 
 describe('an indexer on real brokers', meanwhile, () => {
   it(
@@ -214,7 +213,6 @@ describe('the log of a chain', () => {
     });
     const logs = indexers.openLogs();
     const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
-
     expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
     const own = await logs.open('read-chain');
     await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { placesOf, type Stack, startStack, sweepStacks } from '@playline/infra/local';
 import type { LogReader } from '@playline/stream';
 import { openLogReader } from '@playline/stream/kafka';
-import { type Deployment, openDeployment } from './deployment.ts';
+import { type Deployment, type MakeTables, openDeployment } from './deployment.ts';
 import { openPortPool, type PortPool } from './port-pool.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
 import { environmentOf, groupOf } from './settings.ts';
@@ -51,6 +51,15 @@ function portOf(stack: Stack, store: Store): number {
   return portIn(store === 'clickhouse' ? stack.file.clickhouse.url : stack.file.registry);
 }
 
+interface Parts {
+  readonly stack: Stack;
+  readonly wires: Wires;
+  readonly deployment: Deployment;
+  readonly folder: string;
+  readonly ports: PortPool;
+  readonly makeTables: MakeTables | undefined;
+}
+
 class RunningWorld implements World {
   readonly stack: Stack;
   readonly wires: Wires;
@@ -58,14 +67,16 @@ class RunningWorld implements World {
   readonly folder: string;
   deployment: Deployment;
   readonly #ports: PortPool;
+  readonly #makeTables: MakeTables | undefined;
   readonly #processes = new Set<ServiceProcess>();
   #crew: ServiceProcess[] = [];
   #started = 0;
 
-  constructor(parts: { stack: Stack; wires: Wires; deployment: Deployment; folder: string; ports: PortPool }) {
+  constructor(parts: Parts) {
     this.stack = parts.stack;
     this.wires = parts.wires;
     this.#ports = parts.ports;
+    this.#makeTables = parts.makeTables;
     this.folder = parts.folder;
     this.deployment = parts.deployment;
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
@@ -125,14 +136,14 @@ class RunningWorld implements World {
     await this.wires.mend();
     await this.#closeProcesses();
     await this.deployment.close();
-    this.deployment = await openDeployment(this.stack);
+    this.deployment = await openDeployment(this.stack, this.#makeTables);
   }
 
   async close(): Promise<void> {
     await this.wires.mend();
     await this.#closeProcesses();
     await this.log.close();
-    await this.deployment.close();
+    await this.deployment.leave();
     await this.wires.close();
     await this.stack.stop();
     this.#ports.close();
@@ -145,10 +156,12 @@ export interface WorldOptions {
   say?: (line: string) => void;
   /** Number of brokers; default: one. Several brokers have no wire. */
   brokers?: number;
+  /** Default: the SQL files, one after the other. */
+  makeTables?: MakeTables;
 }
 
 /** Starts a world in a new folder. */
-export async function openWorld({ say = () => {}, brokers = 1 }: WorldOptions = {}): Promise<World> {
+export async function openWorld({ say = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
   const parent = join(placesOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   await sweepStacks(placesOf, parent);
@@ -159,7 +172,8 @@ export async function openWorld({ say = () => {}, brokers = 1 }: WorldOptions = 
   try {
     const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
     stack = await startStack({ directory: folder, services: [], say, ...kafka });
-    return new RunningWorld({ stack, wires, ports, folder, deployment: await openDeployment(stack) });
+    const deployment = await openDeployment(stack, makeTables);
+    return new RunningWorld({ stack, wires, ports, folder, deployment, makeTables });
   } catch (error) {
     await stack?.stop();
     await wires.close();

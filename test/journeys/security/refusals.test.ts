@@ -13,26 +13,15 @@ import {
   setScramPassword,
   startStack,
 } from '@playline/infra/local';
-import { testStackFolder, until } from '@playline/testkit';
+import { testStackFolder } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
-import { readinessOf, shownBy } from './service-answers.ts';
+import { checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
-
-type Settings = Record<string, string>;
-type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 
 /** The user whose password a test first gets wrong and then corrects. */
 const TENANT = 'tenant';
-/** Connection attempts of a service per second. A client that retries without a pause makes hundreds. */
-const KNOCKS_A_SECOND_MAX = 8;
-const WATCH_MS = 3_000;
-/**
- * Log lines within half a minute: each sentence once, and a second time when a client reports the same in other words.
- */
-const SENTENCES_MAX = 2;
-
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
 const stranger = createAuthority(join(folder, 'stranger'), 'authority of somebody else');
@@ -114,71 +103,15 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   return openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
 }
 
-interface Refusal {
-  store: Store;
-  services: readonly ServiceName[];
-  sentence: RegExp;
-  settings?: Settings;
-  /** Texts that must not appear anywhere. */
-  secrets?: readonly string[];
-  /** Repairs the store. Absent: the test does not wait for recovery. */
-  mend?(): Promise<void> | void;
-}
-
 /** Starts services that reach only the store in question through its gate, and checks how it refuses them. */
 async function expectRefusal(refusal: Refusal): Promise<void> {
   const { store, services, settings = {} } = refusal;
   const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
   try {
-    await checkRefusal(refusal, processes);
+    await checkRefusal(refusal, processes, gates[store]);
   } finally {
     await Promise.all(processes.map((service) => service.close()));
     gates[store].show(good);
-  }
-}
-
-/**
- * Checks every refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery
- * after the repair.
- */
-async function checkRefusal(
-  { store, services, sentence, secrets = [], mend }: Refusal,
-  processes: readonly ServiceProcess[],
-): Promise<void> {
-  for (const service of processes) {
-    await until(`${service.name} gives the reason`, async () => {
-      const { ready, reasons } = await readinessOf(service);
-      return !ready && sentence.test(reasons?.[store] ?? '');
-    });
-  }
-  const before = gates[store].knocks;
-  const startMs = performance.now();
-  await until(
-    'the attempts have been watched',
-    async () => {
-      for (const service of processes) expect((await readinessOf(service)).ready).toBe(false);
-      return performance.now() - startMs > WATCH_MS;
-    },
-    2 * WATCH_MS,
-  );
-  const seconds = (performance.now() - startMs) / 1_000;
-  const knocks = (gates[store].knocks - before) / seconds / services.length;
-  console.log(`${store}: ${knocks.toFixed(1)} attempts a second and service`);
-  expect(knocks).toBeLessThan(KNOCKS_A_SECOND_MAX);
-  for (const service of processes) {
-    const { lines, all } = await shownBy(service);
-    const told = lines.filter((line) => sentence.test(line));
-    expect(told.length, service.name).toBeGreaterThan(0);
-    expect(told.length, service.name).toBeLessThanOrEqual(SENTENCES_MAX);
-    for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
-  }
-  if (mend === undefined) return;
-  await mend();
-  for (const service of processes)
-    await until(`${service.name} is ready again`, async () => (await readinessOf(service)).ready, 30_000);
-  for (const service of processes) {
-    const { all } = await shownBy(service);
-    for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
   }
 }
 
