@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-const WITH_STORES = '**/*.integration.test.ts';
+/** Unit tests of the portal: most files load the whole portal, and leave nothing behind in their process. */
+const SHARING = 'services/portal/src/**/!(*.integration).test.ts';
 
 export default defineConfig({
   test: {
@@ -13,19 +14,13 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'own process', include: [WITH_STORES, 'infra/**/*.test.ts', 'test/**/*.test.ts'] },
-      },
-      {
-        extends: true,
-        // Unit tests leave nothing behind in their process, so they share one: loading modules anew for each of these
-        // files took as long as the tests.
         test: {
-          name: 'shared process',
-          isolate: false,
-          include: ['packages/**/*.test.ts', 'services/**/*.test.ts'],
-          exclude: ['**/node_modules/**', WITH_STORES],
+          name: 'own process',
+          include: ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['**/node_modules/**', SHARING],
         },
       },
+      { extends: true, test: { name: 'shared process', isolate: false, include: [SHARING] } },
     ],
   },
 });
