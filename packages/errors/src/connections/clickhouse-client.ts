@@ -23,7 +23,8 @@ export interface ClickHouseLimits {
 }
 
 /**
- * Limits of a writer of blocks. An insert of a block never takes that long while the server is healthy. Each partition
+ * Limits of a writer of blocks. An insert of a block never takes that long while the server is healthy, and a server that
+ * hangs gives the connection back by then. Each partition
  * that writes at the same time has a connection; more would only queue in the server.
  */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client';
-import { quoteBytes, quoteText } from '@playline/errors';
+import { quoteBytes, quoteText, toQuerySize } from '@playline/errors';
 import { createColumnReader } from '../row/row-columns.ts';
 
 /** The same rules as in the materialized views of these tables. A test compares the results of both. */
@@ -42,7 +42,7 @@ export async function deriveAgain(client: ClickHouseClient, rows: readonly Buffe
     const query = `INSERT INTO ${table} SELECT ${select} FROM events WHERE ${where} GROUP BY ${groupBy}`;
     await client.command({
       query,
-      clickhouse_settings: { max_query_size: String(262_144 + Buffer.byteLength(query)), wait_end_of_query: 1 },
+      clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 },
     });
   }
 }

@@ -9,6 +9,7 @@ import {
   revokeKey,
   setKeyOrigins,
 } from '@playline/access-keys';
+import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { choiceOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
@@ -25,9 +26,6 @@ export interface EnvironmentKeysContext extends KeySources, ProjectSources, Usag
 }
 
 const KINDS = { choices: ['publishable', 'secret'] } as const;
-
-/** A name or an id. */
-const ENVIRONMENT = /^[a-z0-9_-]{1,64}$/;
 
 export function projectOf(values: Values): string {
   const project = textOf(values, 'project') ?? '';
@@ -56,7 +54,7 @@ async function wantedOf(context: EnvironmentKeysContext, values: Values): Promis
 
 function environmentNameOf(values: Values): string {
   const name = textOf(values, 'environment') ?? '';
-  if (!ENVIRONMENT.test(name))
+  if (!isEnvironmentId(name))
     throw new UsageError('--environment: expected the name of an environment, such as production or development');
   return name;
 }
