@@ -7,8 +7,8 @@ export type DatabaseTarget = Stores['clickhouse'] & { readonly database: string 
 /** A name that no other database has, and that the services' accounts may use. */
 export const toDatabaseName = (): string => `playline_test_${randomBytes(6).toString('hex')}`;
 
-/** Sends one statement about the database. @throws Error with the words of ClickHouse */
-export async function askClickHouse({ url, user, password, database }: DatabaseTarget, sql: string): Promise<string> {
+/** Sends one statement, without a deadline. @returns the whole answer @throws Error with all words of ClickHouse */
+export async function runStatement({ url, user, password, database }: DatabaseTarget, sql: string): Promise<string> {
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
   const answer = await fetch(url, { method: 'POST', headers, body: sql });
   const text = await answer.text();

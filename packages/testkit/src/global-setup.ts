@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
-import { askClickHouse } from './clickhouse-target.ts';
+import { runStatement } from './clickhouse-target.ts';
 import type { Stores } from './stores.ts';
 import { startLocalStores } from './stores-local.ts';
 import { openTableTemplate } from './table-template.ts';
@@ -29,7 +29,7 @@ async function provideStores(project: TestProject, stores: Stores): Promise<() =
   project.provide('stores', stores);
   const template = await openTableTemplate(stores);
   project.provide('tableTemplate', template);
-  return async () => void (await askClickHouse(template, `DROP DATABASE ${template.database} SYNC`));
+  return async () => void (await runStatement(template, `DROP DATABASE ${template.database} SYNC`));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { askClickHouse, type DatabaseTarget, toDatabaseName } from './clickhouse-target.ts';
+import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { type Stores, tableTemplate, testStores } from './stores.ts';
 import { copyTables } from './table-copy.ts';
 
@@ -18,6 +18,6 @@ export async function openOwnDatabase(stores: Stores = testStores()): Promise<Ow
   const { url, user, password } = stores.clickhouse;
   const target = { url, user, password, database: toDatabaseName() };
   await createTables(target);
-  const query = (sql: string) => askClickHouse(target, sql);
+  const query = (sql: string) => runStatement(target, sql);
   return { target, query, close: async () => void (await query(`DROP DATABASE ${target.database} SYNC`)) };
 }

@@ -1,4 +1,4 @@
-import { askClickHouse, type DatabaseTarget } from './clickhouse-target.ts';
+import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 
 /** An object of a database, and the statement that makes it as it is now. */
 interface Made {
@@ -12,16 +12,16 @@ interface Made {
  */
 export async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
-  await askClickHouse({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
+  await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
   for (const layer of toLayers(objects, template.database))
     await Promise.all(
-      layer.map(({ statement }) => askClickHouse(target, statement.replaceAll(template.database, target.database))),
+      layer.map(({ statement }) => runStatement(target, statement.replaceAll(template.database, target.database))),
     );
   await copyRows(template, target);
 }
 
 async function readObjects(template: DatabaseTarget): Promise<Made[]> {
-  const lines = await askClickHouse(
+  const lines = await runStatement(
     template,
     `SELECT name, create_table_query AS statement FROM system.tables
      WHERE database = currentDatabase() FORMAT JSONEachRow`,
@@ -50,14 +50,14 @@ function toLayers(objects: readonly Made[], database: string): Made[][] {
 }
 
 async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
-  const names = await askClickHouse(
+  const names = await runStatement(
     template,
     'SELECT name FROM system.tables WHERE database = currentDatabase() AND total_rows > 0',
   );
   await Promise.all(
     names.split('\n').map(async (name) => {
-      const rows = await askClickHouse(template, `SELECT * FROM ${name} FORMAT JSONEachRow`);
-      await askClickHouse(target, `INSERT INTO ${name} FORMAT JSONEachRow\n${rows}`);
+      const rows = await runStatement(template, `SELECT * FROM ${name} FORMAT JSONEachRow`);
+      await runStatement(target, `INSERT INTO ${name} FORMAT JSONEachRow\n${rows}`);
     }),
   );
 }

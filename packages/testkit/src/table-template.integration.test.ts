@@ -1,12 +1,12 @@
 import { applySql } from '@playline/infra/clickhouse';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askClickHouse, type DatabaseTarget } from './clickhouse-target.ts';
+import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { tableTemplate } from './stores.ts';
 
 /** What ClickHouse says of a database, without its name. */
 const told = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
-  (await askClickHouse(target, sql)).replaceAll(target.database, 'DATABASE').split('\n');
+  (await runStatement(target, sql)).replaceAll(target.database, 'DATABASE').split('\n');
 
 describe('a database that a test opens', () => {
   let own: OwnDatabase;
