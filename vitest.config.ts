@@ -1,7 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
-/** Unit tests of the portal: most files load the whole portal, and leave nothing behind in their process. */
-const SHARING = 'services/portal/src/**/!(*.integration).test.ts';
+/** Tests of the portal: most files load the whole portal, and leave nothing behind in their process. */
+const SHARING = [
+  'services/portal/src/**/*.test.ts',
+  'test/portal/**/*.test.ts',
+  'test/portal-live.test.ts',
+  'infra/clickhouse/portal.integration.test.ts',
+];
 
 export default defineConfig({
   test: {
@@ -17,10 +22,10 @@ export default defineConfig({
         test: {
           name: 'own process',
           include: ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', SHARING],
+          exclude: ['**/node_modules/**', ...SHARING],
         },
       },
-      { extends: true, test: { name: 'shared process', isolate: false, include: [SHARING] } },
+      { extends: true, test: { name: 'shared process', isolate: false, include: SHARING } },
     ],
   },
 });

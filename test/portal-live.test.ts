@@ -1,18 +1,17 @@
 import { until } from '@playline/testkit/until';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { openBrowser } from '../packages/audience-client/src/test/open-browser.ts';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../services/portal/src/live/test/live-world.ts';
 import { openPortal, type TestPortal } from '../services/portal/src/test/open-portal.ts';
+import { closeContexts, sharedBrowser } from './portal/visit-portal.ts';
 
 let browser: Browser;
 let portal: TestPortal | undefined;
 beforeAll(async () => {
-  browser = await openBrowser();
+  browser = await sharedBrowser();
 });
-afterAll(() => browser?.close());
 afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
+  await closeContexts(browser);
   await portal?.close();
 });
 

@@ -1,22 +1,21 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { pathFor } from './pages.ts';
 import { type Planted, plant, plantAccount } from './planted.ts';
 import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
-import { openTab } from './visit-portal.ts';
+import { closeContexts, openTab, sharedBrowser } from './visit-portal.ts';
 
 let browser: Browser;
 let portal: PlantedPortal;
 let planted: Planted;
 let accountId: string;
 beforeAll(async () => {
-  [browser, portal] = await Promise.all([openBrowser(), openPlantedPortal()]);
+  [browser, portal] = await Promise.all([sharedBrowser(), openPlantedPortal()]);
   planted = await plant(portal, { id: 'demo', textOf: (field) => `<b>"${field}"</b>` });
   accountId = await plantAccount(portal, { isAdministrator: true });
 });
 afterAll(async () => {
-  await browser?.close();
+  await closeContexts(browser);
   await portal?.close();
 });
 

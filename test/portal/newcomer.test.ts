@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
+import { closeContexts, sharedBrowser } from './visit-portal.ts';
 
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';
@@ -22,14 +22,14 @@ const steps: string[] = [];
 
 beforeAll(async () => {
   world = await openNewcomerWorld();
-  browser = await openBrowser();
+  browser = await sharedBrowser();
   page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
 });
 afterAll(async () => {
-  await browser?.close();
+  await closeContexts(browser);
   await world?.close();
 });
 

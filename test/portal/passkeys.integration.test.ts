@@ -2,8 +2,8 @@ import { issueFirstLink } from '@playline/access-keys';
 import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import { closeContexts, sharedBrowser } from './visit-portal.ts';
 
 let portal: TestPortal;
 let browser: Browser;
@@ -15,7 +15,7 @@ const faults: string[] = [];
 
 beforeAll(async () => {
   portal = await openPortal();
-  browser = await openBrowser();
+  browser = await sharedBrowser();
   context = await browser.newContext();
   context.setDefaultTimeout(20_000);
   page = await context.newPage();
@@ -27,7 +27,7 @@ beforeAll(async () => {
   await devices.send('WebAuthn.enable');
 });
 afterAll(async () => {
-  await browser?.close();
+  await closeContexts(browser);
   await portal?.close();
 });
 

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
@@ -12,6 +13,19 @@ const SECRET = Buffer.alloc(32, 1);
 const PATIENCE_MS = 20_000;
 /** Screenshots for people to look at. They are not committed. */
 export const PICTURES = new URL('../../.playline/test/portal/', import.meta.url);
+
+let ofProcess: Promise<Browser> | null = null;
+
+/** The browser of all tests of this process. It ends with the process, and each file closes its contexts at its end. */
+export function sharedBrowser(): Promise<Browser> {
+  ofProcess ??= openBrowser();
+  return ofProcess;
+}
+
+/** Closes every tab, and forgets their profiles. */
+export async function closeContexts(browser: Browser | undefined): Promise<void> {
+  for (const context of browser?.contexts() ?? []) await context.close();
+}
 
 /** A tab with a signed-in user, and the errors in it. */
 export interface Tab {
@@ -50,43 +64,6 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
     if (!request.url().startsWith(portal.origin)) faults.push(`outside: ${request.url()}`);
   });
   return { page, context, protocol, faults };
-}
-
-/** A pool of tabs of one account, because a new profile with its first page takes longer than a visit. */
-export interface Tabs {
-  /** Lends a tab, empty and without faults, as soon as one is free. */
-  visit<T>(work: (tab: Tab) => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
-
-/** Enough to keep two processors busy: while one page is drawn, another is requested. */
-const TABS = 3;
-
-export async function openTabs(browser: Browser, options: TabOptions): Promise<Tabs> {
-  const tabs = await Promise.all(Array.from({ length: TABS }, () => openTab(browser, options)));
-  const free = [...tabs];
-  const waiting: (() => void)[] = [];
-  return {
-    visit: async (work) => {
-      while (free.length === 0) await new Promise<void>((resolve) => waiting.push(resolve));
-      const tab = free.pop()!;
-      try {
-        // Late errors of the previous page must not count for the next one. The page is one of the portal, because an
-        // empty page would start a new process each time.
-        await tab.page.goto(`${options.portal.origin}/sign-out`);
-        await tab.page.unrouteAll();
-        await lookAt(tab.page, LOOKS[0]!);
-        tab.faults.length = 0;
-        return await work(tab);
-      } finally {
-        free.push(tab);
-        waiting.shift()?.();
-      }
-    },
-    close: async () => {
-      for (const { context } of tabs) await context.close();
-    },
-  };
 }
 
 /** Changes the width and the colour scheme of a page without reloading it. */
@@ -157,21 +134,52 @@ function readAxe(): Promise<string> {
   return axe;
 }
 
-/** Runs in a page while a test presses Tab: where the focus is, and whether it is visible. */
-export const FOCUS = `(() => {
-  const element = document.activeElement;
-  if (element === null || element === document.body) return null;
-  const style = getComputedStyle(element);
-  const box = element.getBoundingClientRect();
-  const hasOutline = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
-  if (element.dataset.walked !== undefined) return { name: 'again', isSeen: true };
-  element.dataset.walked = '';
-  const name = element.tagName + ' ' + (element.textContent.trim() || element.getAttribute('name') || '').slice(0, 40);
-  return { name, isSeen: (hasOutline || style.boxShadow !== 'none') && box.width > 0 && box.height > 0 };
+/** Runs in a page: from now on it notes each element that gets the focus, and whether the focus is visible there. */
+const NOTE_FOCUS = `(() => {
+  document.activeElement?.blur();
+  globalThis.walk = { reached: new Map(), isRound: false };
+  document.addEventListener('focusin', ({ target }) => {
+    if (walk.reached.has(target)) walk.isRound = true;
+    const style = getComputedStyle(target);
+    const box = target.getBoundingClientRect();
+    const hasOutline = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
+    walk.reached.set(target, (hasOutline || style.boxShadow !== 'none') && box.width > 0 && box.height > 0);
+  });
 })()`;
 
-/** Runs in a page: controls that Tab has not reached. */
-export const UNREACHED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
-  .filter((element) => element.type !== 'hidden' && !element.disabled && element.checkVisibility({ visibilityProperty: true })
-    && element.dataset.walked === undefined && element.type !== 'radio')
-  .map((element) => element.outerHTML.slice(0, 120))`;
+const WALKED = `({
+  reached: walk.reached.size,
+  isRound: walk.isRound,
+  unseen: [...walk.reached].filter(([, isSeen]) => !isSeen)
+    .map(([{ tagName, textContent, name }]) => tagName + ' ' + (textContent.trim() || name || '').slice(0, 40)),
+  unreached: [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter((element) => element.type !== 'hidden' && element.type !== 'radio' && !element.disabled
+      && element.checkVisibility({ visibilityProperty: true }) && !walk.reached.has(element))
+    .map((element) => element.outerHTML.slice(0, 120)),
+})`;
+
+/** What somebody met who went through a page with the Tab key. */
+export interface Walk {
+  /** Number of elements that got the focus. */
+  readonly reached: number;
+  readonly isRound: boolean;
+  /** Elements where the focus is not visible. */
+  readonly unseen: readonly string[];
+  /** Controls that never got the focus. */
+  readonly unreached: readonly string[];
+}
+
+const PRESSES_AT_ONCE = 30;
+const PRESSES_MAX = 300;
+const TAB_KEY = { type: 'rawKeyDown', key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 } as const;
+
+/** Goes through a page with the Tab key until the focus comes back to where it was, or there is no next element. */
+export async function walkThrough({ page, protocol }: Tab): Promise<Walk> {
+  await page.evaluate(NOTE_FOCUS);
+  for (let presses = PRESSES_AT_ONCE; ; presses += PRESSES_AT_ONCE) {
+    // The page takes them in their order. Each as a call of its own, with a question behind it, takes three times as long.
+    await Promise.all(Array.from({ length: PRESSES_AT_ONCE }, () => protocol.send('Input.dispatchKeyEvent', TAB_KEY)));
+    const walk = (await page.evaluate(WALKED)) as Walk;
+    if (walk.isRound || walk.reached < presses || presses >= PRESSES_MAX) return walk;
+  }
+}

@@ -3,9 +3,8 @@ import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { createOpenIdProvider } from '@playline/access-keys/open-id';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
 import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';
-import { seriousIn } from '../visit-portal.ts';
+import { closeContexts, seriousIn, sharedBrowser } from '../visit-portal.ts';
 import { openRealProvider, type RealProvider } from './real-provider.ts';
 
 let browser: Browser;
@@ -18,11 +17,11 @@ const asked = new Set<string>();
 
 beforeAll(async () => {
   [portal, provider] = await openBoth();
-  browser = await openBrowser();
+  browser = await sharedBrowser();
   page = await openPage();
 });
 afterAll(async () => {
-  await browser?.close();
+  await closeContexts(browser);
   await portal?.close();
   await provider?.close();
 });
