@@ -236,3 +236,20 @@ test('a process can be restarted although its folder was emptied meanwhile', asy
   process.kill(pids[0] ?? 0, 'SIGKILL');
   await until('it is ready again', () => recoveries.length === 1);
 });
+
+const SLACK = '/proc/self/timerslack_ns';
+
+test('a process and its children have the timer slack that they are given, and nobody else has it', async () => {
+  const before = readFileSync(SLACK, 'utf8');
+  const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
+  const places = testPlaces();
+  const slackOf = async (changes: Partial<ProcessSpec>) => {
+    const logFile = logFileOf(places, `slack-${changes.timerSlackMs}`);
+    keep(script, { ...changes, logFile });
+    await until('it has said its slack', () => existsSync(logFile) && readFileSync(logFile, 'utf8').includes('\n'));
+    return Number(readFileSync(logFile, 'utf8'));
+  };
+  expect(await slackOf({ timerSlackMs: 40 })).toBe(40_000_000);
+  expect(await slackOf({})).toBe(Number(before));
+  expect(readFileSync(SLACK, 'utf8')).toBe(before);
+});

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, mkdirSync } from 'node:fs';
 import type { Condition } from './condition.ts';
 import { lastWordsOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
+import { withTimerSlack } from './timer-slack.ts';
 
 /** How to start one process of the stack, how to tell that it serves, and how to stop it. */
 export interface ProcessSpec {
@@ -23,6 +24,8 @@ export interface ProcessSpec {
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** SIGKILL follows after this time. */
   readonly stopDeadlineMs: number;
+  /** How late the timers of the process may fire. Absent: as the system has it. */
+  readonly timerSlackMs?: number | undefined;
   /** Called when it has ended by itself after `stop`. */
   onCleanEnd?(): void;
 }
@@ -137,14 +140,16 @@ class KeptProcess implements Keeper {
     mkdirSync(spec.folder, { recursive: true });
     const log = openLog(spec.logFile);
     const logStart = fstatSync(log).size;
-    const child = spawn(spec.program, spec.args, {
-      cwd: spec.folder,
-      env: spec.env,
-      stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
-      // A separate session, so that Ctrl-C in the terminal reaches only the supervisor, which stops everything in
-      // order.
-      detached: true,
-    });
+    const child = withTimerSlack(spec.timerSlackMs, () =>
+      spawn(spec.program, spec.args, {
+        cwd: spec.folder,
+        env: spec.env,
+        stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
+        // A separate session, so that Ctrl-C in the terminal reaches only the supervisor, which stops everything in
+        // order.
+        detached: true,
+      }),
+    );
     closeSync(log);
     this.child = child;
     if (child.pid !== undefined) this.events.onPid(this.name, child.pid);

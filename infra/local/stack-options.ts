@@ -32,6 +32,11 @@ export interface StackOptions {
   chainProgram?: string;
   /** Number of Kafka brokers, for tests of a cluster. Default: one. */
   kafkaBrokers?: number;
+  /**
+   * How late a timer may fire, so that several processes wake together. For a stack that nobody uses most of the time.
+   * Default: as late as the system has it, 0.05 ms.
+   */
+  timerSlackMs?: { stores: number; services: number };
   /** Aborts a start in progress. */
   signal?: AbortSignal;
 }

@@ -89,7 +89,8 @@ class RunningStack implements Stack {
 
   private keep(group: Keeper[], spec: ProcessSpec): Keeper {
     if (this.stopping !== null) throw new Error('the stack is being stopped');
-    const keeper = keepRunning(spec, {
+    const late = { ...spec, timerSlackMs: this.options.timerSlackMs?.[group === this.stores ? 'stores' : 'services'] };
+    const keeper = keepRunning(late, {
       onPid: (name, pid) => {
         this.keepRecord(() => this.children.set(name, pid));
         const { [name]: _, ...others } = this.file.processes;
@@ -244,9 +245,7 @@ class RunningStack implements Stack {
     if (services.length > 0) await Promise.all([this.startServices(services, isRedisEmpty), this.linkChain()]);
     this.isWritten = true;
     this.writeFile();
-    if (this.file.keys !== undefined) {
-      this.keysWatch = openFileWatch(demoKeysPath(this.places), () => this.writeFile());
-    }
+    if (this.file.keys !== undefined) this.keysWatch = openFileWatch(demoKeysPath(this.places), () => this.writeFile());
   }
 
   stop(): Promise<void> {
