@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests of the portal: most files load the whole portal, and leave nothing behind in their process. */
+/**
+ * Tests of the portal: most files load the whole portal. What they open they close, and what they load has no hooks of its
+ * own, because hooks of a shared module would be those of its first user alone.
+ */
 const SHARING = [
   'services/portal/src/**/*.test.ts',
   'test/portal/**/*.test.ts',

@@ -34,10 +34,8 @@ export function chainSpec(places: Places, { port, program }: { port: number; pro
   return {
     name: 'chain',
     program: program ?? anvilProgram(),
-    // Computed anew for each start, because after the first one there is a saved state.
-    get args() {
-      return anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' });
-    },
+    // After the first start there is a saved state.
+    args: () => anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' }),
     env: storeEnvironment(),
     folder: join(statePath, '..'),
     logFile: logFileOf(places, 'chain'),

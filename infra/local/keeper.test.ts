@@ -6,6 +6,7 @@ import type { Condition } from './condition.ts';
 import {
   type Death,
   type Keeper,
+  type KeeperEvents,
   keepRunning,
   NotReadyError,
   type ProcessSpec,
@@ -17,7 +18,7 @@ import { markOf } from './process-mark.ts';
 import { testPlaces } from './test/places.ts';
 
 /** A kept Node process that runs `script`, and the events of its keeper. */
-function keep(script: string, changes: Partial<ProcessSpec> = {}) {
+function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?: number) {
   const places = testPlaces();
   const pids: (number | null)[] = [];
   const deaths: Death[] = [];
@@ -37,13 +38,14 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}) {
     stopDeadlineMs: 10_000,
     ...changes,
   };
-  const keeper: Keeper = keepRunning(spec, {
+  const events: KeeperEvents = {
     onPid: (_, pid) => pids.push(pid),
     onDeath: (death) => deaths.push(death),
     onRecovery: (name) => recoveries.push(name),
     onSilence: (silence) => silences.push(silence),
     onCondition: (condition) => conditions.push(condition),
-  });
+  };
+  const keeper: Keeper = keepRunning(spec, events, timerSlackMs);
   onTestFinished(() => keeper.stop());
   return { keeper, pids, deaths, recoveries, silences, conditions };
 }
@@ -237,19 +239,30 @@ test('a process can be restarted although its folder was emptied meanwhile', asy
   await until('it is ready again', () => recoveries.length === 1);
 });
 
+test('the arguments of a process are asked anew for each start', async () => {
+  const places = testPlaces();
+  const [logFile, starts] = [logFileOf(places, 'asked'), [1, 2]];
+  const args = () => ['-e', `console.log('start ${starts.shift()}'); ${FOREVER}`];
+  const { keeper, pids } = keep('', { logFile, args });
+  await keeper.whenReady();
+  await until('it has begun', () => readFileSync(logFile, 'utf8').includes('start 1'));
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  await until('it has begun again', () => readFileSync(logFile, 'utf8').includes('start 2'));
+});
+
 const SLACK = '/proc/self/timerslack_ns';
 
 test('a process and its children have the timer slack that they are given, and nobody else has it', async () => {
   const before = readFileSync(SLACK, 'utf8');
   const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
   const places = testPlaces();
-  const slackOf = async (changes: Partial<ProcessSpec>) => {
-    const logFile = logFileOf(places, `slack-${changes.timerSlackMs}`);
-    keep(script, { ...changes, logFile });
+  const slackOf = async (timerSlackMs?: number) => {
+    const logFile = logFileOf(places, `slack-${timerSlackMs}`);
+    keep(script, { logFile }, timerSlackMs);
     await until('it has said its slack', () => existsSync(logFile) && readFileSync(logFile, 'utf8').includes('\n'));
     return Number(readFileSync(logFile, 'utf8'));
   };
-  expect(await slackOf({ timerSlackMs: 40 })).toBe(40_000_000);
-  expect(await slackOf({})).toBe(Number(before));
+  expect(await slackOf(40)).toBe(40_000_000);
+  expect(await slackOf()).toBe(Number(before));
   expect(readFileSync(SLACK, 'utf8')).toBe(before);
 });

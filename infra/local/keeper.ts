@@ -9,7 +9,8 @@ import { withTimerSlack } from './timer-slack.ts';
 export interface ProcessSpec {
   readonly name: string;
   readonly program: string;
-  readonly args: readonly string[];
+  /** Or what gives them for each start anew. */
+  readonly args: readonly string[] | (() => readonly string[]);
   readonly env: Record<string, string | undefined>;
   /** Created when absent, so that a process can start after its data was removed. */
   readonly folder: string;
@@ -24,8 +25,6 @@ export interface ProcessSpec {
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** SIGKILL follows after this time. */
   readonly stopDeadlineMs: number;
-  /** How late the timers of the process may fire. Absent: as the system has it. */
-  readonly timerSlackMs?: number | undefined;
   /** Called when it has ended by itself after `stop`. */
   onCleanEnd?(): void;
 }
@@ -95,6 +94,7 @@ class KeptProcess implements Keeper {
   readonly name: string;
   private readonly spec: ProcessSpec;
   private readonly events: KeeperEvents;
+  private readonly timerSlackMs: number | undefined;
   private readonly firstReady = Promise.withResolvers<void>();
   private child: ChildProcess | null = null;
   private exited: Promise<void> = Promise.resolve();
@@ -106,10 +106,11 @@ class KeptProcess implements Keeper {
   private isStopping = false;
   private condition: Condition;
 
-  constructor(spec: ProcessSpec, events: KeeperEvents) {
+  constructor(spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number) {
     this.name = spec.name;
     this.spec = spec;
     this.events = events;
+    this.timerSlackMs = timerSlackMs;
     const [pid, sinceAt] = [null, new Date().toISOString()];
     const isWell = { reason: null, isSilent: false, lastError: null };
     this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...isWell };
@@ -140,8 +141,8 @@ class KeptProcess implements Keeper {
     mkdirSync(spec.folder, { recursive: true });
     const log = openLog(spec.logFile);
     const logStart = fstatSync(log).size;
-    const child = withTimerSlack(spec.timerSlackMs, () =>
-      spawn(spec.program, spec.args, {
+    const child = withTimerSlack(this.timerSlackMs, () =>
+      spawn(spec.program, typeof spec.args === 'function' ? spec.args() : spec.args, {
         cwd: spec.folder,
         env: spec.env,
         stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
@@ -261,7 +262,10 @@ function quoted(lines: string): string {
   return lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
 }
 
-/** Starts a process, and restarts it whenever it ends, until `stop`. */
-export function keepRunning(spec: ProcessSpec, events: KeeperEvents): Keeper {
-  return new KeptProcess(spec, events);
+/**
+ * Starts a process, and restarts it whenever it ends, until `stop`.
+ * @param timerSlackMs how late the timers of the process may fire; absent: as the system has it
+ */
+export function keepRunning(spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper {
+  return new KeptProcess(spec, events, timerSlackMs);
 }

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Places } from './places.ts';
 import { claimPorts, FIRST_DRAWN_PORT, freePorts, isPortFree, portVariableOf } from './ports.ts';
@@ -90,4 +92,13 @@ test('no free port is one that fetch refuses to connect to', async () => {
   const refusal = (port: number) => fetch(`http://127.0.0.1:${port}`).catch(({ cause }) => cause.message);
   expect(await refusal(10_080)).toBe('bad port');
   expect(FIRST_DRAWN_PORT).toBeGreaterThan(10_080);
+});
+
+test('two processes that draw ports at the same time never get the same one', async () => {
+  const script = `const { freePorts } = await import(${JSON.stringify(new URL('ports.ts', import.meta.url).href)});
+    for (let at = 0; at < 40; at++) console.log((await freePorts(5)).join(' '));`;
+  const draw = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  const drawn = await Promise.all([draw(), draw(), draw()]);
+  const ports = drawn.flatMap(({ stdout }) => stdout.trim().split(/\s+/));
+  expect([ports.length, new Set(ports).size]).toEqual([600, 600]);
 });

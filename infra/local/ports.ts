@@ -1,5 +1,7 @@
 import { createHash, randomInt } from 'node:crypto';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Places } from './places.ts';
 import { readDispensableFile, writePrivateFile } from './private-file.ts';
@@ -14,6 +16,11 @@ const BLOCKS = 300;
  * connect to.
  */
 export const FIRST_DRAWN_PORT = 10_081;
+/**
+ * A port that was drawn is drawn by no other process of this user for this time, nor for up to twice as long. It is longer
+ * than a service takes on a busy machine until it listens.
+ */
+const DRAWN_MS = 60_000;
 /** Number of attempts. Enough to find a free port on any machine that has some. */
 const DRAWS_MAX = 1_000;
 
@@ -47,17 +54,44 @@ export async function isPortFree(port: number): Promise<boolean> {
   return true;
 }
 
+/** One file for each port that was drawn, named by the port and the time. */
+function drawnFolder(): string {
+  const folder = join(tmpdir(), `playline-ports-${userInfo().uid}`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** What a port is named in a folder of drawn ports. Of two processes only one can make a file. */
+const drawnName = (port: number, term: number) => `${port}-${term}`;
+
+/** Draws a port; false when it was drawn a moment ago. */
+function draw(port: number): boolean {
+  const drawnAtMs = Date.now();
+  const term = Math.floor(drawnAtMs / DRAWN_MS);
+  try {
+    const folder = drawnFolder();
+    const known = new Set(readdirSync(folder));
+    for (const name of known) if (Number(name.split('-')[1]) < term - 1) rmSync(join(folder, name), { force: true });
+    if (known.has(drawnName(port, term - 1))) return false;
+    writeFileSync(join(folder, drawnName(port, term)), '', { flag: 'wx' });
+    return true;
+  } catch (error) {
+    // Without a folder for temporary files two processes may draw the same port, as any two that do not know each other.
+    return (error as NodeJS.ErrnoException).code !== 'EEXIST';
+  }
+}
+
 /**
- * Finds different ports on loopback that are free now. They are chosen at random, so that two concurrent callers get
- * different ones. They are below the blocks of stacks and the ports for outgoing connections.
+ * Finds different ports on loopback that are free now, and that no process of this user was given in the last minute.
+ * They are below the blocks of stacks and the ports for outgoing connections.
  * @throws Error when nearly all are taken
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
-  for (let drawn = 0; ports.size < count; drawn++) {
-    if (drawn === DRAWS_MAX) throw new Error(`no ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
+  for (let attempt = 0; ports.size < count; attempt++) {
+    if (attempt === DRAWS_MAX) throw new Error(`no ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
     const port = randomInt(FIRST_DRAWN_PORT, FIRST_PORT);
-    if (await isPortFree(port)) ports.add(port);
+    if ((await isPortFree(port)) && draw(port)) ports.add(port);
   }
   return [...ports];
 }

@@ -15,7 +15,7 @@ import {
   readDemoKeys,
 } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
-import { type Keeper, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
+import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
@@ -89,8 +89,8 @@ class RunningStack implements Stack {
 
   private keep(group: Keeper[], spec: ProcessSpec): Keeper {
     if (this.stopping !== null) throw new Error('the stack is being stopped');
-    const late = { ...spec, timerSlackMs: this.options.timerSlackMs?.[group === this.stores ? 'stores' : 'services'] };
-    const keeper = keepRunning(late, {
+    const slackMs = this.options.timerSlackMs?.[group === this.stores ? 'stores' : 'services'];
+    const events: KeeperEvents = {
       onPid: (name, pid) => {
         this.keepRecord(() => this.children.set(name, pid));
         const { [name]: _, ...others } = this.file.processes;
@@ -105,7 +105,8 @@ class RunningStack implements Stack {
         if (this.stopping !== null) return;
         this.keepRecord(() => writeConditions(this.places, [...this.conditions.values()]));
       },
-    });
+    };
+    const keeper = keepRunning(spec, events, slackMs);
     group.push(keeper);
     return keeper;
   }

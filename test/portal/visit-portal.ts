@@ -14,11 +14,14 @@ const PATIENCE_MS = 20_000;
 /** Screenshots for people to look at. They are not committed. */
 export const PICTURES = new URL('../../.playline/test/portal/', import.meta.url);
 
-let ofProcess: Promise<Browser> | null = null;
+let ofProcess: Browser | null = null;
 
-/** The browser of all tests of this process. It ends with the process, and each file closes its contexts at its end. */
-export function sharedBrowser(): Promise<Browser> {
-  ofProcess ??= openBrowser();
+/**
+ * The browser of all tests of this process; a new one where the last has crashed. It ends with the process, and each file
+ * closes its contexts at its end.
+ */
+export async function sharedBrowser(): Promise<Browser> {
+  if (ofProcess?.isConnected() !== true) ofProcess = await openBrowser();
   return ofProcess;
 }
 
@@ -139,7 +142,10 @@ const NOTE_FOCUS = `(() => {
   document.activeElement?.blur();
   globalThis.walk = { reached: new Map(), isRound: false };
   document.addEventListener('focusin', ({ target }) => {
-    if (walk.reached.has(target)) walk.isRound = true;
+    if (walk.reached.has(target)) {
+      walk.isRound = true;
+      return;
+    }
     const style = getComputedStyle(target);
     const box = target.getBoundingClientRect();
     const hasOutline = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;

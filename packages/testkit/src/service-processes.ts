@@ -44,8 +44,14 @@ export function openServiceProcesses(main: string, environment: Readonly<Record<
         },
       };
       running.add(service);
-      child.once('exit', () => running.delete(service));
-      await until('the service is ready', async () => (await fetch(`${admin}/readyz`)).ok);
+      let ended: number | null = null;
+      child.once('exit', (code) => {
+        ended = code ?? -1;
+        running.delete(service);
+      });
+      const isReady = async () => (await fetch(`${admin}/readyz`)).ok;
+      await until('the service is ready, or has ended', async () => ended !== null || (await isReady()));
+      if (ended !== null) throw new Error(`${main} ended with ${ended} before it was ready`);
       return service;
     },
     close: async () => {

@@ -33,6 +33,8 @@ async function readRange(first: number, last: number): Promise<void> {
     const count = Math.min(BATCH_MAX, last - at + 1);
     await ask(Array.from({ length: count }, (_, index) => toBlockQuestion(at + index)));
   }
+  // The end of the range and the final block, which must be on one chain.
+  await ask([last, to].map(toBlockQuestion));
   await ask(toQuestion('eth_getLogs', [{ fromBlock: toHex(first), toBlock: toHex(last) }]));
   for (const number of [first, last]) await ask(toBlockQuestion(number));
 }

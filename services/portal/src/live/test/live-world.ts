@@ -10,7 +10,7 @@ import type { RecordPlace } from '@playline/stream';
 import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { until } from '@playline/testkit/until';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { LiveEvent } from '../event.ts';
 import { NO_FILTER } from '../filter.ts';
 import { type LiveHub, type LookRequest, openLiveHub } from '../hub.ts';
@@ -52,12 +52,6 @@ export interface LiveWorld {
   look(request?: Partial<LookRequest>): Promise<TestLooker>;
 }
 
-let opened: LiveHub[] = [];
-afterEach(async () => {
-  for (const hub of opened) await hub.close();
-  opened = [];
-});
-
 /** Fast enough for tests, with the proportions of the real ones. */
 export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
@@ -80,7 +74,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
     openFences: () => openTestFences(fences),
     onFault: (fault) => faults.push(fault),
   });
-  opened.push(hub);
+  onTestFinished(() => hub.close());
   return {
     ...{ hub, faults, fences, brokers, asked: brokers.asked, ...createSends(log) },
     commit: (partition, offset) => void brokers.committed.set(partition, offset),
