@@ -1,9 +1,8 @@
 import { createHash, randomInt } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import type { Places } from './places.ts';
+import { type Places, placesOf } from './places.ts';
 import { readDispensableFile, writePrivateFile } from './private-file.ts';
 
 const HOST = '127.0.0.1';
@@ -17,7 +16,7 @@ const BLOCKS = 300;
  */
 export const FIRST_DRAWN_PORT = 10_081;
 /**
- * A port that was drawn is drawn by no other process of this user for this time, nor for up to twice as long. It is longer
+ * A port that was drawn is drawn by no other process of this checkout for this time, nor for up to twice as long. It is longer
  * than a service takes on a busy machine until it listens.
  */
 const DRAWN_MS = 60_000;
@@ -54,35 +53,32 @@ export async function isPortFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** One file for each port that was drawn, named by the port and the time. */
-function drawnFolder(): string {
-  const folder = join(tmpdir(), `playline-ports-${userInfo().uid}`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return folder;
-}
+/** An empty file for each drawn port, in a folder for each minute. In the checkout, where no other user can write. */
+const DRAWN_FOLDER = join(placesOf().provisions, 'drawn-ports');
 
-/** What a port is named in a folder of drawn ports. Of two processes only one can make a file. */
-const drawnName = (port: number, term: number) => `${port}-${term}`;
-
-/** Draws a port; false when it was drawn a moment ago. */
+/** Draws a port; false when it was drawn a moment ago. Of two processes only one can make the file. */
 function draw(port: number): boolean {
   const drawnAtMs = Date.now();
   const term = Math.floor(drawnAtMs / DRAWN_MS);
+  const folderOf = (of: number) => join(DRAWN_FOLDER, String(of));
   try {
-    const folder = drawnFolder();
-    const known = new Set(readdirSync(folder));
-    for (const name of known) if (Number(name.split('-')[1]) < term - 1) rmSync(join(folder, name), { force: true });
-    if (known.has(drawnName(port, term - 1))) return false;
-    writeFileSync(join(folder, drawnName(port, term)), '', { flag: 'wx' });
+    if (existsSync(join(folderOf(term - 1), String(port)))) return false;
+    if (mkdirSync(folderOf(term), { recursive: true }) !== undefined) forgetBefore(term - 1);
+    writeFileSync(join(folderOf(term), String(port)), '', { flag: 'wx' });
     return true;
   } catch (error) {
-    // Without a folder for temporary files two processes may draw the same port, as any two that do not know each other.
+    // Where nothing can be written, two processes may draw the same port.
     return (error as NodeJS.ErrnoException).code !== 'EEXIST';
   }
 }
 
+function forgetBefore(term: number): void {
+  for (const name of readdirSync(DRAWN_FOLDER))
+    if (Number(name) < term) rmSync(join(DRAWN_FOLDER, name), { recursive: true, force: true });
+}
+
 /**
- * Finds different ports on loopback that are free now, and that no process of this user was given in the last minute.
+ * Finds different ports on loopback that are free now, and that no process of this checkout was given in the last minute.
  * They are below the blocks of stacks and the ports for outgoing connections.
  * @throws Error when nearly all are taken
  */
