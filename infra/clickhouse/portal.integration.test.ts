@@ -157,7 +157,7 @@ describe.concurrent("the portal's account cannot get around its views", () => {
   });
 });
 
-/** Takes minutes: half a second of sleep for each block. After a block the engine checks its limits and whether the client is there. */
+/** Takes minutes, half a second for each block. The engine checks its limits, and whether the client is there, meanwhile. */
 const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 
 /** Sends a slow query and disconnects while it runs. @returns the engine's code for why the query ended */

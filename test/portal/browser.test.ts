@@ -28,13 +28,6 @@ const NO_PAGE = '/no/such/page';
 /** Number of entries on the page of live messages: a message and a rejection. */
 const PLANTED_EVENTS = 2;
 const UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
-/** Runs in a page: the number of visible main headings, and the types of visible buttons; '' for one by its role alone. */
-const SHOWN = `(() => {
-  const visible = (names) => [...document.querySelectorAll(names)]
-    .filter((element) => element.checkVisibility({ visibilityProperty: true }));
-  const buttons = 'button, [role="button"], input[type="button"], input[type="submit"], input[type="reset"], summary[role]';
-  return { headings: visible('h1, [role="heading"][aria-level="1"]').length, types: visible(buttons).map(({ type }) => type ?? '') };
-})()`;
 
 let browser: Browser;
 let portal: PlantedPortal;
@@ -173,9 +166,11 @@ describe('without JavaScript', () => {
     const { page } = await tabOf(administrator, false);
     for (const path of PAGES) {
       await page.goto(at(path));
-      const shown = (await page.evaluate(SHOWN)) as { headings: number; types: string[] };
-      expect(shown.headings, path).toBe(1);
-      expect([path, shown.types.filter((type) => type !== 'submit')]).toEqual([path, []]);
+      expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
+      const types = await page
+        .getByRole('button')
+        .evaluateAll((buttons) => buttons.map((button) => (button as unknown as { type: string }).type));
+      expect([path, types.filter((type) => type !== 'submit')]).toEqual([path, []]);
     }
   });
 

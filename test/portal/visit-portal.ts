@@ -153,6 +153,7 @@ const NOTE_FOCUS = `(() => {
   });
 })()`;
 
+/** Runs in a page behind `NOTE_FOCUS`: the walk so far, as `Walk` has it. */
 const WALKED = `({
   reached: walk.reached.size,
   isRound: walk.isRound,
