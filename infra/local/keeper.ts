@@ -19,7 +19,7 @@ export interface ProcessSpec {
   /** True while it serves, not merely runs. An exception counts as false, and its message is the reason. */
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
-  /** For tests. The defaults are a minute, and a check every five seconds. */
+  /** For tests. Both are a minute by default. */
   readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
   /** 'end-of-input' for the one process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
@@ -44,7 +44,7 @@ export interface KeeperEvents {
   onDeath(death: Death): void;
   /** Ready again after a death or a reported silence, or for the first time after its deadline. */
   onRecovery(name: string): void;
-  /** It has run for a minute without serving. Called once until it serves again. */
+  /** No check has found it serving for a minute. Called once until it serves again. */
   onSilence?(silence: Silence): void;
   /** The condition of the process has changed. */
   onCondition?(condition: Condition): void;

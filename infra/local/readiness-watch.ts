@@ -10,7 +10,7 @@ export interface WatchedReadiness {
   onReady(): void;
   /** Called after every check that found it not ready. */
   onFault(reason: string): void;
-  /** Called once each time it has not been ready for a minute. */
+  /** Called once each time no check has found it ready for a minute. */
   onSilence(reason: string): void;
 }
 
@@ -22,7 +22,7 @@ const PATIENT_POLL_MS = 1_000;
  * Interval of checks of a ready process. A check costs Kafka a connection and a record, and makes a service ask all of
  * its stores.
  */
-const CALM_POLL_MS = 20_000;
+const CALM_POLL_MS = 60_000;
 /** Longer than the time-out of any probe, because a probe that never ends must not prevent the report of a silence. */
 const ANSWER_MAX_MS = 15_000;
 /** Longer than any pause of a healthy process: elections, rebalances, restarts of a store. */
@@ -77,17 +77,18 @@ export async function watchReadiness(
   watched: WatchedReadiness,
   { silenceMaxMs = SILENCE_MAX_MS, calmPollMs = CALM_POLL_MS } = {},
 ): Promise<void> {
+  /** Since the first check that found it not ready; a check finds nothing about the time before it. */
   let silentSince = performance.now();
   let isReady = false;
   let isTold = false;
   while (watched.isCurrent()) {
     const fault = await faultOf(watched.isReady);
     if (!watched.isCurrent()) return;
+    if (isReady && fault !== null) silentSince = performance.now();
     const silentMs = performance.now() - silentSince;
     if (fault === null) {
       if (!isReady) watched.onReady();
       [isReady, isTold] = [true, false];
-      silentSince = performance.now();
     } else {
       isReady = false;
       watched.onFault(fault);

@@ -23,9 +23,10 @@ export interface Metrics {
 
 /**
  * How often the delay of the event loop is measured. prom-client measures it a hundred times a second, which is half of
- * what an idle service costs. A loop that is blocked for longer than this is noticed all the same.
+ * what an idle service costs. A loop that is blocked for longer than this is noticed all the same, and a shorter delay
+ * in proportion to its length.
  */
-const LAG_LOOK_MS = 250;
+const LAG_LOOK_MS = 1_000;
 /** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;

@@ -4,7 +4,7 @@ import type { SendTick } from './steps/send-tick.ts';
 /** A partition without records for this long gets a tick. */
 export const IDLE_MS = 1_000;
 /** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
-export const IDLE_MAX_MS = 16_000;
+export const IDLE_MAX_MS = 64_000;
 /** How often partitions are checked. */
 const LOOK_MS = 250;
 /** The same while all of them are at rest. It is also how often the watermarks of the last ticks are looked for in Redis. */

@@ -52,8 +52,9 @@ export interface Minter extends Closable {
   hindrances(): Readonly<Record<string, string>>;
 }
 
-/** How often to look for signers with pending assets and no worker. */
+/** How often to look for signers with pending assets and no worker: while some are pending, and while none are. */
 const LOOK_EVERY_MS = 5_000;
+const REST_LOOK_EVERY_MS = 15_000;
 
 /** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
@@ -89,12 +90,15 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
 function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
   const stopped = new AbortController();
   const look = async () => {
+    let isPending = true;
     while (!stopped.signal.aborted) {
-      await pause(LOOK_EVERY_MS, stopped.signal);
+      await pause(isPending ? LOOK_EVERY_MS : REST_LOOK_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
-      await workers
-        .look()
-        .catch((error) => logger.warn({ error }, 'it was not looked for assets that nobody works for'));
+      try {
+        isPending = await workers.look();
+      } catch (error) {
+        logger.warn({ error }, 'it was not looked for assets that nobody works for');
+      }
     }
   };
   const ended = look();

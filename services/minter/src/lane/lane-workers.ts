@@ -94,8 +94,9 @@ export class LaneWorkers<W extends KeptWorker> {
    * another process for a while: two workers would take the lane from each other. While requests of a signer are read
    * here, its worker would be opened again at once. A worker that has nothing to do although assets are pending was
    * fenced, and nothing would tell it: another one is opened in its place.
+   * @returns whether assets of any signer are pending here
    */
-  async look(): Promise<void> {
+  async look(): Promise<boolean> {
     const isIdle = ({ worker }: Kept<W>) => worker.standing?.ledger.isIdle ?? null;
     const before = [...this.#workers].map(([key, kept]) => ({ key, kept, wasIdle: isIdle(kept) }));
     const found = await this.#openFound();
@@ -107,6 +108,7 @@ export class LaneWorkers<W extends KeptWorker> {
       if (wasIdle && kept.oddLooks >= OUTDATED_LOOKS) this.#renew(key);
       else if (kept.oddLooks >= STRANGE_LOOKS) this.#close(key);
     }
+    return found.size > 0 || [...this.#workers.values()].some((kept) => isIdle(kept) === false);
   }
 
   /** @returns keys of the signers with pending assets whose key gives a partition that is read here */

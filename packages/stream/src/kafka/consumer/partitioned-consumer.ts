@@ -19,7 +19,7 @@ import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
-import './kafkajs-clock.ts';
+import '../kafkajs-clock.ts';
 import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';

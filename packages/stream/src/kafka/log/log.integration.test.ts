@@ -62,6 +62,31 @@ it('ends at the end of the log, and knows nothing of a topic that does not exist
   expect((await reader.committed(`${topic}-nobody`, topic)).size).toBe(0);
 });
 
+it('tells the bounds of several topics of several brokers at once, and of one that was removed that it has none', async () => {
+  const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
+  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topics[0]}-publisher` });
+  await publisher.publish([placed(topics[0], 'a', 2), placed(topics[1], 'b', 1)]);
+  await publisher.close();
+  const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
+  await until('both are decided', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
+  const empty = { start: 0, end: 0 };
+  const ofFirst = [
+    { partition: 0, ...empty },
+    { partition: 1, ...empty },
+    { partition: 2, start: 0, end: 2 },
+  ];
+  expect(await boundsOf()).toEqual([
+    ofFirst,
+    [
+      { partition: 0, ...empty },
+      { partition: 1, start: 0, end: 2 },
+    ],
+    [],
+  ]);
+  await fixture.removeTopic(topics[1]);
+  expect(await boundsOf()).toEqual([ofFirst, [], []]);
+});
+
 it('publishes to several topics in one step, and readers do not see what was not published as a whole', async () => {
   const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
   const name = `${one}-publisher`;

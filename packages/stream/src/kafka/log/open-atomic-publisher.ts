@@ -92,7 +92,7 @@ async function openTransaction(producer: Producer, records: readonly PlacedRecor
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
   // Loaded here, because most processes open no publisher.
   const { Kafka, logLevel } = await import('kafkajs');
-  await import('../consumer/kafkajs-overrides.ts');
+  await Promise.all([import('../consumer/kafkajs-overrides.ts'), import('../kafkajs-clock.ts')]);
   const kafka = new Kafka({
     clientId: options.name,
     brokers: [...options.brokers],

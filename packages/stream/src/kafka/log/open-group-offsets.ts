@@ -12,14 +12,8 @@ import {
 } from '../../partitions/offset-decision.ts';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
 import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
-import {
-  askFetch,
-  connect,
-  connectToLeader,
-  type LogReaderOptions,
-  openAdmin,
-  openLogReader,
-} from './open-log-reader.ts';
+import { connect, connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
+import { askFetch, openLogReader } from './open-log-reader.ts';
 
 /** Generation id of a commit from outside the group. */
 const NO_GENERATION = -1;

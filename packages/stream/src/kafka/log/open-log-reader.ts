@@ -1,18 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
-import { Admin, type Connection, fetchV17, kGetConnection } from '../broker-client.ts';
-import { guardConnections } from '../connection-guard.ts';
-import { EARLIEST, LATEST, NO_EPOCH, NO_SESSION, READ_COMMITTED, READ_UNCOMMITTED } from '../protocol.ts';
-import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
+import { type Admin, type Connection, fetchV17 } from '../broker-client.ts';
+import { NO_EPOCH, NO_SESSION, READ_COMMITTED, READ_UNCOMMITTED } from '../protocol.ts';
+import { createAskBounds } from './ask-bounds.ts';
 import { readCommitted } from './committed-records.ts';
 import { createGathered } from './gathered.ts';
+import { connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 
-const REQUEST_TIMEOUT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 3_000;
-/** A topic that was just created has leaders within a second. Brokers that are away are reported within seconds. */
-const LEADER_RETRIES = 10;
-const LEADER_WAIT_MS = 200;
 /** Short, because the requested records exist already. */
 const FETCH_WAIT_MS = 100;
 /** About a thousand records of usual size in one answer. A larger record is sent all the same. */
@@ -22,58 +17,20 @@ const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
 
-export interface LogReaderOptions extends BrokerTarget {
-  readonly clientId: string;
-}
-
-export function openAdmin(options: LogReaderOptions): Admin {
-  const admin = new Admin({
-    clientId: options.clientId,
-    bootstrapBrokers: [...options.brokers],
-    ...toPlatformaticSecurity(options),
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    retries: LEADER_RETRIES,
-    retryDelay: LEADER_WAIT_MS,
-  });
-  guardConnections(admin, options.onFault);
-  return admin;
-}
-
 class Reader {
   readonly #admin: Admin;
-  readonly #decided = createGathered((topics) => this.#askBounds(topics, READ_COMMITTED));
-  readonly #undecided = createGathered((topics) => this.#askBounds(topics, READ_UNCOMMITTED));
+  readonly #decided: (topic: string) => Promise<LogBounds[] | undefined>;
+  readonly #undecided: (topic: string) => Promise<LogBounds[] | undefined>;
 
   constructor(options: LogReaderOptions) {
     this.#admin = openAdmin(options);
+    const askBounds = createAskBounds(this.#admin);
+    this.#decided = createGathered((topics) => askBounds(topics, READ_COMMITTED));
+    this.#undecided = createGathered((topics) => askBounds(topics, READ_UNCOMMITTED));
   }
 
   async bounds(topic: string, { undecided = false }: { undecided?: boolean } = {}): Promise<LogBounds[]> {
     return (await (undecided ? this.#undecided(topic) : this.#decided(topic))) ?? [];
-  }
-
-  /** By topic; topics that do not exist are absent. */
-  async #askBounds(topics: readonly string[], isolationLevel: 0 | 1): Promise<Map<string, LogBounds[]>> {
-    const known = (await this.#admin.listTopics()).filter((topic) => topics.includes(topic));
-    if (known.length === 0) return new Map();
-    const metadata = await this.#admin.metadata({ topics: [...known], forceUpdate: true });
-    const partitionsOf = (topic: string) => [...(metadata.topics.get(topic)?.partitions.keys() ?? [])];
-    const askOffsets = async (timestamp: bigint) => {
-      const asked = known.map((name) => {
-        return { name, partitions: partitionsOf(name).map((partitionIndex) => ({ partitionIndex, timestamp })) };
-      });
-      const found = await this.#admin.listOffsets({ topics: asked, isolationLevel });
-      const offsets = new Map(found.map(({ name, partitions }) => [name, partitions]));
-      return (topic: string, partition: number) =>
-        Number(offsets.get(topic)?.find(({ partitionIndex }) => partitionIndex === partition)?.offset ?? 0);
-    };
-    const [startOf, endOf] = [await askOffsets(EARLIEST), await askOffsets(LATEST)];
-    const boundsOf = (topic: string) =>
-      partitionsOf(topic).map((partition) => {
-        return { partition, start: startOf(topic, partition), end: endOf(topic, partition) };
-      });
-    return new Map(known.map((topic) => [topic, boundsOf(topic)]));
   }
 
   async committed(groupId: string, topic: string): Promise<Map<number, number>> {
@@ -133,27 +90,6 @@ class Reader {
   close(): Promise<void> {
     return this.#admin.close();
   }
-}
-
-/** The connection to the leader of a partition. @throws Error while there is none */
-export async function connectToLeader(
-  admin: Admin,
-  { topic, partition }: { topic: string; partition: number },
-): Promise<{ topicId: string; connection: Connection }> {
-  const metadata = await admin.metadata({ topics: [topic] });
-  const found = metadata.topics.get(topic);
-  const broker = metadata.brokers.get(found?.partitions[partition]?.leader ?? -1);
-  if (found === undefined || broker === undefined) {
-    await admin.metadata({ topics: [topic], forceUpdate: true });
-    throw new Error(`${topic}/${partition} has no leader`);
-  }
-  return { topicId: found.id, connection: await connect(admin, broker) };
-}
-
-export function connect(admin: Admin, broker: { host: string; port: number }): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    admin[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
-  });
 }
 
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platformatic/kafka';
 import { mendKafkaTimer } from '@playline/infra/kafka';
 import { testStores, until } from '@playline/testkit';
-import { Kafka, logLevel } from 'kafkajs';
+import { Kafka, type Admin as KafkajsAdmin, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
 import { readTopic } from '../read-topic.ts';
 
@@ -17,6 +17,8 @@ export interface KafkaFixture {
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
   /** Deletes a topic of one partition and creates it again, empty. */
   remakeTopic(topic: string): Promise<void>;
+  /** Resolves when brokers know it no more. */
+  removeTopic(topic: string): Promise<void>;
   /** Deletes everything before an offset of a topic's first partition, as retention does. */
   expire(topic: string, offset: number): Promise<void>;
   /** Commits for a group without members. */
@@ -24,11 +26,15 @@ export interface KafkaFixture {
   close(): Promise<void>;
 }
 
+async function removeTopic(admin: KafkajsAdmin, topic: string): Promise<void> {
+  await admin.deleteTopics({ topics: [topic] });
+  await until(`${topic} is gone`, async () => !(await admin.listTopics()).includes(topic));
+}
+
 async function remakeTopic(kafka: Kafka, topic: string): Promise<void> {
   const admin = kafka.admin();
   await admin.connect();
-  await admin.deleteTopics({ topics: [topic] });
-  await until(`${topic} is gone`, async () => !(await admin.listTopics()).includes(topic));
+  await removeTopic(admin, topic);
   await until(`${topic} is back`, async () => {
     await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }).catch(() => {});
     const metadata = await admin.fetchTopicMetadata({ topics: [topic] });
@@ -96,6 +102,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     expire: (topic, offset) =>
       admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] }),
     remakeTopic: (topic) => remakeTopic(kafka, topic),
+    removeTopic: (topic) => removeTopic(admin, topic),
     commit: (groupId, at) => commit(brokers, { groupId, ...at }),
     close: async () => {
       await admin.deleteTopics({ topics: topics.flatMap((topic) => [topic, `${topic}.dead`]) }).catch(() => {});

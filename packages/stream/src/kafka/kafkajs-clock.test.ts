@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import './consumer/kafkajs-overrides.ts';
 import './kafkajs-clock.ts';
-import './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
 const HOUR_MS = 3_600_000;
