@@ -1,15 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests of the portal: most files load the whole portal. What they open they close, and what they load has no hooks of its
- * own, because hooks of a shared module would be those of its first user alone.
+ * Files of tests that share a process: a process of its own costs each half a second of a core. They are those without
+ * stores, and those of the portal, which also share a browser. What they open they close, and what they load has no hooks
+ * of its own, because hooks of a shared module would be those of its first user alone.
  */
-const SHARING = [
+const WITHOUT_STORES = '{packages,services}/**/!(*.integration).test.ts';
+const OF_PORTAL = [
   'services/portal/src/**/*.test.ts',
   'test/portal/**/*.test.ts',
   'test/portal-live.test.ts',
   'infra/clickhouse/portal.integration.test.ts',
 ];
+const SHARING = [WITHOUT_STORES, ...OF_PORTAL];
 
 export default defineConfig({
   test: {
