@@ -77,14 +77,15 @@ export async function watchReadiness(
   watched: WatchedReadiness,
   { silenceMaxMs = SILENCE_MAX_MS, calmPollMs = CALM_POLL_MS } = {},
 ): Promise<void> {
-  /** Since the first check that found it not ready; a check finds nothing about the time before it. */
+  /** When the first check began that found it not ready: nothing is known of the time before. */
   let silentSince = performance.now();
   let isReady = false;
   let isTold = false;
   while (watched.isCurrent()) {
+    const askedAt = performance.now();
     const fault = await faultOf(watched.isReady);
     if (!watched.isCurrent()) return;
-    if (isReady && fault !== null) silentSince = performance.now();
+    if (isReady && fault !== null) silentSince = askedAt;
     const silentMs = performance.now() - silentSince;
     if (fault === null) {
       if (!isReady) watched.onReady();

@@ -24,7 +24,7 @@ export interface Metrics {
 /**
  * How often the delay of the event loop is measured. prom-client measures it a hundred times a second, which is half of
  * what an idle service costs. A loop that is blocked for longer than this is noticed all the same, and a shorter delay
- * in proportion to its length.
+ * with a probability in proportion to its length.
  */
 const LAG_LOOK_MS = 1_000;
 /** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
@@ -32,35 +32,47 @@ const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
 
+function openLagMonitor() {
+  const monitor = monitorEventLoopDelay({ resolution: LAG_LOOK_MS });
+  monitor.enable();
+  return monitor;
+}
+
 /**
  * Measures the delay of the event loop under prom-client's names, without the time between two measurements, which
- * prom-client includes.
+ * prom-client includes. A monitor that was just reset measures nothing until it has looked once more, so there are two:
+ * each is read and reset at every second reading, and the other one sees what happens meanwhile.
  */
 function collectLag(registry: Registry): void {
-  const histogram = monitorEventLoopDelay({ resolution: LAG_LOOK_MS });
-  histogram.enable();
+  let [histogram, next] = [openLagMonitor(), openLagMonitor()];
   const toSeconds = (ns: number) => Math.max(0, ns - LAG_LOOK_MS * NS_PER_MS) / NS_PER_S;
   const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${part}_seconds`;
     registry.removeSingleMetric(name);
-    new Gauge({ name, help, registers: [registry], collect });
+    new Gauge({
+      name,
+      help: `${help} of the event loop since the reading before the last.`,
+      registers: [registry],
+      collect,
+    });
   };
   const lag = (part: string, help: string, valueNs: () => number) =>
     gauge(part, help, function set() {
       this.set(histogram.count === 0 ? 0 : toSeconds(valueNs()));
     });
-  lag('min', 'The least delay of the event loop since the last reading.', () => histogram.min);
-  lag('mean', 'The mean delay of the event loop since the last reading.', () => histogram.mean);
-  lag('p50', 'The 50th percentile of the delays of the event loop.', () => histogram.percentile(50));
-  lag('p90', 'The 90th percentile of the delays of the event loop.', () => histogram.percentile(90));
-  lag('p99', 'The 99th percentile of the delays of the event loop.', () => histogram.percentile(99));
-  gauge('stddev', 'The standard deviation of the delays of the event loop.', function set() {
+  lag('min', 'The least delay', () => histogram.min);
+  lag('mean', 'The mean delay', () => histogram.mean);
+  lag('p50', 'The 50th percentile of the delays', () => histogram.percentile(50));
+  lag('p90', 'The 90th percentile of the delays', () => histogram.percentile(90));
+  lag('p99', 'The 99th percentile of the delays', () => histogram.percentile(99));
+  gauge('stddev', 'The standard deviation of the delays', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
   // Read last, because it is last in the text. The others are then of the same moment.
-  gauge('max', 'The greatest delay of the event loop since the last reading.', function set() {
+  gauge('max', 'The greatest delay', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();
+    [histogram, next] = [next, histogram];
   });
 }
 

@@ -97,6 +97,7 @@ function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(
       try {
         isPending = await workers.look();
       } catch (error) {
+        isPending = true;
         logger.warn({ error }, 'it was not looked for assets that nobody works for');
       }
     }

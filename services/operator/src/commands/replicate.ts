@@ -62,7 +62,7 @@ const OPTIONS = {
 } as const;
 
 const PAGE_MAX = 200;
-/** How often the horizon of an idle chain moves. */
+/** How often the horizon of a chain is looked at. It moves a second after a record, and every 64 s at rest. */
 const FOLLOW_MS = 1_000;
 
 type Target = 'file' | 'clickhouse' | 'stdout';

@@ -1,6 +1,6 @@
 /**
  * Creates a question about one name that shares its request with all that are asked in the same turn of the event loop.
- * Copies of many logs are compared at the same moment: each comparison alone would cost the brokers six requests.
+ * Copies of many logs are compared at the same moment: each comparison alone would cost the brokers three requests or more.
  * @param ask answers for several names at once; names without an answer are absent
  */
 export function createGathered<T>(

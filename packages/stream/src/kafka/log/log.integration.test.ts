@@ -62,7 +62,7 @@ it('ends at the end of the log, and knows nothing of a topic that does not exist
   expect((await reader.committed(`${topic}-nobody`, topic)).size).toBe(0);
 });
 
-it('tells the bounds of several topics of several brokers at once, and of one that was removed that it has none', async () => {
+it('tells the bounds of several topics at once, and of one that was removed that it has none', async () => {
   const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
   const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topics[0]}-publisher` });
   await publisher.publish([placed(topics[0], 'a', 2), placed(topics[1], 'b', 1)]);
