@@ -1,3 +1,4 @@
+import { toQuerySize } from '@playline/errors';
 import type { Bench } from './figure.ts';
 import { type Measured, waitFor } from './processes.ts';
 
@@ -27,9 +28,6 @@ export interface Asked {
   readonly queryId: string;
 }
 
-/** ClickHouse's default of max_query_size. */
-const QUERY_BYTES_MIN = 262_144;
-
 /** Sends SQL about the database of a bench. */
 export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'database'>): Engine {
   const { url, user, password } = stores.clickhouse;
@@ -50,8 +48,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     read: async (sql) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
     measure: async (sql) => {
       // A query may name every row of a block, as the writer's queries do.
-      const max_query_size = String(QUERY_BYTES_MIN + Buffer.byteLength(sql));
-      const answer = await send({ wait_end_of_query: '1', max_query_size }, sql);
+      const answer = await send({ wait_end_of_query: '1', max_query_size: toQuerySize(sql) }, sql);
       const text = (await answer.text()).trimEnd();
       const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
       const rows = text === '' ? 0 : text.split('\n').length;
