@@ -90,7 +90,8 @@ export class HorizonTracker {
     { head, target }: { head: ChainBlock; target: number },
   ): Promise<readonly ChainBlock[]> {
     const tip = this.blocks.at(-1);
-    if (tip !== undefined && tip.hash === head.hash) return this.blocks;
+    // The number too: a broken node gave the same hash to two latest blocks, with a reorganisation between them.
+    if (tip?.hash === head.hash && tip.number === head.number) return this.blocks;
     if (tip !== undefined && head.number > tip.number && head.number - tip.number <= TRACKED_MAX) {
       const added = await this.readTo(node, tip.number + 1, head);
       if (added[0]!.parentHash === tip.hash) return [...this.blocks, ...added];

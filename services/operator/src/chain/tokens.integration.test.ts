@@ -1,4 +1,5 @@
 import { FRAME_BYTES, frameRecord, TOPICS, type TokenRecord, tokenCodec } from '@playline/contracts';
+import { awaitDecided } from '@playline/stream';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores } from '@playline/testkit';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
@@ -48,7 +49,11 @@ const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
     .filter(({ contractAddress }) => contractAddress.equals(bytesOf(address)));
-const last = async () => (await versions()).at(-1)!;
+/** Brokers may still be completing the transaction of a command that has ended. */
+const last = async () => {
+  await awaitDecided(log.reader, stores.prefix + TOPIC);
+  return (await versions()).at(-1)!;
+};
 
 beforeEach(async () => {
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });

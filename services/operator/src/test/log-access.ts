@@ -1,4 +1,4 @@
-import { awaitDecided, type LogReader, type OutgoingRecord, type Producer, type StreamRecord } from '@playline/stream';
+import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playline/stream';
 import { openLogReader, openProducer } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 
@@ -8,7 +8,7 @@ export interface LogAccess {
   readonly reader: LogReader;
   /** Resolves when every record is acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
-  /** All committed records of a topic, also those whose transaction brokers are still completing. */
+  /** All committed records of a topic. */
   read(topic: string): Promise<StreamRecord[]>;
   /** Number of records of a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
@@ -33,7 +33,7 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
       }),
     async read(topic) {
       const records: StreamRecord[] = [];
-      for (const bounds of await awaitDecided(reader, topic))
+      for (const bounds of await reader.bounds(topic))
         for await (const record of reader.read({ topic, ...bounds })) records.push(record);
       return records;
     },
@@ -43,7 +43,7 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
       return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
     },
     async createPassed(topic, group) {
-      const ends = await awaitDecided(reader, topic);
+      const ends = await reader.bounds(topic);
       return async () => {
         const committed = await reader.committed(group, topic);
         return ends.every(({ partition, end }) => (committed.get(partition) ?? 0) >= end);
