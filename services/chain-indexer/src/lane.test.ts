@@ -168,24 +168,6 @@ describe('known failures of chains and nodes', () => {
     expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
   });
 
-  it('two latest blocks of one hash from a broken node, with a reorganisation between them, make no replaced block final', async () => {
-    const chain = new MemoryChain(DEPTH);
-    const broken = { ...honestNode(chain), name: 'broken' };
-    broken.block = async (at) => {
-      const block = await honestNode(chain).block(at);
-      return at === 'latest' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
-    };
-    const logs = new MemoryIndexLogs();
-    const { lane } = createTestLane([broken], logs, { chain: { ...CHAIN, finality: DEPTH } });
-    for (let block = 1; block <= DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
-    await lane.step();
-    chain.reorg(2, [[transferDraft(2, [0, 1], 1)], [transferDraft(2, [0, 1], 2)]]);
-    for (let block = 0; block < 2; block++) chain.mine();
-    await stepToEnd({ ...createTestLane([broken], logs), lane });
-    await stepToEnd(createTestLane([honestNode(chain)], logs, { chain: { ...CHAIN, finality: DEPTH } }));
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
-  });
-
   it('a node that lags behind what is indexed is not taken for a reorganisation; another one is used', async () => {
     const chain = createBusyChain(30);
     const logs = new MemoryIndexLogs();

@@ -7,6 +7,11 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 const DEPTH = 4;
 const RANGE = 50;
 
+/** Hashes of the transactions with published activities, and of those that are final, in order. */
+const publishedIn = ({ activities }: MemoryIndexLogs) =>
+  activities.map(({ blockchainMetadata }) => `0x${blockchainMetadata!.transactionHash.toString('hex')}`);
+const finalIn = (chain: MemoryChain) => chain.finalLogs().map(({ transactionHash }) => transactionHash);
+
 it('the orphaned block at which a node has stopped is not published, however far below the final block it is', async () => {
   const chain = new MemoryChain(DEPTH);
   for (let block = 1; block < RANGE; block++) chain.mine([transferDraft(2, [0, 1], block)]);
@@ -26,9 +31,27 @@ it('the orphaned block at which a node has stopped is not published, however far
   await expect(own.lane.step()).rejects.toThrow('it does not return block 446, which is final');
   own.clock.nowMs += 10_000;
   await stepToEnd(own);
-  const hashes = chain.finalLogs().map(({ transactionHash }) => transactionHash);
-  const published = logs.activities.map(({ blockchainMetadata }) =>
-    blockchainMetadata!.transactionHash.toString('hex'),
-  );
-  expect(published.map((hash) => `0x${hash}`)).toEqual(hashes);
+  expect(publishedIn(logs)).toEqual(finalIn(chain));
+});
+
+it('no replaced block counts as final because a broken node gives the latest block before and after the same hash', async () => {
+  const chain = new MemoryChain(DEPTH);
+  const honest = createStateNode('honest', DEPTH, () => chain.state);
+  const broken: typeof honest = {
+    ...honest,
+    block: async (at) => {
+      const block = await honest.block(at);
+      return at === 'latest' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
+    },
+  };
+  const logs = new MemoryIndexLogs();
+  const indexed = { chain: { ...CHAIN, finality: DEPTH } };
+  const own = createTestLane([broken], logs, indexed);
+  for (let block = 1; block <= DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+  await own.lane.step();
+  chain.reorg(2, [[transferDraft(2, [0, 1], 1)], [transferDraft(2, [0, 1], 2)]]);
+  for (let block = 0; block < 2; block++) chain.mine();
+  await stepToEnd(own);
+  await stepToEnd(createTestLane([honest], logs, indexed));
+  expect(publishedIn(logs)).toEqual(finalIn(chain));
 });
