@@ -12,7 +12,12 @@ export interface OwnDatabase {
 }
 
 /** Makes a database with every table, for a test that names it itself and drops it. */
-export const createTables = (target: DatabaseTarget): Promise<void> => copyTables(tableTemplate(), target);
+export async function createTables(target: DatabaseTarget): Promise<void> {
+  const template = tableTemplate();
+  if (template !== null) return copyTables(template, target);
+  const { applySql } = await import('@playline/infra/clickhouse');
+  await applySql(target);
+}
 
 export async function openOwnDatabase(stores: Stores = testStores()): Promise<OwnDatabase> {
   const { url, user, password } = stores.clickhouse;

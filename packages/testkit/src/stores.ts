@@ -23,7 +23,10 @@ export function testStores(): Stores {
   return inject('stores');
 }
 
-/** A database with every table in the ClickHouse of the test run. Tests copy it and never change it. */
-export function tableTemplate(): DatabaseTarget {
-  return inject('tableTemplate');
+/**
+ * A database with every table in the ClickHouse of the test run. Tests copy it and never change it. Null in a program that
+ * is no test run, such as `npm run faults`.
+ */
+export function tableTemplate(): DatabaseTarget | null {
+  return process.env.VITEST === undefined ? null : inject('tableTemplate');
 }

@@ -1,8 +1,12 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { applySql } from '@playline/infra/clickhouse';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bareEnvironment } from './bare-environment.ts';
 import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
-import { tableTemplate } from './stores.ts';
+import { tableTemplate, testStores } from './stores.ts';
 
 /** What ClickHouse says of a database, without its name. */
 const told = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
@@ -15,7 +19,7 @@ describe('a database that a test opens', () => {
   });
   afterAll(() => own?.close());
   const expectSame = async (sql: string, atLeast: number) => {
-    const made = await told(tableTemplate(), sql);
+    const made = await told(tableTemplate()!, sql);
     expect(made.length).toBeGreaterThanOrEqual(atLeast);
     expect(await told(own.target, sql)).toEqual(made);
   };
@@ -37,5 +41,19 @@ describe('a database that a test opens', () => {
 
   it('lacks no SQL file, so that nothing is applied to it again', async () => {
     expect(await applySql({ ...own.target })).toEqual([]);
+  });
+
+  it('is also opened by a program that is no test run, from the SQL files', async () => {
+    const program = `
+      import { openOwnDatabase } from './own-database.ts';
+      const own = await openOwnDatabase(JSON.parse(process.env.STORES));
+      console.log(await own.query('SELECT count() FROM system.tables WHERE database = currentDatabase()'));
+      await own.close();
+    `;
+    const cwd = fileURLToPath(new URL('.', import.meta.url));
+    const env = { ...bareEnvironment(), STORES: JSON.stringify(testStores()) };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--eval', program], { cwd, env });
+    const count = 'SELECT count() FROM system.tables WHERE database = currentDatabase()';
+    expect(stdout.trim()).toBe(await own.query(count));
   });
 });
