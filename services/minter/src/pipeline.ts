@@ -94,12 +94,10 @@ function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(
     while (!stopped.signal.aborted) {
       await pause(isPending ? LOOK_EVERY_MS : REST_LOOK_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
-      try {
-        isPending = await workers.look();
-      } catch (error) {
-        isPending = true;
+      isPending = await workers.look().catch((error) => {
         logger.warn({ error }, 'it was not looked for assets that nobody works for');
-      }
+        return true;
+      });
     }
   };
   const ended = look();

@@ -1,5 +1,5 @@
 /**
- * Four of the changes to kafkajs 2.2.4. The others are in aborted-records.ts, fetch-pace.ts, kafkajs-clock.ts,
+ * Four of the changes to kafkajs 2.2.4. The others are in aborted-records.ts, fetch-pace.ts, ../kafkajs-clock.ts,
  * record-decoding.ts, response-socket.ts and topic-ids.ts. They depend on its source, so its version is pinned, and
  * each change has a contract test that fails when that source differs.
  *
