@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBounds } from '../../log.ts';
 import { type Admin, listOffsetsV7, UserError } from '../broker-client.ts';
+import { connect, groupByLeader } from '../leaders.ts';
 import { EARLIEST, LATEST, NO_REPLICA } from '../protocol.ts';
-import { connect } from './open-admin.ts';
 
 /** Two seconds in all: more than an election takes. */
 const ATTEMPTS = 11;
@@ -30,15 +30,13 @@ async function askOffsets(
   { brokers, topics }: Metadata,
   of: { timestamp: bigint; isolation: number },
 ): Promise<Offsets> {
-  const byLeader = new Map<number, Map<string, AskedPartition[]>>();
-  for (const [topic, { partitions }] of topics)
-    for (const [partitionIndex, { leader, leaderEpoch }] of partitions.entries()) {
-      const asked = byLeader.get(leader) ?? new Map<string, AskedPartition[]>();
+  const all = [...topics].flatMap(([topic, { partitions }]) =>
+    partitions.map(({ leader, leaderEpoch }, partitionIndex) => {
       // A leader refuses an epoch that is not its own: a former one does not tell an old end.
       const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: of.timestamp };
-      asked.set(topic, [...(asked.get(topic) ?? []), partition]);
-      byLeader.set(leader, asked);
-    }
+      return { leader, topic, partition };
+    }),
+  );
   const offsets: Offsets = new Map();
   const askLeader = async ([leader, asked]: [number, Map<string, AskedPartition[]>]) => {
     const broker = brokers.get(leader);
@@ -48,7 +46,7 @@ async function askOffsets(
     for (const { name, partitions } of answer.topics)
       for (const { partitionIndex, offset } of partitions) offsets.set(`${name}/${partitionIndex}`, Number(offset));
   };
-  await Promise.all([...byLeader].map(askLeader));
+  await Promise.all([...groupByLeader(all)].map(askLeader));
   return offsets;
 }
 

@@ -1,5 +1,6 @@
-import { Admin, type Connection, kGetConnection } from '../broker-client.ts';
+import { Admin, type Connection } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
+import { connect } from '../leaders.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -39,10 +40,4 @@ export async function connectToLeader(
     throw new Error(`${topic}/${partition} has no leader`);
   }
   return { topicId: found.id, connection: await connect(admin, broker) };
-}
-
-export function connect(admin: Admin, broker: { host: string; port: number }): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    admin[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
-  });
 }

@@ -11,8 +11,9 @@ import {
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
+import { connect } from '../leaders.ts';
 import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
-import { connect, connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
+import { connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 import { askFetch, openLogReader } from './open-log-reader.ts';
 
 /** Generation id of a commit from outside the group. */

@@ -1,14 +1,7 @@
 import { explainConnection } from '@playline/errors';
-import {
-  Base,
-  type Connection,
-  initProducerIdV4,
-  kGetConnection,
-  listOffsetsV7,
-  produceV9,
-  UserError,
-} from '../broker-client.ts';
+import { Base, type Connection, initProducerIdV4, listOffsetsV7, produceV9, UserError } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
+import { connect, groupByLeader } from '../leaders.ts';
 import { LATEST, NO_EPOCH } from '../protocol.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';
@@ -80,9 +73,7 @@ class Cluster {
   async connect(node: number): Promise<Connection> {
     const broker = this.brokers.get(node);
     if (broker === undefined) throw new Error(`broker ${node} is not known`);
-    return await new Promise<Connection>((resolve, reject) => {
-      this.client[kGetConnection](broker, (error, found) => (error ? reject(error) : resolve(found!)));
-    });
+    return await connect(this.client, broker);
   }
 
   async refreshBrokers() {
@@ -150,17 +141,12 @@ async function askEnds(cluster: Cluster, node: number, topics: Map<string, numbe
 }
 
 async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
-  const nodes = new Map<number, Map<string, number[]>>();
-  for (const topic of topics) {
-    await cluster.refreshTopic(topic);
-    for (const [partition, leader] of (cluster.leaders.get(topic) ?? []).entries()) {
-      const asked = nodes.get(leader) ?? new Map<string, number[]>();
-      asked.set(topic, [...(asked.get(topic) ?? []), partition]);
-      nodes.set(leader, asked);
-    }
-  }
+  for (const topic of topics) await cluster.refreshTopic(topic);
   if (topics.length === 0) await cluster.refreshBrokers();
-  await Promise.all([...nodes].map(([node, asked]) => askEnds(cluster, node, asked)));
+  const all = topics.flatMap((topic) =>
+    (cluster.leaders.get(topic) ?? []).map((leader, partition) => ({ leader, topic, partition })),
+  );
+  await Promise.all([...groupByLeader(all)].map(([node, asked]) => askEnds(cluster, node, asked)));
 }
 
 export function openKafkaWire(options: KafkaWireOptions): KafkaWire {
