@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
-import type { KeyRecord, KeyStore, KeyView } from './key-store.ts';
+import { hang } from '@playline/testkit/hang';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { KeyStore, KeyView } from './key-store.ts';
 import { createKeyText } from './key-text.ts';
 import { createLiveKeys } from './live-keys.ts';
 import { createMemoryKeyStore } from './memory/index.ts';
@@ -7,6 +8,9 @@ import { createKey, type NewKey, refreshKey } from './operations.ts';
 import { createKeyVerifier, KeyStoreFault } from './verifier.ts';
 
 const prefix = 'svcapik';
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };
 
 /** A store that counts look-ups and can be cut off or made to hang. */
@@ -17,10 +21,10 @@ async function setUp() {
   const find: KeyStore['find'] = (hash) => {
     world.lookUps++;
     if (world.mode === 'down') return Promise.reject(new Error('connection refused'));
-    if (world.mode === 'hangs') return new Promise<KeyRecord | null>(() => {});
+    if (world.mode === 'hangs') return hang();
     return memory.find(hash);
   };
-  const options = { store: { find }, prefix, kind: 'publishable' as const, now: () => world.now, lookUpMaxMs: 20 };
+  const options = { store: { find }, prefix, kind: 'publishable' as const, now: () => world.now };
   return { memory, ...created, world, verify: createKeyVerifier(options) };
 }
 
@@ -131,7 +135,7 @@ async function setUpListed() {
   const changesSince: KeyView['changesSince'] = async (place) => {
     questions++;
     if (world.mode === 'down' || !world.listed) throw new Error('connection refused');
-    if (world.mode === 'hangs') return new Promise<never>(() => {});
+    if (world.mode === 'hangs') return hang();
     return memory.changesSince(place);
   };
   const find: KeyStore['find'] = (hash) => {
@@ -140,7 +144,7 @@ async function setUpListed() {
   };
   const live = createLiveKeys({ ...memory, changesSince });
   const store = { find, live };
-  const verify = createKeyVerifier({ store, prefix, kind: 'publishable', now: () => world.now, lookUpMaxMs: 20 });
+  const verify = createKeyVerifier({ store, prefix, kind: 'publishable', now: () => world.now });
   await live.refresh();
   return { ...created, memory, world, live, verify, questions: () => questions };
 }

@@ -18,8 +18,6 @@ export interface KeyVerifierOptions {
   now?: () => number;
   /** Most valid keys in the cache. */
   entriesMax?: number;
-  /** How long a look-up may take before the store counts as unreachable. */
-  lookUpMaxMs?: number;
 }
 
 /**
@@ -42,7 +40,7 @@ const REFRESH_AFTER_MS = 250;
  * After a failed look-up cached answers are used for so long. TRUST_MAX_MS + 250 + 200 ms keep one slow look-up within a second.
  */
 const OUTAGE_PAUSE_MS = 200;
-/** See TRUST_MAX_MS; a healthy look-up takes a millisecond. */
+/** After this the store counts as unreachable, see TRUST_MAX_MS. A healthy look-up takes a millisecond. */
 const LOOK_UP_MAX_MS = 250;
 /** At most twenty look-ups a second of keys that are not in the list of live keys. */
 const SPARE_EVERY_MS = 50;
@@ -90,7 +88,6 @@ class AnswerCache {
   readonly #lookUps = new Map<string, Promise<KeyRecord | null>>();
   readonly #options: KeyVerifierOptions;
   readonly #now: () => number;
-  readonly #lookUpMaxMs: number;
   #outageUntil = 0;
   #spareAt = Number.NEGATIVE_INFINITY;
 
@@ -98,7 +95,6 @@ class AnswerCache {
     const max = options.entriesMax ?? ENTRIES_MAX;
     this.#good = new LRUCache({ max });
     this.#options = options;
-    this.#lookUpMaxMs = options.lookUpMaxMs ?? LOOK_UP_MAX_MS;
     this.#now = now;
   }
 
@@ -137,7 +133,7 @@ class AnswerCache {
 
   async #refreshFault(live: LiveKeys): Promise<KeyStoreFault | null> {
     try {
-      await answerWithin(this.#lookUpMaxMs, live.refresh());
+      await answerWithin(LOOK_UP_MAX_MS, live.refresh());
       return null;
     } catch (cause) {
       return new KeyStoreFault('the list of live keys cannot be had', { cause });
@@ -159,7 +155,7 @@ class AnswerCache {
     const startedAt = this.#now();
     let record: KeyRecord | null;
     try {
-      record = await answerWithin(this.#lookUpMaxMs, store.find(hashKey(key)));
+      record = await answerWithin(LOOK_UP_MAX_MS, store.find(hashKey(key)));
     } catch (cause) {
       this.#outageUntil = this.#now() + OUTAGE_PAUSE_MS;
       throw new KeyStoreFault('the key store does not answer', { cause });

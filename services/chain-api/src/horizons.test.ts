@@ -1,5 +1,6 @@
 import { openMemoryWatermarks } from '@playline/chain/memory';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { hang } from '@playline/testkit/hang';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createHorizons } from './horizons.ts';
 
 /** Watermarks in a store that can be away, hang or be emptied. */
@@ -8,14 +9,15 @@ function setUp() {
   const world = { mode: 'open' as 'open' | 'away' | 'silent' | 'empty', faults: 0, stored };
   const read = (partition: number) => {
     if (world.mode === 'away') return Promise.reject(new Error('ECONNREFUSED'));
-    if (world.mode === 'silent') return new Promise<never>(() => {});
+    if (world.mode === 'silent') return hang();
     return world.mode === 'empty' ? Promise.resolve(null) : stored.read(partition);
   };
-  const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++, readMaxMs: 20 });
+  const horizons = createHorizons({ watermarks: { read }, onFault: () => world.faults++ });
   return { world, horizons };
 }
 
-afterEach(() => vi.useRealTimers());
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
 
 describe('the horizon of a partition', () => {
   it('is the first time after its own watermark, read anew for each page', async () => {
@@ -69,7 +71,6 @@ describe('the horizon of a partition', () => {
   });
 
   it('may be a moment old while several pages are read, and is never old for a single reader', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
     const world = { published: 1000, readings: 0 };
     const read = async () => {
       world.readings++;
@@ -89,7 +90,6 @@ describe('the horizon of a partition', () => {
   });
 
   it('is read again after a failed reading, also while several pages are read', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
     const { world, horizons } = setUp();
     await world.stored.publish(1, 1000);
     await horizons.of(1, true);

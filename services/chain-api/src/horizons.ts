@@ -11,7 +11,6 @@ export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
   /** Called when a page is served under the last known horizon. */
   onFault: (fault: unknown) => void;
-  readMaxMs?: number;
 }
 
 export interface Horizons {
@@ -34,11 +33,11 @@ const COMPANY_AGE_MAX_MS = 50;
  * can be read, or a lower one, as from an emptied store. A clock cannot replace it: rows of this moment may still be on
  * their way, and a reader who passed them would never see them. `of` fails only while none has ever been read.
  */
-export function createHorizons({ watermarks, onFault, readMaxMs = READ_MAX_MS }: HorizonParts): Horizons {
+export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
   const learn = async (partition: number, hasCompany: boolean) => {
-    const read = await settleWithin(readMaxMs, readShared(partition, hasCompany));
+    const read = await settleWithin(READ_MAX_MS, readShared(partition, hasCompany));
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { hang } from '@playline/testkit/hang';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeyText, createRateLimitKeyText, isRateLimitKeyText } from '../key-text.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
 import { catchUpRecords } from '../records/level.ts';
@@ -13,6 +14,9 @@ const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };
 const guess = () => createRateLimitKeyText(prefix);
 
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
 async function setUp() {
   const [view, log] = [createMemoryRecords(RATE_LIMIT_KEYS), createMemoryRecordLog<RateLimitKeyRecord>()];
   await catchUpRecords({ view, log });
@@ -21,10 +25,10 @@ async function setUp() {
   const readSince: typeof view.readSince = async (version) => {
     world.looks++;
     if (world.mode === 'down') throw new Error('refused');
-    if (world.mode === 'hangs') return new Promise<never>(() => {});
+    if (world.mode === 'hangs') return hang();
     return view.readSince(version);
   };
-  const copy = openRecordCopy({ view: { readSince }, now: () => world.now, lookEveryMs: 0, lookMaxMs: 20 });
+  const copy = openRecordCopy({ view: { readSince }, now: () => world.now, lookEveryMs: 0 });
   const find = createRateLimitKeyFinder({ copy, prefix, wallClockMs: () => world.at });
   const context = { store, prefix };
   return { world, view, log, context, copy, find, made: await createRateLimitKey(context, plan) };

@@ -26,8 +26,6 @@ export interface RecordCopyOptions<R extends Change> {
   readonly now?: () => number;
   /** Interval of its own checks, in milliseconds; 0 for none. */
   readonly lookEveryMs?: number;
-  /** How long a look may take before the view counts as unreachable. */
-  readonly lookMaxMs?: number;
 }
 
 /**
@@ -35,6 +33,7 @@ export interface RecordCopyOptions<R extends Change> {
  * microseconds.
  */
 const LOOK_EVERY_MS = 500;
+/** After this the view counts as unreachable. */
 const LOOK_MAX_MS = 250;
 
 /**
@@ -42,7 +41,7 @@ const LOOK_MAX_MS = 250;
  * with a few thousand records that people change.
  */
 export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>): RecordCopy<R> {
-  const { view, now = () => performance.now(), lookEveryMs = LOOK_EVERY_MS, lookMaxMs = LOOK_MAX_MS } = options;
+  const { view, now = () => performance.now(), lookEveryMs = LOOK_EVERY_MS } = options;
   let records: readonly R[] = [];
   let version: string | null = null;
   let confirmedAt = Number.NEGATIVE_INFINITY;
@@ -50,7 +49,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const refresh = createJoined(async () => {
     const startedAt = now();
     try {
-      const page = await answerWithin(lookMaxMs, view.readSince(version));
+      const page = await answerWithin(LOOK_MAX_MS, view.readSince(version));
       if (page.records !== null) records = page.records;
       version = page.version;
       confirmedAt = startedAt;

@@ -96,7 +96,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const registry = createMetrics('chain-api');
   const metrics = createChainApiMetrics(registry);
-  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon, readMaxMs: 50 });
+  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
   showHorizons(registry, chains, horizons.known);
   const logLines: string[] = [];
