@@ -73,7 +73,9 @@ export async function createMintingWorld(): Promise<MintingWorld> {
     collectionRecord(UNLINKED, { state: 'unlinked' }),
   ];
   const signableKeys = [signableKeyRecord(SIGNER)];
-  const [mints, reader] = [createMemoryMints(), createMemoryMintReader()];
+  // Time stands still for quotas: otherwise a slow machine would see them refilled between a call and its answer.
+  const openedAtMs = Date.now();
+  const [mints, reader] = [createMemoryMints(() => openedAtMs), createMemoryMintReader()];
   const copyOf = <R>(records: readonly R[]) => ({ records, ageMs: 0, isFailing: false, refresh: async () => {} });
   const [requests, metadata]: [MintRequestRecord[], ChainMetadataRecord[]] = [[], []];
   const createPublish =
