@@ -47,6 +47,23 @@ export async function withOpened<S extends Closing, T>(
   }
 }
 
+/** Opens one of several stores. */
+type Open = <S extends Closing>(opening: Promise<S>) => Promise<S>;
+
+/** Works with stores, and closes all that were opened, also when the next one cannot be. @throws what the work throws */
+export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<T> {
+  const opened: Closing[] = [];
+  try {
+    return await work(async (opening) => {
+      const store = await opening;
+      opened.push(store);
+      return store;
+    });
+  } finally {
+    await Promise.all(opened.map((store) => store.close()));
+  }
+}
+
 /** Works with a store, once it is ready, and closes it. @throws UnreachableError, or what the work throws */
 export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
   name: string,

@@ -13,7 +13,7 @@ import { UnreachableError, unconfirmed } from './command.ts';
 
 /** What a command reads a log with. */
 export interface LogSources {
-  readonly openLog: () => LogReader;
+  readonly openLog: () => Promise<LogReader>;
   readonly schemas: Schemas;
   /** TOPIC_PREFIX */
   readonly topicPrefix: string;
@@ -79,7 +79,7 @@ export async function withChangedLog<T>(
   work: (changed: ChangedLog) => Promise<T>,
 ): Promise<T> {
   const topic = topicPrefix + name;
-  const log = openLog();
+  const log = await openLog();
   const publishers: AtomicPublisher[] = [];
   try {
     await awaitLog(log);

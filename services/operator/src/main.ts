@@ -1,34 +1,12 @@
 import { createInterface } from 'node:readline/promises';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, openRedisSessions } from '@playline/access-keys/redis';
-import { openChainStore } from '@playline/chain/clickhouse';
 import { createAskNode, createRpcNode } from '@playline/chain/rpc';
 import { TOPICS } from '@playline/contracts';
-import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createConnectionFaults } from '@playline/errors';
-import { openMintReader } from '@playline/mints/clickhouse';
-import { openRedisMints } from '@playline/mints/redis';
-import { openRedisPeople } from '@playline/people/redis';
 import { ConfigError, parseConfig } from '@playline/runtime';
-import {
-  createSchemaRegistry,
-  openAtomicPublisher,
-  openGroupOffsets,
-  openLogReader,
-  openProducer,
-  readTopic,
-} from '@playline/stream/kafka';
 import { type Addresses, createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT, type Terminal } from './command.ts';
-import { createAccessCommands } from './commands/access-commands.ts';
-import { createAnalystsCommand } from './commands/analysts.ts';
-import { createColumnsCommand } from './commands/columns.ts';
-import { createErasuresCommand } from './commands/erasures.ts';
-import { createFeedCommands, createImportSources } from './commands/feed-commands.ts';
-import { createIdentityCommands } from './commands/identity-commands.ts';
-import { createLogCommands } from './commands/log-commands.ts';
-import { createMintCommand } from './commands/mint-commands.ts';
-import { createSimulateCommand } from './commands/simulate.ts';
+import { createCommandGroups } from './commands/groups.ts';
 import { configSchema } from './config.ts';
 import type { StoreOpeners } from './store-openers.ts';
 
@@ -44,10 +22,13 @@ const terminal: Terminal = {
   ...(process.stdin.isTTY === true ? { ask } : {}),
 };
 
-const streams = { stdin: process.stdin, stdout: process.stdout };
-
 // A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
+
+// Clients of stores and commands are loaded when they are used. Loading all of them takes most commands half of their time.
+const keyStores = () => import('@playline/access-keys/redis');
+const kafkaClients = () => import('@playline/stream/kafka');
+const erasureTables = () => import('@playline/erasure/clickhouse');
 
 /** Openers of every store of the configured deployment. None is opened yet, since a command needs few of them. */
 function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string): StoreOpeners {
@@ -55,22 +36,23 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
   const consentTopic = topicPrefix + TOPICS.consents.name;
   return {
-    openLog: () => openLogReader(operator()),
-    openOffsets: () => openGroupOffsets(operator()),
-    openPublisher: async (name) => openAtomicPublisher({ ...kafka(), name }),
-    openProducer: async (...topics) => openProducer({ ...operator(), topics }),
-    readTopic: async (topic) => readTopic({ ...kafka(), topic }),
-    createSchemas: () => createSchemaRegistry(registry()),
-    openKeyView: async () => openRedisKeyStore(redis()),
-    openKeyUsage: async () => openRedisKeyUsage(redis()),
-    openRecordView: async (kind) => openRedisRecords(kind, redis()),
-    openSessions: async () => openRedisSessions(redis()),
-    openPeople: async () => openRedisPeople({ ...redis(), linkTopic, consentTopic }),
-    openMints: async () => openRedisMints(redis()),
-    openMintReader: () => openMintReader(clickhouse()),
-    openErasureRecords: () => openErasureRecords(clickhouse()),
-    openErasureRows: () => openErasureRows(clickhouse()),
-    openChainStore: () => openChainStore(clickhouse()),
+    openLog: async () => (await kafkaClients()).openLogReader(operator()),
+    openOffsets: async () => (await kafkaClients()).openGroupOffsets(operator()),
+    openPublisher: async (name) => (await kafkaClients()).openAtomicPublisher({ ...kafka(), name }),
+    openProducer: async (...topics) => (await kafkaClients()).openProducer({ ...operator(), topics }),
+    readTopic: async (topic) => (await kafkaClients()).readTopic({ ...kafka(), topic }),
+    createSchemas: async () => (await kafkaClients()).createSchemaRegistry(registry()),
+    openKeyView: async () => (await keyStores()).openRedisKeyStore(redis()),
+    openKeyUsage: async () => (await keyStores()).openRedisKeyUsage(redis()),
+    openRecordView: async (kind) => (await keyStores()).openRedisRecords(kind, redis()),
+    openSessions: async () => (await keyStores()).openRedisSessions(redis()),
+    openPeople: async () =>
+      (await import('@playline/people/redis')).openRedisPeople({ ...redis(), linkTopic, consentTopic }),
+    openMints: async () => (await import('@playline/mints/redis')).openRedisMints(redis()),
+    openMintReader: async () => (await import('@playline/mints/clickhouse')).openMintReader(clickhouse()),
+    openErasureRecords: async () => (await erasureTables()).openErasureRecords(clickhouse()),
+    openErasureRows: async () => (await erasureTables()).openErasureRows(clickhouse()),
+    openChainStore: async () => (await import('@playline/chain/clickhouse')).openChainStore(clickhouse()),
     createNode: (node) => createRpcNode(node),
     createAsk: (node) => createAskNode(node),
   };
@@ -78,35 +60,19 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
 
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
-  const topicPrefix = config.TOPIC_PREFIX;
   const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
   const addresses = createAddresses(config, folder, faults);
-  const stores = createStores(addresses, topicPrefix);
-  const { openErasureRows: openRows, openErasureRecords: openRecords, openPeople } = stores;
+  const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();
   // The first signal stops sending and reconciles; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  const shared = { addresses, topicPrefix, stop: stop.signal };
-  const { keys, projects, accounts, collections } = createAccessCommands(stores, { addresses, config, folder });
-  const mints = createMintCommand(stores, topicPrefix);
-  const commands = [
-    ...[keys, projects, accounts, collections, mints],
-    ...createIdentityCommands(stores, { addresses, config, keys, mints }),
-    createSimulateCommand({
-      headerPrefix: config.HTTP_HEADER_PREFIX,
-      folder,
-      chain: { sources: createImportSources(stores, topicPrefix), chainApi: addresses.chainApi },
-      mint: { ...addresses, createNode: stores.createNode, createAskNode: stores.createAsk },
-      clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
-      stop: stop.signal,
-    }),
-    createErasuresCommand({ openRows, openRecords, openPeople, wallClockMs: Date.now, stop: stop.signal }),
-    createColumnsCommand({ clickhouse: addresses.clickhouse, wallClockMs: Date.now, stop: stop.signal }),
-    createAnalystsCommand({ clickhouse: () => addresses.clickhouse(), folder, environment: process.env }),
-    ...createLogCommands(stores, shared),
-    ...createFeedCommands(stores, { ...shared, ...streams, folder }),
-  ];
-  return runCommand(commands, process.argv.slice(2), terminal);
+  const { stdin, stdout, env: environment } = process;
+  const places = { folder, stdin, stdout, environment, stop: stop.signal };
+  const groups = createCommandGroups({ config, addresses, stores, ...places });
+  const args = process.argv.slice(2);
+  const called = groups.filter(({ names }) => names.includes(args[0] ?? ''));
+  const loaded = (called.length > 0 ? called : groups).map((group) => group.load());
+  return runCommand((await Promise.all(loaded)).flat(), args, terminal);
 }
 
 try {

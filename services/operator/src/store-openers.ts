@@ -17,14 +17,14 @@ interface Connecting {
  * UnreachableError when its address is not configured. Topics have their full names on the broker.
  */
 export interface StoreOpeners {
-  openLog(): LogReader;
-  openOffsets(): GroupOffsets;
+  openLog(): Promise<LogReader>;
+  openOffsets(): Promise<GroupOffsets>;
   /** Opening a transactional id fences its earlier publisher. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
   /** All records of a topic, loaded into memory. */
   readTopic(topic: string): Promise<readonly StreamRecord[]>;
-  createSchemas(): Schemas;
+  createSchemas(): Promise<Schemas>;
   openKeyView(): Promise<KeyView & Connecting>;
   openKeyUsage(): Promise<KeyUsage & { close(): Promise<void> }>;
   openRecordView<R extends Change>(kind: RecordKind<R>): Promise<RecordView<R> & Connecting>;
@@ -32,9 +32,9 @@ export interface StoreOpeners {
   openPeople(): Promise<People>;
   openMints: MintsContext['openMints'];
   openMintReader: MintsContext['openReader'];
-  openErasureRecords(): ErasureRecords;
-  openErasureRows(): ErasureRows;
-  openChainStore(): ChainStore;
+  openErasureRecords(): Promise<ErasureRecords>;
+  openErasureRows(): Promise<ErasureRows>;
+  openChainStore(): Promise<ChainStore>;
   createNode(node: { readonly name: string; readonly url: string }): ChainNode;
   /** Sends requests to a node, including transactions. */
   createAsk(node: { readonly url: string }): AskNode;

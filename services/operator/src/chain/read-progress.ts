@@ -20,7 +20,7 @@ export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): numbe
 
 /** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
 export async function readProgress(sources: LogSources): Promise<Map<string, IndexCourse>> {
-  return withLog(sources.openLog(), async (log) => {
+  return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
     const read = createRecordReader({
       schemaOf: sources.schemas.schemaOf,

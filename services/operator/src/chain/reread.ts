@@ -59,7 +59,7 @@ export async function verify(job: ChainJob): Promise<ExitCode> {
   const { from, to, chain } = blocks;
   const compared: Compared = { activities: 0, missing: 0, different: 0, findings: [] };
   const tellHowFar = createTellHowFar(job, blocks);
-  await withStore('ClickHouse', context.openStore(), async (store) => {
+  await withStore('ClickHouse', await context.openStore(), async (store) => {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
       await compareRange(store, read, compared);
       tellHowFar(read.to, `${compared.activities} activities looked at`);

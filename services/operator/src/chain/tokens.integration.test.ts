@@ -107,7 +107,7 @@ it('nothing changes for a token that was never published, or a contract without 
 function sourcesOf(beforeCommit?: () => Promise<void>): ChangedLogSources {
   const brokers = testStores().kafka;
   return {
-    openLog: () => openLogReader({ brokers, clientId: 'test' }),
+    openLog: async () => openLogReader({ brokers, clientId: 'test' }),
     openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
     schemas: createSchemaRegistry({ url: stores.environment.SCHEMA_REGISTRY_URL! }),
     topicPrefix: stores.prefix,

@@ -27,7 +27,7 @@ export function createAccessCommands(
   const topicPrefix = config.TOPIC_PREFIX;
   const topic = topicPrefix + TOPICS.accessKeys.name;
   const openLog = async () => {
-    const schemas = stores.createSchemas();
+    const schemas = await stores.createSchemas();
     const producer = await stores.openProducer(topic);
     return openKeyLog({ producer, topic, schemas, read: () => stores.readTopic(topic) });
   };

@@ -29,7 +29,7 @@ import {
 import { settleLetters } from '../dead-letters/settle.ts';
 
 export interface DeadLettersContext {
-  readonly openLog: () => LogReader;
+  readonly openLog: () => Promise<LogReader>;
   /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   /** Returns the text of a schema. @throws UnknownSchemaFault */
@@ -93,7 +93,7 @@ export function createDeadLettersCommand(context: DeadLettersContext): Command {
       terminal.progress('nothing was dropped');
       return EXIT.failed;
     }
-    return withLog(context.openLog(), (log) => act({ ...checked, context, log, terminal }));
+    return withLog(await context.openLog(), (log) => act({ ...checked, context, log, terminal }));
   };
   return { name: 'dead-letters', summary: 'list, show, replay and drop dead letters', help: HELP, run };
 }

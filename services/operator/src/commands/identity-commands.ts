@@ -13,10 +13,10 @@ import { createLogSources } from './log-commands.ts';
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
-  /** The command of the access keys. */
-  readonly keys: Command;
-  /** The command of assets to be minted. */
-  readonly mints: Command;
+  /** Loads the command of the access keys. */
+  readonly keys: () => Promise<Command>;
+  /** Loads the command of assets to be minted. */
+  readonly mints: () => Promise<Command>;
 }
 
 const HELP = `usage: operator rebuild [options]          (npm run rebuild)
@@ -37,7 +37,7 @@ export function createIdentityCommands(
       // Before anything is opened, because it throws when no address is configured.
       addresses.registry();
       const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
-      return openUnlinkLog({ producer, log: sources.openLog(), schemas: sources.schemas, topicPrefix });
+      return openUnlinkLog({ producer, log: await sources.openLog(), schemas: sources.schemas, topicPrefix });
     },
     clickhouse: addresses.clickhouse,
     openRecords: stores.openErasureRecords,
@@ -54,11 +54,11 @@ export function createIdentityCommands(
     async run(args, terminal) {
       // Checked here already, so that wrong arguments are reported before the keys are rebuilt.
       parseOptions(args, REBUILD_OPTIONS);
-      const code = await keys.run(['rebuild'], terminal);
+      const code = await (await keys()).run(['rebuild'], terminal);
       if (code !== EXIT.ok) return code;
       const last = await identity.run(['rebuild', ...args], terminal);
       // Last, because nothing else depends on it, and activity writers restore most of it by themselves.
-      return last === EXIT.ok ? mints.run(['rebuild'], terminal) : last;
+      return last === EXIT.ok ? (await mints()).run(['rebuild'], terminal) : last;
     },
   };
   return [identity, createConsentCommand(context), rebuild];

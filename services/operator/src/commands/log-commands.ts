@@ -16,14 +16,14 @@ export interface LogCommandsContext {
 
 /** What commands read the log with; the registry is opened with the first request. */
 export function createLogSources({ openLog, createSchemas }: LogOpeners) {
-  let opened: Schemas | null = null;
+  let opened: Promise<Schemas> | null = null;
   const registry = () => {
     opened ??= createSchemas();
     return opened;
   };
   const schemas: Schemas = {
-    idOf: (subject, schema) => registry().idOf(subject, schema),
-    schemaOf: (id) => registry().schemaOf(id),
+    idOf: async (subject, schema) => (await registry()).idOf(subject, schema),
+    schemaOf: async (id) => (await registry()).schemaOf(id),
   };
   return { openLog, schemas, schemaOf: schemas.schemaOf };
 }

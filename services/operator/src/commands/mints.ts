@@ -49,7 +49,9 @@ interface Closing {
 /** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
 export interface MintsContext extends ChangedLogSources {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
-  readonly openReader: () => MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing;
+  readonly openReader: () => Promise<
+    MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing
+  >;
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly author: Author;
   readonly collections: RecordSources<CollectionRecord>;
@@ -181,7 +183,7 @@ function prepareRebuild(values: Values): Work {
   return (context, terminal) =>
     withMints(context, async ({ view }) => {
       const { schemas, topicPrefix } = context;
-      const log = context.openLog();
+      const log = await context.openLog();
       const done = await withReader(context, (reader) => {
         const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
         return rebuildMints({ view, logs, stored: () => reader.readAll(PIECE) });
@@ -196,10 +198,10 @@ type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 const withMints = async <T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> =>
   withStore('Redis', await context.openMints(), work);
 
-type Reader = ReturnType<MintsContext['openReader']>;
+type Reader = Awaited<ReturnType<MintsContext['openReader']>>;
 
 const withReader = async <T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> =>
-  withStore('ClickHouse', context.openReader(), work);
+  withStore('ClickHouse', await context.openReader(), work);
 
 type Publish = (records: readonly MintRequestRecord[]) => Promise<void>;
 

@@ -13,7 +13,7 @@ const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'ex
 function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
   const moved: { partition: number; from: number }[] = [];
   const decided: { group: string; partition: number; decision: OffsetDecision }[] = [];
-  const openOffsets = (): GroupOffsets => ({
+  const openOffsets = async (): Promise<GroupOffsets> => ({
     list: async (group) => (group === 'writer' ? [...partitions] : []),
     decide: async (group, { partition }, decision) => void decided.push({ group, partition, decision }),
     move: async (_, { partition }, { from }) => {

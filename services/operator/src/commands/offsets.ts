@@ -15,7 +15,7 @@ import { type From, needsDecision, type Plan, planDecision } from '../offsets/pl
 import { toTable } from '../table.ts';
 
 export interface OffsetsContext {
-  readonly openOffsets: () => GroupOffsets;
+  readonly openOffsets: () => Promise<GroupOffsets>;
 }
 
 /** Every consumer group of a deployment. */
@@ -70,7 +70,7 @@ export function createOffsetsCommand({ openOffsets }: OffsetsContext): Command {
     const action = words[0];
     if (action !== 'list' && action !== 'accept') throw new UsageError('expected list or accept');
     const asked = action === 'accept' ? parseAsked(values) : null;
-    return withOpened(openOffsets(), awaitOffsets, (offsets) =>
+    return withOpened(await openOffsets(), awaitOffsets, (offsets) =>
       asked === null ? list(offsets, values, terminal) : accept(offsets, asked, terminal),
     );
   };

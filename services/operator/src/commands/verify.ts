@@ -2,15 +2,15 @@ import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import { type ClickHouseAccount, createQueryRows, GROUPS } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
-import { awaitClickHouse, awaitLog } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, withSeveral } from '../await-store.ts';
 import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
 import { isClean, toJson, toLines } from '../verify/report.ts';
 import { verify } from '../verify/verify.ts';
 
 export interface VerifyContext {
-  readonly openLog: () => LogReader;
-  readonly openOffsets: () => GroupOffsets;
-  readonly openRecords: () => ErasureRecords;
+  readonly openLog: () => Promise<LogReader>;
+  readonly openOffsets: () => Promise<GroupOffsets>;
+  readonly openRecords: () => Promise<ErasureRecords>;
   /** Texts of the schemas that records were written with. */
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
@@ -42,10 +42,10 @@ export function createVerifyCommand(context: VerifyContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values } = parseOptions(args, OPTIONS);
     const query = createQueryRows(context.clickhouse());
-    const log = context.openLog();
-    const offsets = context.openOffsets();
-    const records = context.openRecords();
-    try {
+    return withSeveral(async (open) => {
+      const log = await open(context.openLog());
+      const offsets = await open(context.openOffsets());
+      const records = await open(context.openRecords());
       await awaitClickHouse(query);
       await awaitLog(log);
       const report = await verify({
@@ -61,9 +61,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
       if (values.json === true) terminal.result(JSON.stringify(toJson(report)));
       else for (const line of toLines(report)) terminal.result(line);
       return isClean(report) ? EXIT.ok : EXIT.failed;
-    } finally {
-      await Promise.all([log.close(), offsets.close(), records.close()]);
-    }
+    });
   };
   return { name: 'verify', summary: 'compare the log with the tables: gaps, doubles, overlaps', help: HELP, run };
 }

@@ -6,8 +6,8 @@ import { type ExitCode, type Terminal, UsageError, type Values } from '../comman
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface ErasuresContext {
-  readonly openRows: () => ErasureRows;
-  readonly openRecords: () => ErasureRecords;
+  readonly openRows: () => Promise<ErasureRows>;
+  readonly openRecords: () => Promise<ErasureRecords>;
   readonly openPeople: () => Promise<People>;
   readonly wallClockMs: () => number;
   /** Aborted when the user interrupts the command. */
@@ -32,12 +32,12 @@ export async function withRecords(
   context: ErasuresContext,
   work: (records: ErasureRecords) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  return withStore('ClickHouse', context.openRecords(), work);
+  return withStore('ClickHouse', await context.openRecords(), work);
 }
 
 /** Opens the rows and closes them again. They are in the same store as the records, which already answers. */
 export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
-  const rows = openRows();
+  const rows = await openRows();
   try {
     return await work(rows);
   } finally {

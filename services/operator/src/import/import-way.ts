@@ -11,7 +11,7 @@ import type { ImportedRow, ImportSubject } from './subjects.ts';
 export interface ImportSources extends LogSources {
   /** @param topic full name on the broker */
   readonly openProducer: (topic: string) => Promise<Producer>;
-  readonly openStore: () => ChainStore;
+  readonly openStore: () => Promise<ChainStore>;
 }
 
 export interface ImportWayOptions extends ImportSources {
@@ -44,9 +44,9 @@ export async function openImportWay<R, Row extends ImportedRow>(
   const producer = await openProducer(topicPrefix + subject.topic.name);
   const log = await openImportLog({
     ...{ subject, producer, schemas, topicPrefix, writerGroup, onProgress },
-    log: openLog(),
+    log: await openLog(),
   });
-  const store = openStore();
+  const store = await openStore();
   const close = async () => void (await Promise.all([log.close(), store.close()]));
   try {
     await awaitStore('ClickHouse', () => store.ready());

@@ -25,7 +25,7 @@ export async function assertNew(context: Context): Promise<void> {
 }
 
 async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]> {
-  const log = toldOrNull(openLog);
+  const log = await toldOrNull(openLog);
   if (log === null) return [];
   return withLog(log, async () => {
     const found: string[] = [];
@@ -36,7 +36,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
 }
 
 async function findRows({ clickhouse }: Context): Promise<string[]> {
-  const account = toldOrNull(clickhouse);
+  const account = await toldOrNull(clickhouse);
   if (account === null) return [];
   // Uses a database that every account has, since the deployment's own may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
@@ -49,9 +49,9 @@ async function findRows({ clickhouse }: Context): Promise<string[]> {
   return rows.map(([name]) => String(name));
 }
 
-function toldOrNull<T>(find: () => T): T | null {
+async function toldOrNull<T>(find: () => T | Promise<T>): Promise<T | null> {
   try {
-    return find();
+    return await find();
   } catch (fault) {
     if (fault instanceof UnreachableError) return null;
     throw fault;

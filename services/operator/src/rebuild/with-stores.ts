@@ -3,14 +3,14 @@ import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { type ClickHouseAccount, createQueryRows } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
-import { awaitClickHouse, awaitLog, awaitStore, withOpened } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, awaitStore, withOpened, withSeveral } from '../await-store.ts';
 import type { RebuildSources } from './stores.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface StoresContext {
   readonly openPeople: () => Promise<People>;
-  readonly openLog: () => LogReader;
-  readonly openRecords: () => ErasureRecords;
+  readonly openLog: () => Promise<LogReader>;
+  readonly openRecords: () => Promise<ErasureRecords>;
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
   /** TOPIC_PREFIX */
@@ -36,15 +36,11 @@ export async function withStores<T>(
 ): Promise<T> {
   const { schemaOf, topicPrefix } = context;
   const query = createQueryRows(context.clickhouse());
-  const log = context.openLog();
-  const records = context.openRecords();
-  const opened: { close(): Promise<void> }[] = [log, records];
-  try {
-    const people = await context.openPeople();
-    opened.push(people);
+  return withSeveral(async (open) => {
+    const log = await open(context.openLog());
+    const records = await open(context.openRecords());
+    const people = await open(context.openPeople());
     await Promise.all([awaitPeople(people), awaitClickHouse(query), awaitLog(log)]);
-    return await work({ log, query, records, schemaOf, topicPrefix, ...options }, people);
-  } finally {
-    await Promise.all(opened.map((store) => store.close()));
-  }
+    return work({ log, query, records, schemaOf, topicPrefix, ...options }, people);
+  });
 }

@@ -26,9 +26,9 @@ export function createOpensAccessLog(
 ): OpensAccessLog {
   return async (name, schema) => {
     const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
-    const schemas = createSchemas();
+    const schemas = await createSchemas();
     const producer = await openProducer(topic, audit);
-    const reader = openLog();
+    const reader = await openLog();
     const close = async () => {
       await Promise.all([producer.close(), reader.close()]);
     };

@@ -22,9 +22,9 @@ export function createRecordSources(
     openView: () => openRecordView(kind),
     openLog: async () => {
       const topic = topicPrefix + kind.topic;
-      const schemas = createSchemas();
+      const schemas = await createSchemas();
       const producer = await openProducer(topic);
-      return openRecordLog(kind, { producer, reader: openLog(), topic, schemas });
+      return openRecordLog(kind, { producer, reader: await openLog(), topic, schemas });
     },
   });
 }

@@ -15,10 +15,10 @@ export type TestStores = RecordOpeners & Pick<StoreOpeners, 'openKeyView' | 'rea
 /** The real stores of the access commands, opened as in `main.ts`. */
 export function createTestStores({ redis: url, kafka: brokers, registry }: TestPlaces): TestStores {
   return {
-    openLog: () => openLogReader({ brokers, clientId: 'test' }),
+    openLog: async () => openLogReader({ brokers, clientId: 'test' }),
     openProducer: (...topics) => openProducer({ brokers, clientId: 'test', topics }),
     readTopic: (topic) => readTopic({ brokers, topic }),
-    createSchemas: () => createSchemaRegistry({ url: registry }),
+    createSchemas: async () => createSchemaRegistry({ url: registry }),
     openKeyView: () => openRedisKeyStore({ url }),
     openRecordView: (kind) => openRedisRecords(kind, { url }),
   };
@@ -30,5 +30,5 @@ export async function openTestKeyLog(
   topic: string,
 ) {
   const producer = await openProducer(topic);
-  return openKeyLog({ producer, topic, schemas: createSchemas(), read: () => readTopic(topic) });
+  return openKeyLog({ producer, topic, schemas: await createSchemas(), read: () => readTopic(topic) });
 }

@@ -36,10 +36,10 @@ export function createOperate(
 function createLogStores({ kafka, registry, clickhouse }: Addresses) {
   const named = () => ({ ...kafka(), clientId: 'operator' });
   return {
-    openLog: () => openLogReader(named()),
-    openOffsets: () => openGroupOffsets(named()),
+    openLog: async () => openLogReader(named()),
+    openOffsets: async () => openGroupOffsets(named()),
     openPublisher: (name: string) => openAtomicPublisher({ ...kafka(), name }),
-    createSchemas: () => createSchemaRegistry(registry()),
-    openErasureRecords: () => openErasureRecords(clickhouse()),
+    createSchemas: async () => createSchemaRegistry(registry()),
+    openErasureRecords: async () => openErasureRecords(clickhouse()),
   };
 }

@@ -98,7 +98,7 @@ function withFate(people: People, fate: Fate): People {
 /** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
-  const idle = (name: string) => ({ name, summary: '', help: '', run: async () => EXIT.ok });
+  const idle = (name: string) => async () => ({ name, summary: '', help: '', run: async () => EXIT.ok });
   const [keys, mints] = [idle('keys'), idle('mints')];
   const addresses = createAddresses(config, '/nowhere');
   const { redis, kafka, registry, clickhouse } = addresses;
@@ -108,11 +108,11 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     consentTopic: prefix + TOPICS.consents.name,
   });
   const stores = {
-    openLog: () => openLogReader({ ...kafka(), clientId: 'operator' }),
+    openLog: async () => openLogReader({ ...kafka(), clientId: 'operator' }),
     openProducer: (...topics: readonly string[]) => openProducer({ ...kafka(), clientId: 'operator', topics }),
-    createSchemas: () => createSchemaRegistry(registry()),
+    createSchemas: async () => createSchemaRegistry(registry()),
     openPeople: async () => withFate(await openRedisPeople(ofPeople()), fate),
-    openErasureRecords: () => openErasureRecords(clickhouse()),
+    openErasureRecords: async () => openErasureRecords(clickhouse()),
   };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {

@@ -22,17 +22,17 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
   const consentTopic = topicPrefix + TOPICS.consents.name;
   return {
-    openLog: () => openLogReader(operator()),
+    openLog: async () => openLogReader(operator()),
     openPublisher: async (name: string) => openAtomicPublisher({ ...kafka(), name }),
     openProducer: async (...topics: readonly string[]) => openProducer({ ...operator(), topics }),
-    createSchemas: () => createSchemaRegistry(registry()),
+    createSchemas: async () => createSchemaRegistry(registry()),
     openRecordView: async (kind: Parameters<typeof openRedisRecords>[0]) => openRedisRecords(kind, redis()),
     openPeople: async () => openRedisPeople({ ...redis(), linkTopic, consentTopic }),
     openMints: async () => openRedisMints(redis()),
-    openMintReader: () => openMintReader(clickhouse()),
-    openErasureRecords: () => openErasureRecords(clickhouse()),
-    openErasureRows: () => openErasureRows(clickhouse()),
-    openChainStore: () => openChainStore(clickhouse()),
+    openMintReader: async () => openMintReader(clickhouse()),
+    openErasureRecords: async () => openErasureRecords(clickhouse()),
+    openErasureRows: async () => openErasureRows(clickhouse()),
+    openChainStore: async () => openChainStore(clickhouse()),
     createNode: (node: Parameters<typeof createRpcNode>[0]) => createRpcNode(node),
   };
 }

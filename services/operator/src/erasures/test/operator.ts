@@ -53,8 +53,8 @@ export async function createOperator() {
     return store;
   };
   const command = createErasuresCommand({
-    openRows: () => open('rows', rows),
-    openRecords: () => open('records', records),
+    openRows: async () => open('rows', rows),
+    openRecords: async () => open('records', records),
     openPeople: async () => open('people', people),
     wallClockMs: () => NOW,
     stop: stop.signal,

@@ -1,0 +1,99 @@
+import type { Readable } from 'node:stream';
+import type { Addresses } from '../addresses.ts';
+import type { Command } from '../command.ts';
+import type { OperatorConfig } from '../config.ts';
+import type { StoreOpeners } from '../store-openers.ts';
+
+/** Commands that are loaded together, when one of them is called: each loads what few others need. */
+export interface CommandGroup {
+  readonly names: readonly string[];
+  load(): Promise<readonly Command[]>;
+}
+
+export interface CommandParts {
+  readonly config: OperatorConfig;
+  readonly addresses: Addresses;
+  readonly stores: StoreOpeners;
+  /** Where the command was called. */
+  readonly folder: string;
+  readonly stdin: Readable;
+  readonly stdout: NodeJS.WritableStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Aborted when the user interrupts the command. */
+  readonly stop: AbortSignal;
+}
+
+/** Every command, in the order of the overview. */
+export const createCommandGroups = (parts: CommandParts): readonly CommandGroup[] => [
+  ...createAccessGroups(parts),
+  { names: ['simulate'], load: () => loadSimulate(parts) },
+  ...createTableGroups(parts),
+  ...createTopicGroups(parts),
+];
+
+/** The commands about access, about identities, and about assets to be minted: `rebuild` is made of all three. */
+function createAccessGroups({ config, addresses, stores, folder }: CommandParts): CommandGroup[] {
+  const access = async () =>
+    (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });
+  const mints = async () => (await import('./mint-commands.ts')).createMintCommand(stores, config.TOPIC_PREFIX);
+  const loadIdentity = async () => {
+    const keys = async () => (await access()).keys;
+    const { createIdentityCommands } = await import('./identity-commands.ts');
+    return createIdentityCommands(stores, { addresses, config, keys, mints });
+  };
+  return [
+    { names: ['keys', 'projects', 'accounts', 'collections'], load: async () => Object.values(await access()) },
+    { names: ['mints'], load: async () => [await mints()] },
+    { names: ['identity', 'consent', 'rebuild'], load: loadIdentity },
+  ];
+}
+
+async function loadSimulate({ config, addresses, stores, folder, stop }: CommandParts): Promise<Command[]> {
+  const { createSimulateCommand } = await import('./simulate.ts');
+  const { createImportSources } = await import('./feed-commands.ts');
+  const command = createSimulateCommand({
+    headerPrefix: config.HTTP_HEADER_PREFIX,
+    folder,
+    chain: { sources: createImportSources(stores, config.TOPIC_PREFIX), chainApi: addresses.chainApi },
+    mint: { ...addresses, createNode: stores.createNode, createAskNode: stores.createAsk },
+    clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
+    stop,
+  });
+  return [command];
+}
+
+/** The commands about tables of ClickHouse. */
+function createTableGroups({ addresses, stores, folder, environment, stop }: CommandParts): CommandGroup[] {
+  const { openErasureRows: openRows, openErasureRecords: openRecords, openPeople } = stores;
+  const loadErasures = async () => {
+    const { createErasuresCommand } = await import('./erasures.ts');
+    return [createErasuresCommand({ openRows, openRecords, openPeople, wallClockMs: Date.now, stop })];
+  };
+  const loadColumns = async () => {
+    const { createColumnsCommand } = await import('./columns.ts');
+    return [createColumnsCommand({ clickhouse: addresses.clickhouse, wallClockMs: Date.now, stop })];
+  };
+  const loadAnalysts = async () => {
+    const { createAnalystsCommand } = await import('./analysts.ts');
+    return [createAnalystsCommand({ clickhouse: addresses.clickhouse, folder, environment })];
+  };
+  return [
+    { names: ['erasures'], load: loadErasures },
+    { names: ['columns'], load: loadColumns },
+    { names: ['analysts'], load: loadAnalysts },
+  ];
+}
+
+/** The commands that read or write topics of events and activities. */
+function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, stop }: CommandParts): CommandGroup[] {
+  const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop };
+  const loadLog = async () => (await import('./log-commands.ts')).createLogCommands(stores, shared);
+  const loadFeed = async () => {
+    const { createFeedCommands } = await import('./feed-commands.ts');
+    return createFeedCommands(stores, { ...shared, stdin, stdout, folder });
+  };
+  return [
+    { names: ['verify', 'derive', 'offsets', 'dead-letters'], load: loadLog },
+    { names: ['chain', 'import', 'replicate'], load: loadFeed },
+  ];
+}
