@@ -8,10 +8,10 @@ import { createKey, type NewKey, refreshKey } from './operations.ts';
 import { createKeyVerifier, KeyStoreFault } from './verifier.ts';
 
 const prefix = 'svcapik';
+const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };
+
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
-
-const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };
 
 /** A store that counts look-ups and can be cut off or made to hang. */
 async function setUp() {
