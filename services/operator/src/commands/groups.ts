@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { StoreOpeners } from '../store-openers.ts';
 
-/** Commands that are loaded together, when one of them is called: each loads what few others need. */
+/** Commands that are loaded together, when one of them is called. */
 export interface CommandGroup {
   readonly names: readonly string[];
   load(): Promise<readonly Command[]>;
