@@ -13,7 +13,7 @@ import {
   restartDelayMs,
   type Silence,
 } from './keeper.ts';
-import { logFileOf } from './places.ts';
+import { logFileOf, type Places } from './places.ts';
 import { markOf } from './process-mark.ts';
 import { testPlaces } from './test/places.ts';
 
@@ -139,14 +139,20 @@ test('a process that does not answer in time fails the start and stays until it 
   expect(markOf(pids[0] ?? 0)).toBeNull();
 });
 
-test('stop lets a process drain, and kills it only after its deadline', async () => {
-  const places = testPlaces();
-  const [started, drained] = [join(places.state, 'started'), join(places.state, 'drained')];
+/** A program that writes a file when it has started, and one when it is asked to end. */
+function drainingIn({ state }: Places) {
+  const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `
     const fs = require('node:fs');
     process.on('SIGTERM', () => { fs.writeFileSync(${JSON.stringify(drained)}, ''); process.exit(0); });
     fs.writeFileSync(${JSON.stringify(started)}, '');
     ${FOREVER};`;
+  return { script, started, drained };
+}
+
+test('stop lets a process drain, and kills it only after its deadline', async () => {
+  const places = testPlaces();
+  const { script, started, drained } = drainingIn(places);
   let cleanEnds = 0;
   const onCleanEnd = () => {
     cleanEnds += 1;
@@ -166,6 +172,15 @@ test('stop lets a process drain, and kills it only after its deadline', async ()
   await stubborn.keeper.stop();
   expect(markOf(stubborn.pids[0] ?? 0)).toBeNull();
   expect(cleanEnds).toBe(1);
+});
+
+test('a stop at once kills a process that would drain', async () => {
+  const { script, started, drained } = drainingIn(testPlaces());
+  const onCleanEnd = () => expect.fail('it was killed');
+  const { keeper, pids } = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
+  await keeper.whenReady();
+  await keeper.stop({ atOnce: true });
+  expect([markOf(pids[0] ?? 0), existsSync(drained)]).toEqual([null, false]);
 });
 
 test('a stop during the wait before a restart prevents the restart', async () => {

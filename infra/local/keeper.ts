@@ -67,6 +67,10 @@ export class NotReadyError extends Error {
   }
 }
 
+export interface StopOptions {
+  readonly atOnce?: boolean;
+}
+
 /** Keeps one process alive. */
 export interface Keeper {
   readonly name: string;
@@ -75,8 +79,11 @@ export interface Keeper {
    * @throws NotReadyError when its deadline is over first. It is still watched and restarted then
    */
   whenReady(): Promise<void>;
-  /** Ends the process for good; resolves when it has ended. */
-  stop(): Promise<void>;
+  /**
+   * Ends the process for good; resolves when it has ended.
+   * @param options atOnce: by SIGKILL, for a process whose data nobody needs any more
+   */
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /** Less than the promised half second, but enough for the system to release the dead process's sockets and locks. */
@@ -236,18 +243,19 @@ class KeptProcess implements Keeper {
     return new NotReadyError(words, reason);
   }
 
-  async stop(): Promise<void> {
+  async stop({ atOnce = false }: StopOptions = {}): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer);
     this.note({ state: 'stopped', reason: null });
     this.firstReady.reject(new Error(`${this.name} was stopped`));
     const { child } = this;
     if (child === null) return;
-    if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
+    if (atOnce) child.kill('SIGKILL');
+    else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
     // A paused process gets SIGTERM only when it continues.
     child.kill('SIGCONT');
-    let isClean = true;
+    let isClean = !atOnce;
     const kill = setTimeout(() => {
       isClean = false;
       child.kill('SIGKILL');

@@ -37,6 +37,10 @@ export interface StackOptions {
    * Default: as late as the system has it, 0.05 ms.
    */
   timerSlackMs?: { stores: number; services: number };
+  /** What ClickHouse gets while the other stores still start. */
+  fillClickHouse?: (clickhouse: StackFile['clickhouse']) => Promise<void>;
+  /** True when the data is removed with the stack: its stores then end at once, and save nothing. */
+  isThrownAway?: boolean;
   /** Aborts a start in progress. */
   signal?: AbortSignal;
 }

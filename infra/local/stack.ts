@@ -205,9 +205,8 @@ class RunningStack implements Stack {
     const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
     const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(places, env));
     const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
-    const redis = { url: this.inside.redis };
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
-      openIdentities(places, { env: asOperator, redis }),
+      openIdentities(places, { env: asOperator, redis: { url: this.inside.redis } }),
     );
     // All of them waited for at once: of what fails behind the first fault nobody would hear.
     const [held] = await Promise.all([
@@ -240,6 +239,7 @@ class RunningStack implements Stack {
     }
     const [isRedisEmpty] = await Promise.all([
       services.length === 0 ? false : this.deploy(stores),
+      stores.clickhouse.then(() => this.options.fillClickHouse?.(this.file.clickhouse)),
       ...Object.values(stores),
     ]);
     await (this.options.staysUp === true ? this.chain?.contracts.catch(() => {}) : this.chain?.contracts);
@@ -259,7 +259,7 @@ class RunningStack implements Stack {
     await Promise.all(this.services.map((keeper) => keeper.stop()));
     if (this.stores.length > 0) this.say('stopping the stores');
     await this.chain?.close();
-    await Promise.all(this.stores.map((keeper) => keeper.stop()));
+    await Promise.all(this.stores.map((keeper) => keeper.stop({ atOnce: this.options.isThrownAway === true })));
     this.isWritten = false;
     this.keysWatch?.close();
     removeStackFile(this.places);

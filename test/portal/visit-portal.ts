@@ -104,16 +104,19 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /** Rules of axe whose outcome depends on colours: the dark scheme of the pages changes nothing else. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+const WITHOUT_COLOURS = Object.fromEntries(COLOUR_RULES.map((rule) => [rule, { enabled: false }]));
 
-/** The rules that a look can add something to: null for none, as a narrow page has the colours of a wide one. */
+/** Options with the rules that a look can add something to; null for none. A narrow page has the colours of a wide one. */
 function rulesFor({ scheme, width }: Look): object | null {
-  if (scheme === 'light') return {};
-  return width === LOOKS[0]!.width ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
+  const isWide = width === LOOKS[0]!.width;
+  if (scheme === 'light') return isWide ? {} : { rules: WITHOUT_COLOURS };
+  return isWide ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
 }
 
 /**
  * What axe finds serious or critical on a page as it is shown now.
- * @param look with which the page is shown: all rules judge light pages, those about colours judge wide dark ones
+ * @param look with which the page is shown: all rules judge wide light pages, those about colours wide dark ones, and all
+ * others narrow light ones
  */
 export async function seriousIn(page: Page, look: Look = LOOKS[0]!): Promise<string[]> {
   const rules = rulesFor(look);

@@ -1,18 +1,25 @@
 import { rmSync } from 'node:fs';
 import { placesOf, startStack, sweepStacks } from '@playline/infra/local';
+import type { DatabaseTarget } from './clickhouse-target.ts';
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
 import type { Stores } from './stores.ts';
+import { openTableTemplate } from './table-template.ts';
 
 /**
- * Starts the four stores as processes on free ports with fresh data; what earlier runs left behind is ended first.
+ * Starts the four stores as processes on free ports with fresh data, and makes the template of tables while Kafka and the
+ * registry still start; what earlier runs left behind is ended first.
  * @throws Error that says what to install when the machine lacks something
  */
-export async function startLocalStores(): Promise<{ stores: Stores; stop(): Promise<void> }> {
+export async function startLocalStores(): Promise<{ stores: Stores; template: DatabaseTarget; stop(): Promise<void> }> {
   await sweepStacks(placesOf, parentOfStacks());
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
   const say = (line: string) => console.error(`stores: ${line}`);
-  const stack = await startStack({ directory, services: [], say }).catch((error) => {
+  const filled = Promise.withResolvers<DatabaseTarget>();
+  const fillClickHouse = async (clickhouse: Stores['clickhouse']) =>
+    filled.resolve(await openTableTemplate({ clickhouse }));
+  const options = { directory, services: [], say, fillClickHouse, isThrownAway: true };
+  const stack = await startStack(options).catch((error) => {
     remove();
     throw error;
   });
@@ -20,6 +27,7 @@ export async function startLocalStores(): Promise<{ stores: Stores; stop(): Prom
   const { url, user, password } = clickhouse;
   return {
     stores: { kafka, redis, clickhouse: { url, user, password }, registry },
+    template: await filled.promise,
     async stop() {
       await stack.stop();
       remove();

@@ -3,7 +3,7 @@ import { type DatabaseTarget, toDatabaseName } from './clickhouse-target.ts';
 import type { Stores } from './stores.ts';
 
 /** Makes the database that the others of a test run are copied from, by the numbered SQL files. */
-export async function openTableTemplate({ clickhouse }: Stores): Promise<DatabaseTarget> {
+export async function openTableTemplate({ clickhouse }: Pick<Stores, 'clickhouse'>): Promise<DatabaseTarget> {
   const target = { ...clickhouse, database: toDatabaseName() };
   await applySql(target);
   return target;

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { findBrowser } from '@playline/infra/machine';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import type { AudienceClient, AudienceClientOptions } from '../index.ts';
 import { buildBundle } from './bundle.ts';
@@ -11,7 +11,6 @@ export interface PageGlobals {
   reports: unknown[];
 }
 
-const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = [
   ...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -19,9 +18,8 @@ const FLAGS = [
 
 /** A browser installed on this machine. Each of its contexts is an empty profile. */
 export async function openBrowser(): Promise<Browser> {
-  const executablePath = PROGRAMS.find(existsSync);
-  if (executablePath === undefined)
-    throw new Error(`no browser at ${PROGRAMS.join(', ')}: sudo apt-get install -y --no-install-recommends chromium`);
+  const executablePath = findBrowser();
+  if (executablePath === null) throw new Error('there is no Chromium on this machine: npm test installs it');
   return chromium.launch({ executablePath, args: FLAGS });
 }
 
