@@ -4,6 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 const DEADLINE_MS = 60_000;
 
 /**
+ * The pause between two looks is a tenth of the time waited so far, within these bounds: a test that waits for long leaves
+ * the processors to what it waits for, and ends little later.
+ */
+const PAUSE_MS = { min: 10, max: 200, share: 0.1 };
+
+/**
  * Waits until `condition` gives a truthy value and returns it.
  * @throws Error with `what` and the last fault when `deadlineMs` passes first
  */
@@ -12,7 +18,8 @@ export async function until<T>(
   condition: () => Promise<T> | T,
   deadlineMs = DEADLINE_MS,
 ): Promise<NonNullable<T>> {
-  const end = performance.now() + deadlineMs;
+  const start = performance.now();
+  const end = start + deadlineMs;
   let fault: unknown = null;
   do {
     try {
@@ -22,7 +29,8 @@ export async function until<T>(
     } catch (error) {
       fault = error;
     }
-    await delay(25);
+    const waitedMs = performance.now() - start;
+    await delay(Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, waitedMs * PAUSE_MS.share)));
   } while (performance.now() < end);
   throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toWords(fault)})`}`);
 }
