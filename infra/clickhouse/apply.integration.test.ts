@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
-import { testStores } from '@playline/testkit';
+import { testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { applySql, EditedFileError } from './apply.ts';
 
@@ -59,6 +59,22 @@ describe('applySql', () => {
         await loseLastRecord();
         expect(await applySql({ url, user, password, database, folder })).toEqual([name]);
       }
+    } finally {
+      await rm(path, { recursive: true });
+    }
+  });
+
+  it('ends a statement that a client left running, before it runs the statement itself', async () => {
+    const path = await mkdtemp(join(tmpdir(), 'sql-'));
+    const statement = 'SELECT count() FROM numbers(20) WHERE sleepEachRow(0.1) = 0';
+    try {
+      await writeFile(join(path, '0001-slow.sql'), statement);
+      const left = expect(client.command({ query: statement })).rejects.toThrow(/cancelled/i);
+      const running = `SELECT 1 FROM system.processes WHERE query LIKE '${statement.slice(0, 40)}%'`;
+      await until('it runs', async () => (await rowsOf(running)).length > 0);
+      const folder = pathToFileURL(`${path}/`);
+      expect(await applySql({ url, user, password, database, folder })).toEqual(['0001-slow.sql']);
+      await left;
     } finally {
       await rm(path, { recursive: true });
     }

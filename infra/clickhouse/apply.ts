@@ -63,8 +63,8 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
     const applied = await readApplied(client);
     refuseEdited(files, applied, target.database);
     const missing = files.filter(({ name }) => !applied.has(name));
+    if (missing.length > 0) await endFormer(client, missing[0]!);
     for (const file of missing) {
-      await endFormer(client, file);
       if (!(await isSkipped(client, file))) await client.command({ query: file.statement });
       await client.insert({
         table: 'applied_sql_files',
@@ -119,8 +119,8 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
 }
 
 /**
- * Waits for an earlier attempt of the same statement. ClickHouse continues a statement after its client has gone, so
- * the two would overlap.
+ * Ends an earlier attempt of the same statement: ClickHouse continues a statement after its client has gone, so the two
+ * would overlap. Files run in their order, so an attempt that died was at the first one that is not recorded.
  */
 async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Promise<void> {
   const query = 'SELECT query_id FROM system.processes WHERE query = {statement: String}';
