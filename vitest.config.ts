@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /**
@@ -20,8 +21,8 @@ export default defineConfig({
     // Twice what `until` waits: its words name what did not come.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // Two cores: more workers are quicker where tests wait, and make real stores answer later.
-    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? 2),
+    // One more than the cores, because tests wait for stores and browsers a sixth of their time. More make stores answer later.
+    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? availableParallelism() + 1),
     projects: [
       {
         extends: true,

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** What a token is good for: one deed of one page, for one session. */
 export interface TokenUse {
@@ -35,8 +35,10 @@ const FORM = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
  * @param secret at least 32 bytes, the same in every process of the portal
  */
 export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now): FormTokens {
+  // As a key object: to take a buffer over takes five times as long as to sign.
+  const key = createSecretKey(secret);
   const sign = (nonce: string, expiresS: number, { sessionId, path, deed }: TokenUse) =>
-    createHmac('sha256', secret)
+    createHmac('sha256', key)
       .update(JSON.stringify(['form', nonce, expiresS, sessionId, path, deed]))
       .digest('base64url');
   const nowS = () => Math.floor(wallClockMs() / 1000);
