@@ -11,6 +11,7 @@ import {
   openTab,
   seriousIn,
   sharedBrowser,
+  TALL_ROWS,
   type Tab,
   takePicture,
   type Walk,
@@ -86,7 +87,7 @@ const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(
 
 describe('every page', () => {
   it.for([...PAGES, NO_PAGE])(
-    '%s fits four screens, has readable contrast and causes no errors, axe finds nothing serious, and Tab reaches everything with a visible focus',
+    '%s fits four screens, rows of tables included, has readable contrast and causes no errors, axe finds nothing serious, and Tab reaches everything with a visible focus',
     async (path) => {
       const { page, faults } = kept;
       await open(page, path);
@@ -95,6 +96,7 @@ describe('every page', () => {
         await page.evaluate(UNFOLD);
         const words = `${path} ${look.width} ${look.scheme}`;
         expect.soft(await page.evaluate(TOO_WIDE), `${words}: wider than the screen`).toEqual([]);
+        expect.soft(await page.evaluate(TALL_ROWS), `${words}: a row higher than the screen`).toEqual([]);
         expect.soft(await page.evaluate(FAINT_TEXT), `${words}: contrast below 4.5`).toEqual([]);
         expect.soft(await seriousIn(page, look), `${words}: axe`).toEqual([]);
         await takePicture(kept, path, look);

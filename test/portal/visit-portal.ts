@@ -76,6 +76,11 @@ export async function lookAt(page: Page, { width, scheme }: Look): Promise<void>
   await page.emulateMedia({ colorScheme: scheme });
 }
 
+/** Runs in a page: beginnings of table rows that are higher than a screen, as those whose words are broken letter by letter. */
+export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
+  .filter((row) => row.getBoundingClientRect().height > innerHeight)
+  .map((row) => row.textContent.trim().slice(0, 60))`;
+
 /** Saves a screenshot of the whole page. */
 export async function takePicture({ protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
