@@ -21,8 +21,8 @@ export default defineConfig({
     // Twice what `until` waits: its words name what did not come.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than the cores, because tests wait for stores and browsers a sixth of their time. More make stores answer later.
-    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? availableParallelism() + 1),
+    // One more than two cores, because tests wait for stores and browsers a sixth of their time. Four at most share one Kafka.
+    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + 1, 4)),
     projects: [
       {
         extends: true,

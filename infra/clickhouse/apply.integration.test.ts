@@ -64,18 +64,23 @@ describe('applySql', () => {
     }
   });
 
-  it('ends a statement that a client left running, before it runs the statement itself', async () => {
+  it('ends a statement that a client left running in the same database, and none of another', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
-    const statement = 'SELECT count() FROM numbers(20) WHERE sleepEachRow(0.1) = 0';
+    // Ten seconds; a block may sleep three at most.
+    const statement = 'SELECT count() FROM numbers(10) WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1';
+    await client.command({ query: `CREATE DATABASE ${database}` });
+    const inDatabase = createClient({ url, username: user, password, database });
+    const endOf = (asked: Promise<unknown>) => asked.then(() => 'done', String);
+    const ends = [endOf(inDatabase.command({ query: statement })), endOf(client.command({ query: statement }))];
     try {
-      await writeFile(join(path, '0001-slow.sql'), statement);
-      const left = expect(client.command({ query: statement })).rejects.toThrow(/cancelled/i);
-      const running = `SELECT 1 FROM system.processes WHERE query LIKE '${statement.slice(0, 40)}%'`;
-      await until('it runs', async () => (await rowsOf(running)).length > 0);
+      const running = `SELECT query FROM system.processes WHERE query = '${statement}'`;
+      await until('both run', async () => (await rowsOf(running)).length === 2);
+      await writeFile(join(path, '0001-slow.sql'), `${statement};\n`);
       const folder = pathToFileURL(`${path}/`);
       expect(await applySql({ url, user, password, database, folder })).toEqual(['0001-slow.sql']);
-      await left;
     } finally {
+      expect(await Promise.all(ends)).toEqual([expect.stringContaining('cancelled'), 'done']);
+      await inDatabase.close();
       await rm(path, { recursive: true });
     }
   });

@@ -23,7 +23,9 @@ export class EditedFileError extends Error {
 
 interface SqlFile {
   name: string;
+  /** As ClickHouse shows it while it runs: the client sends it without what surrounds it. */
   statement: string;
+  /** Of the whole file. */
   checksum: string;
 }
 
@@ -63,8 +65,8 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
     const applied = await readApplied(client);
     refuseEdited(files, applied, target.database);
     const missing = files.filter(({ name }) => !applied.has(name));
-    if (missing.length > 0) await endFormer(client, missing[0]!);
     for (const file of missing) {
+      await endFormer(client, file);
       if (!(await isSkipped(client, file))) await client.command({ query: file.statement });
       await client.insert({
         table: 'applied_sql_files',
@@ -104,8 +106,9 @@ function readFiles(folder: URL): SqlFile[] {
   for (const name of names)
     if (!FILE_NAME.test(name)) throw new Error(`${name}: name it NNNN-what-it-makes.sql, so that its order is plain`);
   return names.sort().map((name) => {
-    const statement = readFileSync(new URL(name, folder), 'utf8');
-    return { name, statement, checksum: createHash('sha256').update(statement).digest('hex') };
+    const text = readFileSync(new URL(name, folder), 'utf8');
+    const statement = text.trim().replace(/[\s;]+$/, '');
+    return { name, statement, checksum: createHash('sha256').update(text).digest('hex') };
   });
 }
 
@@ -119,11 +122,12 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
 }
 
 /**
- * Ends an earlier attempt of the same statement: ClickHouse continues a statement after its client has gone, so the two
- * would overlap. Files run in their order, so an attempt that died was at the first one that is not recorded.
+ * Ends an earlier attempt of the same statement in this database: ClickHouse continues a statement after its client has
+ * gone, so the two would overlap.
  */
 async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Promise<void> {
-  const query = 'SELECT query_id FROM system.processes WHERE query = {statement: String}';
+  const query = `SELECT query_id FROM system.processes
+    WHERE query = {statement: String} AND current_database = currentDatabase()`;
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });
   for (const { query_id } of await result.json<{ query_id: string }>())
     await client.command({ query: `KILL QUERY WHERE query_id = '${query_id}' SYNC` });

@@ -38,8 +38,8 @@ export function findJava(environment: Record<string, string | undefined> = proce
 /** Flags that make a Java process start from an archive of its loaded classes, or write that archive when it ends. */
 export interface ClassArchive {
   flags: string[];
-  /** Moves a new archive into place. Call it when the process has ended by itself. */
-  keep(): void;
+  /** Moves a new archive into place. Call it when the process has ended by itself. Absent when it writes none. */
+  keep?(): void;
 }
 
 /** Removes unfinished archives, `<archive>.<process id>.new`, of owners that have ended. */
@@ -65,9 +65,8 @@ export function classArchiveOf(
   if (existsSync(archive))
     return {
       flags: [`-XX:SharedArchiveFile=${archive}`, '-Xshare:auto', '-Xlog:disable', '-Xlog:all=error:stderr'],
-      keep: () => {},
     };
-  if (!writes) return { flags: [], keep: () => {} };
+  if (!writes) return { flags: [] };
   mkdirSync(dirname(archive), { recursive: true });
   const draft = `${archive}.${process.pid}.new`;
   removeAbandonedDrafts(dirname(archive));

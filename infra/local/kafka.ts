@@ -287,6 +287,6 @@ export async function kafkaSpec(
     stopBy: 'SIGTERM',
     // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
     stopDeadlineMs: 30_000,
-    onCleanEnd: archive.keep,
+    ...(archive.keep !== undefined && { onCleanEnd: archive.keep }),
   };
 }

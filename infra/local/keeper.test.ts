@@ -174,13 +174,20 @@ test('stop lets a process drain, and kills it only after its deadline', async ()
   expect(cleanEnds).toBe(1);
 });
 
-test('a stop at once kills a process that would drain', async () => {
-  const { script, started, drained } = drainingIn(testPlaces());
-  const onCleanEnd = () => expect.fail('it was killed');
-  const { keeper, pids } = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
-  await keeper.whenReady();
-  await keeper.stop({ atOnce: true });
-  expect([markOf(pids[0] ?? 0), existsSync(drained)]).toEqual([null, false]);
+test('a stop at once kills a process, unless something is to be done at its clean end', async () => {
+  const killed = drainingIn(testPlaces());
+  const ended = drainingIn(testPlaces());
+  let cleanEnds = 0;
+  const keepers = [
+    keep(killed.script, { isReady: async () => existsSync(killed.started) }),
+    keep(ended.script, { isReady: async () => existsSync(ended.started), onCleanEnd: () => void cleanEnds++ }),
+  ];
+  for (const { keeper } of keepers) {
+    await keeper.whenReady();
+    await keeper.stop({ atOnce: true });
+  }
+  expect(keepers.map(({ pids }) => markOf(pids[0] ?? 0))).toEqual([null, null]);
+  expect([existsSync(killed.drained), existsSync(ended.drained), cleanEnds]).toEqual([false, true, 1]);
 });
 
 test('a stop during the wait before a restart prevents the restart', async () => {

@@ -68,6 +68,7 @@ export class NotReadyError extends Error {
 }
 
 export interface StopOptions {
+  /** True for a process whose data nobody needs any more: it is killed, unless something is to be done at its clean end. */
   readonly atOnce?: boolean;
 }
 
@@ -79,10 +80,7 @@ export interface Keeper {
    * @throws NotReadyError when its deadline is over first. It is still watched and restarted then
    */
   whenReady(): Promise<void>;
-  /**
-   * Ends the process for good; resolves when it has ended.
-   * @param options atOnce: by SIGKILL, for a process whose data nobody needs any more
-   */
+  /** Ends the process for good; resolves when it has ended. */
   stop(options?: StopOptions): Promise<void>;
 }
 
@@ -250,12 +248,12 @@ class KeptProcess implements Keeper {
     this.firstReady.reject(new Error(`${this.name} was stopped`));
     const { child } = this;
     if (child === null) return;
-    if (atOnce) child.kill('SIGKILL');
+    if (atOnce && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
     else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
     // A paused process gets SIGTERM only when it continues.
     child.kill('SIGCONT');
-    let isClean = !atOnce;
+    let isClean = true;
     const kill = setTimeout(() => {
       isClean = false;
       child.kill('SIGKILL');

@@ -28,7 +28,7 @@ export function findMissingParts(places: Places): MissingPart[] {
  * pages, and the test of all pages of the portal takes 31 CPU-seconds of it, of a whole Chromium 48.
  */
 const BROWSERS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
-/** The package of a distribution with one of them. Distributions that come from Debian name it otherwise. */
+/** The package with one of them, by distribution; `chromium` elsewhere. Ubuntu and what comes from it have a snap. */
 const BROWSER_PACKAGES: Readonly<Record<string, string>> = {
   debian: 'chromium-headless-shell',
   ubuntu: 'chromium-browser',
@@ -43,13 +43,18 @@ export function findBrowser(): string | null {
   return null;
 }
 
-/** Name of the Linux distribution as its `os-release` has it, such as `debian`; '' when it does not say. */
-function distribution(): string {
+/** The package of a browser for this machine, by the `os-release` of its distribution. */
+function browserPackage(): string {
+  let release = '';
   try {
-    return /^ID="?([\w-]+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
+    release = readFileSync('/etc/os-release', 'utf8');
   } catch {
-    return '';
+    return 'chromium';
   }
+  // An Ubuntu under another name says `ID_LIKE="ubuntu debian"`.
+  const names = [...release.matchAll(/^ID(?:_LIKE)?="?([^"\n]+)/gm)].flatMap(([, words = '']) => words.split(' '));
+  const name = names.includes('ubuntu') ? 'ubuntu' : (names[0] ?? '');
+  return BROWSER_PACKAGES[name] ?? 'chromium';
 }
 
 /**
@@ -61,7 +66,7 @@ export function findMissingTestParts(): MissingPart[] {
   if (findBrowser() === null)
     missing.push({
       what: 'Chromium',
-      debian: BROWSER_PACKAGES[distribution()] ?? 'chromium',
+      debian: browserPackage(),
       brew: '--cask chromium',
     });
   if (findProgram('openssl') === null) missing.push({ what: 'OpenSSL', debian: 'openssl', brew: 'openssl@3' });

@@ -51,6 +51,6 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
     stopBy: 'SIGTERM',
     // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
     stopDeadlineMs: 30_000,
-    onCleanEnd: archive.keep,
+    ...(archive.keep !== undefined && { onCleanEnd: archive.keep }),
   };
 }

@@ -39,7 +39,7 @@ export interface StackOptions {
   timerSlackMs?: { stores: number; services: number };
   /** What ClickHouse gets while the other stores still start. */
   fillClickHouse?: (clickhouse: StackFile['clickhouse']) => Promise<void>;
-  /** True when the data is removed with the stack: its stores then end at once, and save nothing. */
+  /** True when the data is removed with the stack: its stores are then killed, except to write an archive of Java classes. */
   isThrownAway?: boolean;
   /** Aborts a start in progress. */
   signal?: AbortSignal;

@@ -15,9 +15,11 @@ export async function startLocalStores(): Promise<{ stores: Stores; template: Da
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
   const say = (line: string) => console.error(`stores: ${line}`);
-  const filled = Promise.withResolvers<DatabaseTarget>();
-  const fillClickHouse = async (clickhouse: Stores['clickhouse']) =>
-    filled.resolve(await openTableTemplate({ clickhouse }));
+  // A start that has ended well has filled it.
+  let template!: DatabaseTarget;
+  const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
+    template = await openTableTemplate({ clickhouse });
+  };
   const options = { directory, services: [], say, fillClickHouse, isThrownAway: true };
   const stack = await startStack(options).catch((error) => {
     remove();
@@ -27,7 +29,7 @@ export async function startLocalStores(): Promise<{ stores: Stores; template: Da
   const { url, user, password } = clickhouse;
   return {
     stores: { kafka, redis, clickhouse: { url, user, password }, registry },
-    template: await filled.promise,
+    template,
     async stop() {
       await stack.stop();
       remove();

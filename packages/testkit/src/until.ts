@@ -19,9 +19,8 @@ export async function until<T>(
   deadlineMs = DEADLINE_MS,
 ): Promise<NonNullable<T>> {
   const start = performance.now();
-  const end = start + deadlineMs;
   let fault: unknown = null;
-  do {
+  for (;;) {
     try {
       const value = await condition();
       if (value) return value;
@@ -30,8 +29,11 @@ export async function until<T>(
       fault = error;
     }
     const waitedMs = performance.now() - start;
-    await delay(Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, waitedMs * PAUSE_MS.share)));
-  } while (performance.now() < end);
+    if (waitedMs >= deadlineMs) break;
+    const pauseMs = Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, waitedMs * PAUSE_MS.share));
+    // The last look is at the deadline, whatever the pauses before it.
+    await delay(Math.min(pauseMs, deadlineMs - waitedMs));
+  }
   throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toWords(fault)})`}`);
 }
 
