@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   createRateLimitKey,
   createRateLimitKeyText,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
-import { openWire, until } from '@playline/testkit';
+import { openWire, sendUntilRefused, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CHAIN } from './test/open-chain-api.ts';
@@ -17,9 +16,6 @@ const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
 const plan = { partner: 'Acme', calls: 1_000_000, windowS: 60, expiresAt: null };
 /** A key that does not exist. */
 const STRANGER = createRateLimitKeyText('svcapik');
-
-/** Longest time that a key is sent which should be refused. */
-const PATIENCE_MS = 60_000;
 
 let stores: ChainStores;
 beforeAll(async () => {
@@ -37,24 +33,6 @@ async function open(environment: Record<string, string> = {}): Promise<ChainApiP
 
 const statusOf = async ({ get }: ChainApiProcess, key: string, headers: Record<string, string> = {}) =>
   (await get(TOKEN, { 'x-api-key': key, ...headers })).status;
-
-/** Calls with a key, one after the other, until it is refused; any other answer is a fault. */
-function createLoad(api: ChainApiProcess, key: string) {
-  let takenAt = 0;
-  const statuses = new Set<number>();
-  const send = async () => {
-    const status = await statusOf(api, key);
-    statuses.add(status);
-    if (status === 200) takenAt = performance.now();
-    return status;
-  };
-  const refused = (async () => {
-    const end = performance.now() + PATIENCE_MS;
-    while ((await send()) !== 403 && performance.now() < end) await delay(25);
-  })();
-  const ended = refused.then(() => expect([...statuses]).toEqual([200, 403]));
-  return { takenAt: () => takenAt, refused: ended };
-}
 
 describe('rate limit keys on two chain APIs', () => {
   it('count their calls by the key and not by the address, and addresses without one as before', async () => {
@@ -74,7 +52,7 @@ describe('rate limit keys on two chain APIs', () => {
   it.each(['refresh', 'revoke'] as const)('end within a second of %s under load, on both', async (word) => {
     const apis = [await open(), await open()];
     const { key, record } = await createRateLimitKey(stores.rateLimitKeys, plan);
-    const load = apis.map((api) => createLoad(api, key));
+    const load = apis.map((api) => sendUntilRefused(() => statusOf(api, key), 403));
     await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
     const successor =
       word === 'refresh'

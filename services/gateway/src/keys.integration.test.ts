@@ -1,15 +1,11 @@
 import { connect } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createKeyText } from '@playline/access-keys';
-import { openWire, testStores, until } from '@playline/testkit';
+import { openWire, sendUntilRefused, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { KEY_HEADER, MESSAGES, message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
-
-/** Longest time that a key is sent which should be refused. */
-const PATIENCE_MS = 60_000;
 
 let stores: KeyStores;
 beforeAll(async () => {
@@ -40,7 +36,7 @@ describe('keys on two running gateways, with Redis pub/sub cut off', () => {
   it('ends a refreshed key on both within a second under load, and both take its successor', async () => {
     const gateways = [await open(), await open()];
     const old = keyIn(await stores.keys('create', ...of('production', 'publishable')));
-    const load = gateways.map((gateway) => createLoad(gateway, old));
+    const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
     await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
     const successor = keyIn(await stores.keys('refresh', ...of('production', 'publishable')));
     const refreshedAt = performance.now();
@@ -53,7 +49,7 @@ describe('keys on two running gateways, with Redis pub/sub cut off', () => {
   it('ends a revoked key on both within a second under load', async () => {
     const gateways = [await open(), await open()];
     const key = keyIn(await stores.keys('create', ...of('development', 'publishable')));
-    const load = gateways.map((gateway) => createLoad(gateway, key));
+    const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
     await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
     await stores.keys('revoke', ...of('development', 'publishable'));
     const revokedAt = performance.now();
@@ -62,24 +58,6 @@ describe('keys on two running gateways, with Redis pub/sub cut off', () => {
     for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
   });
 });
-
-/** Sends 40 requests a second with a key, so that it stays cached, until it is refused. Any other answer is a fault. */
-function createLoad(gateway: GatewayProcess, key: string) {
-  let takenAt = 0;
-  const statuses = new Set<number>();
-  const send = async () => {
-    const status = await statusOf(gateway, key);
-    statuses.add(status);
-    if (status === 200) takenAt = performance.now();
-    return status;
-  };
-  const refused = (async () => {
-    const end = performance.now() + PATIENCE_MS;
-    while ((await send()) !== 401 && performance.now() < end) await delay(25);
-  })();
-  const ended = refused.then(() => expect([...statuses]).toEqual([200, 401]));
-  return { takenAt: () => takenAt, refused: ended };
-}
 
 describe('a key with a wrong checksum', () => {
   it('is refused without a look-up, also while Redis is away, when a well formed unknown key gets 500', async () => {
