@@ -4,7 +4,7 @@ import { expect, onTestFinished } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import type { ServiceProcess } from '../../faults/world/service-process.ts';
 import { openWire } from '../../faults/world/wire.ts';
-import { expectErased, expectNoHold, survivorsOf } from '../checks.ts';
+import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
 import { asVisitor, rowsAbout, stored } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { MOMENTS } from './moments.ts';
@@ -96,10 +96,10 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   });
   await expectNoHold(rig, erasureId);
   // After a fault it works on, and what is derived from events is deleted and written again in two steps.
-  await until(
-    'no row up to the cut-off is left, and the derived rows are those of the events',
-    async () => (await survivorsOf(rig, person.keys, cutoffAt)).length === 0,
-  );
+  await until('no row up to the cut-off is left, and the derived rows are those of the events', async () => {
+    await expectNothing(rig, person.keys, cutoffAt);
+    return true;
+  });
   await until('the person is linked still', () => isLinked(rig, person));
   // Links that are later than the cut-off were decided again, so rows may be added but none removed.
   const now = await rowsAbout(rig, person);

@@ -1,3 +1,4 @@
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../places/derived.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
@@ -100,6 +101,33 @@ describe('what follows from the events of erased people', () => {
     expect((await toldOf(environmentId)).days).toEqual([]);
     await harness.rows.sweep(batch);
     expect(await toldOf(environmentId)).toEqual(whole);
+  });
+
+  it('is derived again when the sweep is told to stop behind the delete', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await playBothSides(environmentId, key);
+    const batch = await target(environmentId, key);
+    await sweepAll(harness.rows, batch);
+    const whole = await toldOf(environmentId);
+    const isDeleting = (table: string) =>
+      harness.query(`SELECT count() FROM system.mutations
+        WHERE database = currentDatabase() AND table = '${table}' AND NOT is_done`);
+    for (const { name } of DERIVED_TABLES) {
+      // Deletes are made by the merges' threads.
+      await harness.query(`SYSTEM STOP MERGES ${name}`);
+      const stop = new AbortController();
+      const stopBehindTheDelete = async () => {
+        try {
+          await until('the delete is asked for', async () => (await isDeleting(name)) === '1');
+          stop.abort(new Error('enough'));
+        } finally {
+          await harness.query(`SYSTEM START MERGES ${name}`);
+        }
+      };
+      await Promise.all([harness.rows.sweep(batch, stop.signal), stopBehindTheDelete()]);
+      expect(await toldOf(environmentId)).toEqual(whole);
+    }
   });
 
   it('is found in files until deleted rows are removed from them, and the dictionary of persons has nobody of them', async () => {

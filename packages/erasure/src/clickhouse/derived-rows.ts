@@ -27,12 +27,17 @@ const ofTargets = (batchId: Buffer) =>
  * later than the cut-off. Subtracting is not possible: a minimum does not say what it would be without one event.
  *
  * An insert that runs meanwhile writes the event and its derived row in no fixed order. So after the delete all running
- * inserts are awaited, and the derivation sees their events. This is always done to the end: an eraser that died
- * between the two steps has left nothing that shows it.
+ * inserts are awaited, and the derivation sees their events.
+ *
+ * From the first delete on, the end of the signal is not heard. An eraser that was paused, and whose batch another one has
+ * finished meanwhile, is told to stop just then, and nobody would do this batch again. If it dies there, the scrub of the
+ * day finds what is missing.
+ * @param wait for changes of the tables; its signal ends only the wait before the first delete
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
-  // A wait that fails must do so before anything is deleted.
   await awaitInserts(connection, wait.signal);
+  wait.signal?.throwIfAborted();
+  const toTheEnd = { ...wait, signal: undefined };
   for (const { name } of DERIVED_TABLES) {
     const where = ofTargets(batchId);
     const [{ rows } = { rows: 0 }] = await connection.read<{ rows: number }>(
@@ -40,9 +45,9 @@ export async function sweepDerived({ connection, batchId }: Batch, wait: Mutatio
     );
     if (rows === 0) continue;
     const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
-    await runMutation(connection, mutation, wait);
+    await runMutation(connection, mutation, toTheEnd);
   }
-  await awaitInserts(connection, wait.signal);
+  await awaitInserts(connection);
   for (const table of DERIVED_TABLES)
     await connection.run(`INSERT INTO ${table.name} SELECT * FROM ${await derivedOf(table, { connection, batchId })}`, {
       ...INSERTING,
