@@ -7,7 +7,7 @@ import { checkFileNames, checkVerbs } from './names.ts';
 import { checkSizes } from './sizes.ts';
 import { parseSources } from './syntax.ts';
 import type { Breach, Rule, Tree } from './tree.ts';
-import { checkLock, checkTests, checkWords } from './words.ts';
+import { checkHooks, checkLock, checkTests, checkWords } from './words.ts';
 
 const RULES: readonly Rule[] = [
   checkArrows,
@@ -27,6 +27,7 @@ const RULES: readonly Rule[] = [
   checkWords,
   checkLock,
   checkTests,
+  checkHooks,
 ];
 
 /** Paths that may break a rule. It is empty and must stay so: change the rule or the code instead. */

@@ -106,3 +106,17 @@ function leftOut(file: SourceFile): string[] {
     return /^(describe|it|test)\.(skip|only|todo|skipIf|runIf|fails)$/.test(text) ? [`uses ${text}`] : [];
   });
 }
+
+const HOOKS = new Set(['beforeEach', 'afterEach', 'beforeAll', 'afterAll']);
+
+/** A module that several files of tests load has no hooks of its own. */
+export const checkHooks: Rule = ({ files }) =>
+  files
+    .filter(({ path }) => !/\.test\.ts$/.test(path))
+    .flatMap(({ path, nodes }) => {
+      const statements = nodesIn(nodes.find(({ type }) => type === 'Program')?.body);
+      const calls = statements.map(({ expression }) => expression).filter(isNode);
+      const hooks = calls.filter((call) => call.type === 'CallExpression' && HOOKS.has(calleeName(call)));
+      const mend = 'files of a shared process load it once, and only the first gets the hook: use onTestFinished';
+      return hooks.map((hook) => ({ rule: 'tests', path, found: `calls ${calleeName(hook)} when it is loaded`, mend }));
+    });

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createDocsRoutes } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import { createHttpApp, type HttpServer, openHttpServer, type Route } from '@playline/http';
-import { afterEach } from 'vitest';
+import { createHttpApp, openHttpServer, type Route } from '@playline/http';
+import { onTestFinished } from 'vitest';
 import { createLibrarySource } from '../../../packages/api-docs/src/test/library.ts';
 
 /** A request as the library received it. */
@@ -30,12 +30,6 @@ export interface Library {
 
 type State = Omit<Library, 'url' | 'close'>;
 
-let opened: HttpServer[] = [];
-afterEach(async () => {
-  for (const server of opened) await server.close();
-  opened = [];
-});
-
 /** Opens a library on a free port, and closes it after the test. */
 export async function openLibrary(): Promise<Library> {
   const library: State = { received: [], pageNumber: 7, fails: false };
@@ -45,7 +39,7 @@ export async function openLibrary(): Promise<Library> {
     link: (code) => `/docs/errors/${code}`,
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  opened.push(server);
+  onTestFinished(server.close);
   return Object.assign(library, { url: `http://127.0.0.1:${server.port}`, close: server.close });
 }
 

@@ -1,14 +1,12 @@
 import { connect } from 'node:net';
 import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
-import { afterEach, expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { createHttpApp, type Route } from '../app.ts';
 import { planJsonBody } from '../content.ts';
 import { readBody } from '../read-body.ts';
-import { type HttpServer, openHttpServer } from '../server.ts';
+import { openHttpServer } from '../server.ts';
 
 export const LIMIT = 1024 * 1024;
-let server: HttpServer | undefined;
-afterEach(() => server?.close());
 
 export interface World {
   url: string;
@@ -72,7 +70,8 @@ export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<W
       },
     ],
   });
-  server = await openHttpServer({ app, host: '127.0.0.1', port: 0, headersMaxMs });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0, headersMaxMs });
+  onTestFinished(server.close);
   return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, statuses, reading: () => reading };
 }
 

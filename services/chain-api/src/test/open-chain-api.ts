@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { createUsageCounter } from '@playline/access-keys';
 import { type ActivityRow, type ChainStore, createCursors, type TokenRow, type Watermarks } from '@playline/chain';
 import { createMemoryChain, openMemoryWatermarks, putActivities } from '@playline/chain/memory';
-import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
+import { type HttpApp, openHttpServer } from '@playline/http';
 import { createLogger, createMetrics } from '@playline/runtime';
-import { afterEach, expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { RateLimitKeys } from '../admit-call.ts';
 import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
@@ -81,12 +81,6 @@ const settings: ChainApiSettings = {
   PUBLIC_URL: 'https://docs.test',
 };
 
-let opened: HttpServer[] = [];
-afterEach(async () => {
-  for (const server of opened) await server.close();
-  opened = [];
-});
-
 /** Opens the whole chain API on a free port, with a store in memory. It is closed after the test. */
 export async function openChainApi(options: TestChainApiOptions = {}): Promise<TestChainApi> {
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
@@ -111,7 +105,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     ...{ verifySecret: minting.verifySecret, minting: minting.parts },
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  opened.push(server);
+  onTestFinished(server.close);
   const url = `http://127.0.0.1:${server.port}`;
   const get: TestChainApi['get'] = (path, headers = {}) => fetch(`${url}/v1/chains${path}`, { headers });
   const { put, putTokens } = createPut(memory, watermarks);

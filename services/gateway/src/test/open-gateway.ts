@@ -15,7 +15,7 @@ import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
 import type { OutgoingRecord, RecordPlace } from '@playline/stream';
 import { smallMessage } from '@playline/testkit';
-import { afterEach, expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
 import type { AudiencePorts } from '../audience-routes.ts';
@@ -73,12 +73,6 @@ export interface TestGatewayOptions extends Partial<GatewaySettings> {
   audience?: Partial<AudiencePorts>;
 }
 
-let opened: HttpServer[] = [];
-afterEach(async () => {
-  for (const server of opened) await server.close();
-  opened = [];
-});
-
 /** Opens the whole gateway on a free port, with keys and a log in memory. It is closed after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = createMemoryKeyStore();
@@ -113,7 +107,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  opened.push(server);
+  onTestFinished(server.close);
   const url = `http://127.0.0.1:${server.port}`;
   const post: TestGateway['post'] = (body, headers = {}) =>
     fetch(url + MESSAGES, {
