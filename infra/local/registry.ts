@@ -29,7 +29,8 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
   const folder = join(places.state, 'data', 'registry');
   mkdirSync(folder, { recursive: true });
   const database = `jdbc:h2:file:${join(folder, 'registry')}`;
-  const archive = classArchiveOf(places, { name: 'registry', java, classPath: runner });
+  const jar = join(program, runner);
+  const archive = classArchiveOf(places, { name: 'registry', java, classPath: jar });
   // Without JVM counters, which are sampled twenty times a second.
   const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-XX:TieredStopAtLevel=1', ...archive.flags];
   const settings = [
@@ -42,7 +43,7 @@ export function registrySpec(places: Places, { java, port }: { java: Java; port:
   return {
     name: 'registry',
     program: java.program,
-    args: [...flags, ...settings, '-jar', join(program, runner)],
+    args: [...flags, ...settings, '-jar', jar],
     env: storeEnvironment(),
     folder,
     logFile: logFileOf(places, 'registry'),
