@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { NodeFault } from '../node.ts';
 import { createRpcNode } from './index.ts';
 
@@ -11,24 +11,21 @@ interface RpcQuestion {
 }
 type Answer = (body: RpcQuestion | RpcQuestion[], response: ServerResponse, request: IncomingMessage) => void;
 
-let server: Server | null = null;
-afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
-});
-
 const SECRET = 'a-secret-of-the-provider';
 
-/** A server with answers of the test. */
+/** A server with answers of the test. It is closed after the test. */
 async function openNode(answer: Answer, { login = '', timeoutMs = 5_000 } = {}) {
-  const opened = createServer(async (request, response) => {
+  const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
     answer(JSON.parse(text), response, request);
   });
-  server = opened;
-  await new Promise<void>((resolve) => opened.listen(0, '127.0.0.1', resolve));
-  const { port } = opened.address() as AddressInfo;
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
   return createRpcNode({ name: 'demo-chain/1', url: `http://${login}127.0.0.1:${port}/v2/${SECRET}`, timeoutMs });
 }
 const send = (response: ServerResponse, body: unknown) => void response.end(JSON.stringify(body));
