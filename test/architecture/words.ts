@@ -107,7 +107,7 @@ function leftOut(file: SourceFile): string[] {
   });
 }
 
-const HOOKS = new Set(['beforeEach', 'afterEach', 'beforeAll', 'afterAll']);
+const HOOKS = new Set(['beforeEach', 'afterEach', 'aroundEach', 'beforeAll', 'afterAll', 'aroundAll']);
 
 /** A module that several files of tests load has no hooks of its own. */
 export const checkHooks: Rule = ({ files }) =>

@@ -103,33 +103,6 @@ describe('what follows from the events of erased people', () => {
     expect(await toldOf(environmentId)).toEqual(whole);
   });
 
-  it('is derived again when the sweep is told to stop behind the delete', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
-    await sweepAll(harness.rows, batch);
-    const whole = await toldOf(environmentId);
-    const isDeleting = (table: string) =>
-      harness.query(`SELECT count() FROM system.mutations
-        WHERE database = currentDatabase() AND table = '${table}' AND NOT is_done`);
-    for (const { name } of DERIVED_TABLES) {
-      // Deletes are made by the merges' threads.
-      await harness.query(`SYSTEM STOP MERGES ${name}`);
-      const stop = new AbortController();
-      const stopBehindTheDelete = async () => {
-        try {
-          await until('the delete is asked for', async () => (await isDeleting(name)) === '1');
-          stop.abort(new Error('enough'));
-        } finally {
-          await harness.query(`SYSTEM START MERGES ${name}`);
-        }
-      };
-      await Promise.all([harness.rows.sweep(batch, stop.signal), stopBehindTheDelete()]);
-      expect(await toldOf(environmentId)).toEqual(whole);
-    }
-  });
-
   it('is found in files until deleted rows are removed from them, and the dictionary of persons has nobody of them', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
@@ -163,5 +136,78 @@ describe('what follows from the events of erased people', () => {
     const batch = await target(environmentId, side);
     await sweepAll(harness.rows, batch);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
+  });
+
+  it('is derived again when the sweep is told to stop behind the delete', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await playBothSides(environmentId, key);
+    const batch = await target(environmentId, key);
+    await sweepAll(harness.rows, batch);
+    const whole = await toldOf(environmentId);
+    const isDeleting = (table: string) =>
+      harness.query(`SELECT count() FROM system.mutations
+        WHERE database = currentDatabase() AND table = '${table}' AND NOT is_done`);
+    for (const { name } of DERIVED_TABLES) {
+      // Deletes are made by the merges' threads.
+      await harness.query(`SYSTEM STOP MERGES ${name}`);
+      const stop = new AbortController();
+      const stopBehindTheDelete = async () => {
+        try {
+          await until('the delete is asked for', async () => (await isDeleting(name)) === '1');
+          stop.abort(new Error('enough'));
+        } finally {
+          await harness.query(`SYSTEM START MERGES ${name}`);
+        }
+      };
+      await Promise.all([harness.rows.sweep(batch, stop.signal), stopBehindTheDelete()]);
+      expect(await toldOf(environmentId)).toEqual(whole);
+    }
+  });
+
+  it('is derived again when another eraser finishes the batch behind the delete and drops its list', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await playBothSides(environmentId, key);
+    const batch = await target(environmentId, key);
+    await sweepAll(harness.rows, batch);
+    const whole = await toldOf(environmentId);
+    const listed = async () => (await harness.rows.readBatches()).map((each) => each.toString('hex')).toSorted();
+    const others = (await listed()).filter((each) => each !== batch.toString('hex'));
+    // The sweep waits for this insert between its two steps.
+    const mark = `insert-${newKey().toString('hex')}`;
+    const isOurs = `current_database = currentDatabase() AND position(query, '${mark}') > 0 AND query_kind = 'Insert'`;
+    const isInserting = async () =>
+      (await harness.query(`SELECT count() FROM system.processes WHERE ${isOurs}`)) === '1';
+    const first = DERIVED_TABLES[0]!.name;
+    const isDeleting = async () =>
+      (await harness.query(`SELECT count() FROM system.mutations
+        WHERE database = currentDatabase() AND table = '${first}' AND NOT is_done`)) === '1';
+    const finishAtTheDelete = async () => {
+      let insert: Promise<unknown> = Promise.resolve();
+      try {
+        await until('the delete is asked for', isDeleting);
+        insert = harness
+          .query(`INSERT INTO events (environment_id, event_name, trace_id)
+            SELECT '${environmentId}-2', 'level_start', '${mark}' FROM numbers(100) WHERE sleepEachRow(0.6) = 0
+            SETTINGS max_block_size = 1`)
+          .catch(() => {});
+        await until('the insert runs', isInserting);
+      } finally {
+        await harness.query(`SYSTEM START MERGES ${first}`);
+      }
+      await until('all of it is deleted', async () => {
+        const { days, seen } = await toldOf(environmentId);
+        return days.length + seen.length === 0;
+      });
+      await harness.rows.dropTargets(batch);
+      await harness.query(`KILL QUERY WHERE ${isOurs} SYNC`);
+      await insert;
+    };
+    await harness.query(`SYSTEM STOP MERGES ${first}`);
+    const sweep = expect(harness.rows.sweep(batch)).rejects.toMatchObject({ code: 'NO_TARGETS' });
+    await Promise.all([sweep, finishAtTheDelete()]);
+    expect(await toldOf(environmentId)).toEqual(whole);
+    expect(await listed()).toEqual(others);
   });
 });

@@ -7,6 +7,7 @@ import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { toIdText } from './predicates.ts';
+import { copyTargets, dropLook } from './targets.ts';
 
 interface Batch {
   readonly connection: Connection;
@@ -27,17 +28,29 @@ const ofTargets = (batchId: Buffer) =>
  * later than the cut-off. Subtracting is not possible: a minimum does not say what it would be without one event.
  *
  * An insert that runs meanwhile writes the event and its derived row in no fixed order. So after the delete all running
- * inserts are awaited, and the derivation sees their events.
+ * inserts are awaited, and the derivation sees their events. They are also awaited before: a wait that fails should do so
+ * while nothing is deleted.
  *
- * From the first delete on, the end of the signal is not heard. An eraser that was paused, and whose batch another one has
- * finished meanwhile, is told to stop just then, and nobody would do this batch again. If it dies there, the scrub of the
- * day finds what is missing.
+ * An eraser that was paused may do this when another one has finished the batch, and nobody would repeat it. So from the
+ * first delete on it is done to its end: the signal is not heard any more, and the derivation has a list of the
+ * identities of its own, because the batch's is dropped at any time. If the process dies or the store fails there, the
+ * daily scrub finds the missing rows.
  * @param wait for changes of the tables; its signal ends only the wait before the first delete
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
-  wait.signal?.throwIfAborted();
-  const toTheEnd = { ...wait, signal: undefined };
+  const own: Batch = { connection, batchId: await copyTargets(connection, batchId) };
+  try {
+    wait.signal?.throwIfAborted();
+    await deleteDerived({ connection, batchId }, { ...wait, signal: undefined });
+    await awaitInserts(connection);
+    await deriveAgain(own);
+  } finally {
+    await dropLook(connection, own.batchId);
+  }
+}
+
+async function deleteDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   for (const { name } of DERIVED_TABLES) {
     const where = ofTargets(batchId);
     const [{ rows } = { rows: 0 }] = await connection.read<{ rows: number }>(
@@ -45,11 +58,13 @@ export async function sweepDerived({ connection, batchId }: Batch, wait: Mutatio
     );
     if (rows === 0) continue;
     const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
-    await runMutation(connection, mutation, toTheEnd);
+    await runMutation(connection, mutation, wait);
   }
-  await awaitInserts(connection);
+}
+
+async function deriveAgain(batch: Batch): Promise<void> {
   for (const table of DERIVED_TABLES)
-    await connection.run(`INSERT INTO ${table.name} SELECT * FROM ${await derivedOf(table, { connection, batchId })}`, {
+    await batch.connection.run(`INSERT INTO ${table.name} SELECT * FROM ${await derivedOf(table, batch)}`, {
       ...INSERTING,
       max_partitions_per_insert_block: '10000',
     });

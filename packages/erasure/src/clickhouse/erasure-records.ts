@@ -13,7 +13,6 @@ import type {
 } from '../records.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { toIdText } from './predicates.ts';
-import { assertTargets } from './questions.ts';
 import {
   type FenceRow,
   fromFenceRow,
@@ -31,7 +30,7 @@ import {
   toReceiptRow,
   toRequestRow,
 } from './record-rows.ts';
-import { withLook } from './targets.ts';
+import { assertTargets, withLook } from './targets.ts';
 
 const FENCE_COLUMNS: readonly SentColumn[] = [
   { name: 'environment_id', type: 'String', as: 'environment_id' },

@@ -9,8 +9,8 @@ import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toIdText } from './predicates.ts';
-import { assertTargets, createQuestions } from './questions.ts';
-import { dropTargets, putTargets } from './targets.ts';
+import { createQuestions } from './questions.ts';
+import { assertTargets, dropTargets, putTargets } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** Most time for one change of one table; longer is a fault. */

@@ -1,9 +1,9 @@
-import { StoreFault } from '@playline/errors';
 import { SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FactOrder, KeptConsent, LinkPlace, NotedRows, StoredLink, StoredUnlink } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { createPredicates, toIdText } from './predicates.ts';
+import { assertTargets } from './targets.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
 
@@ -25,16 +25,6 @@ export function createQuestions(
     findUnlinks: checked(findUnlinks),
     findLaterLinks: checked(findLaterLinks),
   };
-}
-
-/** Asked last. If targets were dropped meanwhile, nothing was found, and that must not look like a proof. */
-export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
-  const id = toIdText(batchId);
-  const rows = await connection.read<{ targets: number }>(
-    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
-  );
-  if (rows[0] !== undefined && rows[0].targets > 0) return;
-  throw new StoreFault(`batch ${id} has no targets: nothing was looked for`, { kind: 'final', code: 'NO_TARGETS' });
 }
 
 /** Where the rows of a batch were, as noted before they were deleted. */

@@ -1,9 +1,9 @@
-import type { SentColumn } from '@playline/errors';
+import { type SentColumn, StoreFault } from '@playline/errors';
 import { SWEPT_TABLES } from '../places/tables.ts';
 import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';
 import { newLook } from '../upkeep/batches.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, INSERTING } from './connection.ts';
 import { toIdText } from './predicates.ts';
 
 const TARGET_COLUMNS: readonly SentColumn[] = [
@@ -34,6 +34,40 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
   await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${batch}'`);
 }
 
+/**
+ * Asked last. If targets were dropped meanwhile, nothing was found, and that must not look like a proof.
+ * @throws StoreFault when the batch has none
+ */
+export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
+  const id = toIdText(batchId);
+  const rows = await connection.read<{ targets: number }>(
+    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
+  );
+  if (rows[0] !== undefined && rows[0].targets > 0) return;
+  throw new StoreFault(`batch ${id} has no targets: nothing was looked for`, { kind: 'final', code: 'NO_TARGETS' });
+}
+
+/**
+ * Copies the targets of a batch into a look, which nobody else drops while it is used.
+ * @throws StoreFault when the batch has none
+ */
+export async function copyTargets(connection: Connection, batchId: Buffer): Promise<Buffer> {
+  const look = newLook(Date.now());
+  await connection.run(
+    `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
+     SELECT '${toIdText(look)}', environment_id, identity_key, cutoff_at
+     FROM erasure_targets WHERE batch_id = '${toIdText(batchId)}'`,
+    INSERTING,
+  );
+  await assertTargets(connection, look);
+  return look;
+}
+
+/** Removes the targets of a look. */
+export function dropLook(connection: Connection, look: Buffer): Promise<void> {
+  return connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
+}
+
 /** Stores identities so that a query can refer to them, and removes them afterwards. */
 export async function withLook<T>(
   connection: Connection,
@@ -49,6 +83,6 @@ export async function withLook<T>(
     );
     return await ask(look);
   } finally {
-    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
+    await dropLook(connection, look);
   }
 }

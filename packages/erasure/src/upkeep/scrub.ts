@@ -18,7 +18,7 @@ export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
    * rows that the store moved under a sweep.
    */
   readonly onSurvivors?: (survivors: readonly Survivors[], look: number) => void;
-  /** Ends it between two steps, and the wait for a change of a table. */
+  /** Ends it between two steps, and the wait for a change of a table as `sweep` says. */
   readonly signal?: AbortSignal;
 }
 

@@ -163,7 +163,7 @@ it('an erasure waits for a released link, and is left out of the batch while the
   expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
-it('an eraser told to stop during a change of a table stops at once, and the next one finishes its batch', async () => {
+it('an eraser told to stop while a sweep waits for a large table stops at once, and the next one finishes its batch', async () => {
   const { records, rows, parts, take } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
   const request = await take(subject, T);
