@@ -95,8 +95,8 @@ export interface ErasureRows {
    * Deletes what is theirs up to the cut-off and blanks what others' rows say of them. Rows that are inserted meanwhile
    * may stay, so whoever inserts must know the fences before; also rows that the store moves just then. Both are found
    * as survivors: sweep until there are none.
-   * @param signal ends the wait for a change of a table, which goes on: the next sweep waits for it first. From the moment
-   * data derived from events are deleted it is not heard until they are derived again
+   * @param signal ends the wait for a change of a table, which goes on: the next sweep waits for it first. It is not heard
+   * while data derived from events are deleted and derived again
    * @returns what was there before
    * @throws StoreFault, or the reason of the signal
    */

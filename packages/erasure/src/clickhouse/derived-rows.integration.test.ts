@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../places/derived.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
+import { openErasureRows } from './erasure-rows.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -163,6 +164,28 @@ describe('what follows from the events of erased people', () => {
       await Promise.all([harness.rows.sweep(batch, stop.signal), stopBehindTheDelete()]);
       expect(await toldOf(environmentId)).toEqual(whole);
     }
+  });
+
+  it('is derived again when a delete takes too long and ends afterwards', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await playBothSides(environmentId, key);
+    const batch = await target(environmentId, key);
+    await sweepAll(harness.rows, batch);
+    const whole = await toldOf(environmentId);
+    const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
+    for (const { name } of DERIVED_TABLES) await harness.query(`SYSTEM STOP MERGES ${name}`);
+    try {
+      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
+    } finally {
+      for (const { name } of DERIVED_TABLES) await harness.query(`SYSTEM START MERGES ${name}`);
+      await impatient.close();
+    }
+    await until('the delete has ended', async () => {
+      const unfinished = 'SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done';
+      return (await harness.query(unfinished)) === '0';
+    });
+    expect(await toldOf(environmentId)).toEqual(whole);
   });
 
   it('is derived again when another eraser finishes the batch behind the delete and drops its list', async () => {

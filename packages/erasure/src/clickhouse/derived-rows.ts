@@ -7,9 +7,10 @@ import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
 import { toIdText } from './predicates.ts';
-import { copyTargets, dropLook } from './targets.ts';
+import { withCopy } from './targets.ts';
 
-interface Batch {
+/** Whose rows a statement is about. */
+export interface Batch {
   readonly connection: Connection;
   readonly batchId: Buffer;
 }
@@ -31,23 +32,24 @@ const ofTargets = (batchId: Buffer) =>
  * inserts are awaited, and the derivation sees their events. They are also awaited before: a wait that fails should do so
  * while nothing is deleted.
  *
- * An eraser that was paused may do this when another one has finished the batch, and nobody would repeat it. So from the
- * first delete on it is done to its end: the signal is not heard any more, and the derivation has a list of the
- * identities of its own, because the batch's is dropped at any time. If the process dies or the store fails there, the
- * daily scrub finds the missing rows.
- * @param wait for changes of the tables; its signal ends only the wait before the first delete
+ * An eraser that was paused may do this when another one has finished the batch, and nobody would repeat it. So once it
+ * begins to delete, it also derives: the signal is not heard any more, a delete that fails changes nothing about it (rows
+ * that are derived meanwhile are too young for the delete), and the derivation has a list of the identities of its own,
+ * because the batch's is dropped at any time. If the process dies there, is paused for hours, or the store cannot derive,
+ * the daily scrub finds the missing rows.
+ * @param wait for changes of the tables; its signal is heard until the deletes begin
  */
 export async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
-  const own: Batch = { connection, batchId: await copyTargets(connection, batchId) };
-  try {
+  await withCopy(connection, batchId, async (own) => {
     wait.signal?.throwIfAborted();
-    await deleteDerived({ connection, batchId }, { ...wait, signal: undefined });
-    await awaitInserts(connection);
-    await deriveAgain(own);
-  } finally {
-    await dropLook(connection, own.batchId);
-  }
+    try {
+      await deleteDerived({ connection, batchId }, { ...wait, signal: undefined });
+      await awaitInserts(connection);
+    } finally {
+      await deriveAgain({ connection, batchId: own });
+    }
+  });
 }
 
 async function deleteDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {

@@ -4,7 +4,7 @@ import type { SweptTable } from '../places/place.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { type Connection, INSERTING, openConnection } from './connection.ts';
-import { findDerivedOnDisk, findDerivedSurvivors, sweepDerived } from './derived-rows.ts';
+import { type Batch, findDerivedOnDisk, findDerivedSurvivors, sweepDerived } from './derived-rows.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
 import { awaitInserts } from './inserts.ts';
 import { type MutationWait, runMutation } from './mutations.ts';
@@ -39,15 +39,8 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       await assertTargets(connection, batchId);
       return found;
     },
-    findSurvivors: async (batchId) => {
-      const found = await findEverywhere(connection, batchId, {});
-      // As long as there are rows, what is derived from them may be there too.
-      return found.length > 0 ? found : findDerivedSurvivors({ connection, batchId });
-    },
-    findOnDisk: async (batchId) => {
-      const found = await findEverywhere(connection, batchId, ON_DISK);
-      return found.length > 0 ? found : findDerivedOnDisk({ connection, batchId });
-    },
+    findSurvivors: (batchId) => findEverywhere({ connection, batchId }, {}, findDerivedSurvivors),
+    findOnDisk: (batchId) => findEverywhere({ connection, batchId }, ON_DISK, findDerivedOnDisk),
     ...createQuestions(connection),
     awaitInserts: (signal) => awaitInserts(connection, signal),
     removeDeleted: (signal) => removeDeleted(engineUntil(signal)),
@@ -69,12 +62,15 @@ interface Engine {
 }
 
 async function findEverywhere(
-  connection: Connection,
-  batchId: Buffer,
+  batch: Batch,
   settings: ClickHouseSettings,
+  findDerived: (batch: Batch) => Promise<FoundRows[]>,
 ): Promise<FoundRows[]> {
+  const { connection, batchId } = batch;
   const found: FoundRows[] = [];
   for (const table of SWEPT_TABLES) found.push(...(await findRows(connection, table, { batchId, settings })));
+  // As long as there are rows, what is derived from them may be there too.
+  if (found.length === 0) found.push(...(await findDerived(batch)));
   await assertTargets(connection, batchId);
   return found;
 }

@@ -47,42 +47,43 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
   throw new StoreFault(`batch ${id} has no targets: nothing was looked for`, { kind: 'final', code: 'NO_TARGETS' });
 }
 
-/**
- * Copies the targets of a batch into a look, which nobody else drops while it is used.
- * @throws StoreFault when the batch has none
- */
-export async function copyTargets(connection: Connection, batchId: Buffer): Promise<Buffer> {
-  const look = newLook(Date.now());
-  await connection.run(
-    `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
-     SELECT '${toIdText(look)}', environment_id, identity_key, cutoff_at
-     FROM erasure_targets WHERE batch_id = '${toIdText(batchId)}'`,
-    INSERTING,
-  );
-  await assertTargets(connection, look);
-  return look;
-}
-
-/** Removes the targets of a look. */
-export function dropLook(connection: Connection, look: Buffer): Promise<void> {
-  return connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
-}
-
 /** Stores identities so that a query can refer to them, and removes them afterwards. */
-export async function withLook<T>(
+export function withLook<T>(
   connection: Connection,
   identities: readonly NamedIdentity[],
   ask: (look: Buffer) => Promise<T>,
 ): Promise<T> {
+  const targets = identities.map((identity) => ({ ...identity, cutoffMs: 0 }));
+  return withNewLook(connection, (look) => putTargets(connection, look, targets), ask);
+}
+
+/**
+ * Copies the targets of a batch into a look, which nobody else drops within six hours, and removes it afterwards.
+ * @throws StoreFault when the batch has none
+ */
+export function withCopy<T>(connection: Connection, batchId: Buffer, work: (look: Buffer) => Promise<T>): Promise<T> {
+  const copy = async (look: Buffer) => {
+    await connection.run(
+      `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
+       SELECT '${toIdText(look)}', environment_id, identity_key, cutoff_at
+       FROM erasure_targets WHERE batch_id = '${toIdText(batchId)}'`,
+      INSERTING,
+    );
+    await assertTargets(connection, look);
+  };
+  return withNewLook(connection, copy, work);
+}
+
+async function withNewLook<T>(
+  connection: Connection,
+  put: (look: Buffer) => Promise<void>,
+  work: (look: Buffer) => Promise<T>,
+): Promise<T> {
   const look = newLook(Date.now());
   try {
-    await putTargets(
-      connection,
-      look,
-      identities.map((identity) => ({ ...identity, cutoffMs: 0 })),
-    );
-    return await ask(look);
+    await put(look);
+    return await work(look);
   } finally {
-    await dropLook(connection, look);
+    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
   }
 }

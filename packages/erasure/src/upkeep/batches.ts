@@ -10,8 +10,8 @@ const TAG = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
 /**
- * Creates the id of a batch that is only looked at and not recorded anywhere. The id contains its time, so that it is
- * dropped when it is old, and not while it is used.
+ * Creates the id of a batch that is recorded nowhere: one for a search, or the copy of another batch. The id contains its
+ * time, so that it is dropped when it is old, and not while it is used.
  * @param atMs epoch milliseconds
  * @returns 16 bytes
  */
