@@ -1,11 +1,12 @@
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { DERIVED_TABLES } from '../places/derived.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { openErasureRows } from './erasure-rows.ts';
 
 const DAY_MS = 86_400_000;
+const TABLES = DERIVED_TABLES.map(({ name }) => name);
 
 describe('what follows from the events of erased people', () => {
   let harness: ClickHouseHarness;
@@ -47,6 +48,30 @@ describe('what follows from the events of erased people', () => {
     await at(BEFORE, 'before');
     await at(AFTER, 'after');
     await at(AFTER + DAY_MS, 'later', 'came_back');
+  };
+
+  /** Somebody who came back, whose batch is swept and keeps its list; and all that is told of them since. */
+  const eraseWhoCameBack = async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    await playBothSides(environmentId, key);
+    const batch = await target(environmentId, key);
+    await sweepAll(harness.rows, batch);
+    return { environmentId, batch, whole: await toldOf(environmentId) };
+  };
+  const deletesOf = async (...tables: readonly string[]) =>
+    Number(
+      await harness.query(`SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
+        AND table IN (${tables.map((name) => `'${name}'`).join(', ')})`),
+    );
+  /** Deletes of these tables do not run until the work has ended: they are made by the merges' threads. */
+  const holdDeletes = async (tables: readonly string[], work: () => Promise<void>) => {
+    for (const name of tables) await harness.query(`SYSTEM STOP MERGES ${name}`);
+    try {
+      await work();
+    } finally {
+      for (const name of tables) await harness.query(`SYSTEM START MERGES ${name}`);
+    }
   };
 
   it('falls with them, and says of who came back what the events behind the cut-off say; others keep all', async () => {
@@ -91,14 +116,8 @@ describe('what follows from the events of erased people', () => {
   });
 
   it('is derived again by the next sweep when an eraser died behind the delete', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
-    await sweepAll(harness.rows, batch);
-    const whole = await toldOf(environmentId);
-    for (const { name } of DERIVED_TABLES)
-      await harness.query(`DELETE FROM ${name} WHERE environment_id = '${environmentId}'`);
+    const { environmentId, batch, whole } = await eraseWhoCameBack();
+    for (const table of TABLES) await harness.query(`DELETE FROM ${table} WHERE environment_id = '${environmentId}'`);
     expect((await toldOf(environmentId)).days).toEqual([]);
     await harness.rows.sweep(batch);
     expect(await toldOf(environmentId)).toEqual(whole);
@@ -140,96 +159,57 @@ describe('what follows from the events of erased people', () => {
   });
 
   it('is derived again when the sweep is told to stop behind the delete', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
-    await sweepAll(harness.rows, batch);
-    const whole = await toldOf(environmentId);
-    const isDeleting = (table: string) =>
-      harness.query(`SELECT count() FROM system.mutations
-        WHERE database = currentDatabase() AND table = '${table}' AND NOT is_done`);
-    for (const { name } of DERIVED_TABLES) {
-      // Deletes are made by the merges' threads.
-      await harness.query(`SYSTEM STOP MERGES ${name}`);
+    const { environmentId, batch, whole } = await eraseWhoCameBack();
+    for (const table of TABLES) {
       const stop = new AbortController();
-      const stopBehindTheDelete = async () => {
-        try {
-          await until('the delete is asked for', async () => (await isDeleting(name)) === '1');
-          stop.abort(new Error('enough'));
-        } finally {
-          await harness.query(`SYSTEM START MERGES ${name}`);
-        }
-      };
-      await Promise.all([harness.rows.sweep(batch, stop.signal), stopBehindTheDelete()]);
+      let sweep: Promise<unknown> = Promise.resolve();
+      await holdDeletes([table], async () => {
+        sweep = harness.rows.sweep(batch, stop.signal);
+        await until('the delete is asked for', async () => (await deletesOf(table)) === 1);
+        stop.abort(new Error('enough'));
+      });
+      await sweep;
       expect(await toldOf(environmentId)).toEqual(whole);
     }
   });
 
   it('is derived again when a delete takes too long and ends afterwards', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
-    await sweepAll(harness.rows, batch);
-    const whole = await toldOf(environmentId);
+    const { environmentId, batch, whole } = await eraseWhoCameBack();
     const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
-    for (const { name } of DERIVED_TABLES) await harness.query(`SYSTEM STOP MERGES ${name}`);
-    try {
-      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
-    } finally {
-      for (const { name } of DERIVED_TABLES) await harness.query(`SYSTEM START MERGES ${name}`);
-      await impatient.close();
-    }
-    await until('the delete has ended', async () => {
-      const unfinished = 'SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done';
-      return (await harness.query(unfinished)) === '0';
-    });
+    onTestFinished(() => impatient.close());
+    await holdDeletes(TABLES, () =>
+      expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' }),
+    );
+    await until('the delete has ended', async () => (await deletesOf(...TABLES)) === 0);
     expect(await toldOf(environmentId)).toEqual(whole);
   });
 
   it('is derived again when another eraser finishes the batch behind the delete and drops its list', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
-    await sweepAll(harness.rows, batch);
-    const whole = await toldOf(environmentId);
+    const { environmentId, batch, whole } = await eraseWhoCameBack();
     const listed = async () => (await harness.rows.readBatches()).map((each) => each.toString('hex')).toSorted();
     const others = (await listed()).filter((each) => each !== batch.toString('hex'));
-    // The sweep waits for this insert between its two steps.
     const mark = `insert-${newKey().toString('hex')}`;
     const isOurs = `current_database = currentDatabase() AND position(query, '${mark}') > 0 AND query_kind = 'Insert'`;
-    const isInserting = async () =>
-      (await harness.query(`SELECT count() FROM system.processes WHERE ${isOurs}`)) === '1';
-    const first = DERIVED_TABLES[0]!.name;
-    const isDeleting = async () =>
-      (await harness.query(`SELECT count() FROM system.mutations
-        WHERE database = currentDatabase() AND table = '${first}' AND NOT is_done`)) === '1';
-    const finishAtTheDelete = async () => {
-      let insert: Promise<unknown> = Promise.resolve();
-      try {
-        await until('the delete is asked for', isDeleting);
-        insert = harness
-          .query(`INSERT INTO events (environment_id, event_name, trace_id)
-            SELECT '${environmentId}-2', 'level_start', '${mark}' FROM numbers(100) WHERE sleepEachRow(0.6) = 0
-            SETTINGS max_block_size = 1`)
-          .catch(() => {});
-        await until('the insert runs', isInserting);
-      } finally {
-        await harness.query(`SYSTEM START MERGES ${first}`);
-      }
-      await until('all of it is deleted', async () => {
-        const { days, seen } = await toldOf(environmentId);
-        return days.length + seen.length === 0;
-      });
-      await harness.rows.dropTargets(batch);
-      await harness.query(`KILL QUERY WHERE ${isOurs} SYNC`);
-      await insert;
-    };
-    await harness.query(`SYSTEM STOP MERGES ${first}`);
-    const sweep = expect(harness.rows.sweep(batch)).rejects.toMatchObject({ code: 'NO_TARGETS' });
-    await Promise.all([sweep, finishAtTheDelete()]);
+    let [sweep, insert]: Promise<unknown>[] = [];
+    await holdDeletes(TABLES, async () => {
+      sweep = expect(harness.rows.sweep(batch)).rejects.toMatchObject({ code: 'NO_TARGETS' });
+      await until('the delete is asked for', async () => (await deletesOf(...TABLES)) === 1);
+      // The sweep waits for this insert between its two steps.
+      insert = expect(
+        harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
+          SELECT '${environmentId}-2', 'level_start', '${mark}' FROM numbers(100) WHERE sleepEachRow(0.6) = 0
+          SETTINGS max_block_size = 1`),
+      ).rejects.toThrow();
+      const running = `SELECT count() FROM system.processes WHERE ${isOurs}`;
+      await until('the insert runs', async () => (await harness.query(running)) === '1');
+    });
+    await until('all of it is deleted', async () => {
+      const { days, seen } = await toldOf(environmentId);
+      return days.length + seen.length === 0;
+    });
+    await harness.rows.dropTargets(batch);
+    await harness.query(`KILL QUERY WHERE ${isOurs} SYNC`);
+    await Promise.all([insert, sweep]);
     expect(await toldOf(environmentId)).toEqual(whole);
     expect(await listed()).toEqual(others);
   });
