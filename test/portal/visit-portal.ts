@@ -50,7 +50,10 @@ export interface TabOptions {
 /** Opens a new browser profile with a signed-in user. */
 export async function openTab(browser: Browser, options: TabOptions): Promise<Tab> {
   const { portal, accountId, javaScript = true } = options;
-  const context = await browser.newContext({ javaScriptEnabled: javaScript, viewport: { width: 1280, height: 900 } });
+  const context = await browser.newContext({
+    javaScriptEnabled: javaScript,
+    viewport: { width: 1280, height: SCREEN_HEIGHT },
+  });
   context.setDefaultTimeout(PATIENCE_MS);
   if (accountId !== null) {
     const { text } = await portal.parts.sessions.create({ accountId, userAgent: 'a test', address: '127.0.0.1' });
@@ -69,29 +72,31 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
   return { page, context, protocol, faults };
 }
 
+/** CSS pixels that a user sees at once. */
+const SCREEN_HEIGHT = 900;
+
 /** Changes the width and the colour scheme of a page without reloading it. */
 export async function lookAt(page: Page, { width, scheme }: Look): Promise<void> {
   // Setting the size makes the browser lay everything out again, even when it does not change.
-  if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: 900 });
+  if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
 
 /** Runs in a page: beginnings of table rows that are higher than a screen, as those whose words are broken letter by letter. */
 export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
-  .filter((row) => row.getBoundingClientRect().height > innerHeight)
+  .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Saves a screenshot of the whole page. */
-export async function takePicture({ protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
+/** Saves a screenshot of the whole page, of a screen at least. The window keeps the height of the page. */
+export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
-  const { data } = await protocol.send('Page.captureScreenshot', {
-    clip: { ...cssContentSize, scale: 1 },
-    captureBeyondViewport: true,
-    // Compression takes most of the time of a screenshot.
-    optimizeForSpeed: true,
-  });
+  const { height } = cssContentSize;
+  // A picture of what is outside the window would be laid out and painted twice more, and again in the other colours.
+  if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
+  // Compression takes most of the time of a screenshot.
+  const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });
   await writeFile(new URL(file, PICTURES), Buffer.from(data, 'base64'));
 }
 
