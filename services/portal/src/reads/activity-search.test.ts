@@ -126,6 +126,17 @@ describe('the search backwards', () => {
     expect([page.activities.length, asked]).toEqual([100, { windows: 2, starts: 1 }]);
   });
 
+  it('asks two questions to the end of what is no more than one may read: the first window, and all the time before', async () => {
+    const rows = [1, 40 * DAY_US, 9_000 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
+    const windows: number[] = [];
+    const read: ReadActivityWindow<ActivityPlace> = (window) => {
+      windows.push(window.sinceUs);
+      return createRead(rows, 3)(window);
+    };
+    const page = await searchBackwards({ ...createSource(rows, 3), read }, { ...BOUNDS, max: 10 });
+    expect([page.activities, page.next, windows]).toEqual([rows, null, [FROM.updatedUs - 31 * DAY_US, 0]]);
+  });
+
   it('asks twenty questions at most for it where the question where to begin is refused', async () => {
     const { asked, read } = createMillion();
     const source = { read, findStart: () => Promise.reject(refusal()), refusalsBeforeStart: 1 };
