@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AnalystsEngine, type Answer, openAnalystsEngine } from './test/analysts-engine.ts';
+import type { Answer } from './test/accounts.ts';
+import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
 import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;

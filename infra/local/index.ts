@@ -7,6 +7,7 @@ export { findMissingParts, installLine } from './machine.ts';
 export { CHECKOUT, type Places, placesOf } from './places.ts';
 export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
+export { loadSecrets } from './secrets.ts';
 export { createStackFetch, securitySettings } from './security.ts';
 export { nodeOptionsOf, SERVICES, type ServiceEntry, type ServiceName } from './services.ts';
 export { startStack } from './stack.ts';

@@ -6,34 +6,19 @@ import { keepRunning } from '../../local/keeper.ts';
 import { placesOf } from '../../local/places.ts';
 import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
-
-/** Options of a query. */
-export interface How {
-  /** After `?database=playline`. */
-  readonly search?: string;
-  readonly headers?: Record<string, string>;
-  readonly signal?: AbortSignal;
-}
-
-export interface Answer {
-  readonly ok: boolean;
-  readonly text: string;
-}
+import { type Accounts, createAccounts } from './accounts.ts';
 
 /**
  * A separate ClickHouse for one test, with production's accounts, and with the database that their grants and row
  * policies name.
  */
-export interface AnalystsEngine {
+export interface AnalystsEngine extends Accounts {
   readonly url: string;
   /** All passwords in plain text. */
   readonly passwords: readonly string[];
   /** File with the passwords. */
   readonly secretsFile: string;
   readonly logFile: string;
-  ask(account: string, sql: string, how?: How): Promise<Answer>;
-  /** Runs SQL as the operator. @throws Error with ClickHouse's message */
-  operate(sql: string): Promise<string>;
   /** Grants an account an environment, or revokes it. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
@@ -59,17 +44,7 @@ export async function openAnalystsEngine(): Promise<AnalystsEngine> {
     ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
     portal: portalPassword,
   };
-  const ask: AnalystsEngine['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
-    const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };
-    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql, ...(signal && { signal }) };
-    const answer = await fetch(`${url}/?database=playline${search}`, sent);
-    return { ok: answer.ok, text: await answer.text() };
-  };
-  const operate = async (sql: string) => {
-    const { ok, text } = await ask('operator', sql);
-    if (!ok) throw new Error(text);
-    return text;
-  };
+  const { ask, operate } = createAccounts(url, passwordOf);
   let version = Date.now();
   const grant = async (account: string, environmentId: string, isGranted = true) => {
     version += 1;

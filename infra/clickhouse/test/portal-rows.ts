@@ -1,4 +1,4 @@
-import type { AnalystsEngine } from './analysts-engine.ts';
+import type { Accounts } from './accounts.ts';
 
 /** Two environments of two projects, each with one row of everything. One id is a prefix of the other. */
 export const OURS = 'demo';
@@ -23,7 +23,9 @@ const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[enviro
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
 
-/** Texts that only rows of the second environment contain. */
+/** What a file of the second environment contains. */
+export const SECRET_OF_OTHER = 'stray-secret';
+/** Texts that only rows and the file of the second environment contain. */
 export const ofOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
@@ -135,7 +137,7 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
 }
 
 /** Fills both environments. */
-export async function fillPortalRows({ operate }: Pick<AnalystsEngine, 'operate'>): Promise<void> {
+export async function fillPortalRows({ operate }: Pick<Accounts, 'operate'>): Promise<void> {
   for (const environment of [OURS, OTHER] as const)
     for (const [table, row] of Object.entries(rowsOf(environment)))
       await operate(`INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`);

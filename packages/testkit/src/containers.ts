@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceptsRecords, CHECKOUT } from '@playline/infra/local';
 import { GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
-import type { Stores } from './stores.ts';
+import type { TestStores } from './stores.ts';
 import { until } from './until.ts';
 
 /** The same versions as docker-compose.yml. */
@@ -110,7 +110,7 @@ function startRegistry(): Promise<StartedTestContainer> {
 }
 
 /** Starts the four stores as containers. Written by their documentation; the project's own machines have no engine. */
-export async function startContainers(): Promise<{ stores: Stores; stop(): Promise<void> }> {
+export async function startContainers(): Promise<{ stores: TestStores; stop(): Promise<void> }> {
   const password = randomBytes(16).toString('hex');
   const started = await Promise.all([startKafka(), startRedis(password), startClickHouse(password), startRegistry()]);
   const [kafka, redis, clickhouse, registry] = started;
@@ -121,6 +121,7 @@ export async function startContainers(): Promise<{ stores: Stores; stop(): Promi
       kafka: [address(kafka, KAFKA_PORT)],
       redis: `redis://:${password}@${address(redis, 6379)}`,
       clickhouse: { url: `http://${address(clickhouse, 8123)}`, user: 'operator', password },
+      portalPassword: password,
       registry: `http://${address(registry, 8080)}/apis/ccompat/v7`,
     },
     async stop() {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
-import type { Stores } from './stores.ts';
+import type { TestStores } from './stores.ts';
 import { startLocalStores } from './stores-local.ts';
 import { openTableTemplate } from './table-template.ts';
 
@@ -11,7 +11,7 @@ const ENGINE_ANSWER_MS = 2000;
 
 /** The stores of a run, and a database there with every table to copy. */
 interface RunStores {
-  readonly stores: Stores;
+  readonly stores: TestStores;
   readonly template: DatabaseTarget;
   /** Removes what the run has made. */
   stop(): Promise<void>;
@@ -39,7 +39,7 @@ async function startContainerStores(): Promise<RunStores> {
 }
 
 /** Stores that somebody else keeps. */
-async function useGivenStores(stores: Stores): Promise<RunStores> {
+async function useGivenStores(stores: TestStores): Promise<RunStores> {
   const template = await openTableTemplate(stores);
   const stop = async () => void (await runStatement(template, `DROP DATABASE ${template.database} SYNC`));
   return { stores, template, stop };
@@ -51,7 +51,7 @@ async function openRunStores(given: string): Promise<RunStores> {
 }
 
 /**
- * Gives the test run its stores: those of `PLAYLINE_TEST_STORES` (JSON, the shape of `Stores`), else containers where a
+ * Gives the test run its stores: those of `PLAYLINE_TEST_STORES` (JSON, the shape of `TestStores`), else containers where a
  * container engine answers, else the stores of infra/local as processes of this machine. They end with the run. Every test
  * is told their addresses, and a database with every table to copy.
  */

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
-import { placesOf, startStack, sweepStacks } from '@playline/infra/local';
+import { loadSecrets, placesOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { DatabaseTarget } from './clickhouse-target.ts';
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
-import type { Stores } from './stores.ts';
+import type { Stores, TestStores } from './stores.ts';
 import { openTableTemplate } from './table-template.ts';
 
 /**
@@ -10,7 +10,11 @@ import { openTableTemplate } from './table-template.ts';
  * registry still start; what earlier runs left behind is ended first.
  * @throws Error that says what to install when the machine lacks something
  */
-export async function startLocalStores(): Promise<{ stores: Stores; template: DatabaseTarget; stop(): Promise<void> }> {
+export async function startLocalStores(): Promise<{
+  stores: TestStores;
+  template: DatabaseTarget;
+  stop(): Promise<void>;
+}> {
   await sweepStacks(placesOf, parentOfStacks());
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
@@ -27,8 +31,9 @@ export async function startLocalStores(): Promise<{ stores: Stores; template: Da
   });
   const { kafka, redis, clickhouse, registry } = stack.file;
   const { url, user, password } = clickhouse;
+  const { portalPassword } = loadSecrets(placesOf(directory));
   return {
-    stores: { kafka, redis, clickhouse: { url, user, password }, registry },
+    stores: { kafka, redis, clickhouse: { url, user, password }, portalPassword, registry },
     template,
     async stop() {
       await stack.stop();

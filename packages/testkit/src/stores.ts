@@ -1,7 +1,7 @@
 import { inject } from 'vitest';
 import type { DatabaseTarget } from './clickhouse-target.ts';
 
-/** Addresses of the real stores that a test run shares. */
+/** Addresses of real stores. */
 export interface Stores {
   kafka: string[];
   /** With its password: `redis://:password@127.0.0.1:port` */
@@ -11,15 +11,21 @@ export interface Stores {
   registry: string;
 }
 
+/** The stores that a test run shares. */
+export interface TestStores extends Stores {
+  /** Of ClickHouse's account `portal`, which may read some views of the database `playline`. */
+  portalPassword: string;
+}
+
 declare module 'vitest' {
   interface ProvidedContext {
-    stores: Stores;
+    stores: TestStores;
     tableTemplate: DatabaseTarget;
   }
 }
 
 /** The stores started by the global set-up. Each test takes its own environment id, topic prefix or database in them. */
-export function testStores(): Stores {
+export function testStores(): TestStores {
   return inject('stores');
 }
 

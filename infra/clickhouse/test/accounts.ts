@@ -1,0 +1,34 @@
+/** Options of a query. */
+export interface How {
+  /** After `?database=playline`. */
+  readonly search?: string;
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+export interface Answer {
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+/** Accounts of a ClickHouse, all in the database that their grants name. */
+export interface Accounts {
+  ask(account: string, sql: string, how?: How): Promise<Answer>;
+  /** Runs SQL as the operator. @throws Error with ClickHouse's message */
+  operate(sql: string): Promise<string>;
+}
+
+export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
+  const ask: Accounts['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
+    const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };
+    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql, ...(signal && { signal }) };
+    const answer = await fetch(`${url}/?database=playline${search}`, sent);
+    return { ok: answer.ok, text: await answer.text() };
+  };
+  const operate = async (sql: string) => {
+    const { ok, text } = await ask('operator', sql);
+    if (!ok) throw new Error(text);
+    return text;
+  };
+  return { ask, operate };
+}

@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTables, testStores } from '@playline/testkit';
+import { type Accounts, createAccounts } from './accounts.ts';
+import { fillPortalRows, SECRET_OF_OTHER } from './portal-rows.ts';
+
+/** The account of the portal in the ClickHouse of the test run, with the database that its grants name. */
+export interface PortalAccount extends Accounts {
+  /** `host:port` */
+  readonly host: string;
+  readonly passwords: readonly string[];
+  /** A file of this machine with a text that only the second environment has. */
+  readonly secretFile: string;
+  close(): Promise<void>;
+}
+
+/** Makes the database with rows of two environments. One test file of a run can have it, because its name is given. */
+export async function openPortalAccount(): Promise<PortalAccount> {
+  const { clickhouse, portalPassword } = testStores();
+  const { url, user, password } = clickhouse;
+  const accounts = createAccounts(url, { operator: password, portal: portalPassword });
+  await createTables({ url, user, password, database: 'playline' });
+  const folder = mkdtempSync(join(tmpdir(), 'playline-secret-'));
+  const close = async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await accounts.operate('DROP DATABASE playline SYNC');
+  };
+  try {
+    const secretFile = join(folder, 'secret');
+    writeFileSync(secretFile, SECRET_OF_OTHER);
+    await fillPortalRows(accounts);
+    return { ...accounts, host: new URL(url).host, passwords: [password, portalPassword], secretFile, close };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
