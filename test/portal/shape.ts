@@ -29,27 +29,24 @@ export function shapeOf(page: string): Shape {
   const addresses: string[] = [];
   const values: string[] = [];
   const links: string[] = [];
-  for (const node of nodesOf(parse(page))) {
+  forEachNode(parse(page), (node) => {
     if (node.nodeName === '#text') texts.push((node as DefaultTreeAdapterTypes.TextNode).value);
     if (node.nodeName === '#comment') elements.push('a comment');
-    if (!('tagName' in node)) continue;
-    elements.push(
-      `${node.tagName} ${node.attrs
-        .map(({ name }) => name)
-        .toSorted()
-        .join(' ')}`.trim(),
-    );
-    if (node.tagName === 'a') links.push(...node.attrs.flatMap(({ name, value }) => (name === 'href' ? [value] : [])));
-    for (const { name, value } of node.attrs) (ADDRESSES.has(name) ? addresses : values).push(value);
-  }
-  return { elements: elements.toSorted(), text: asRead(texts.join('')), addresses, links, values };
+    if (!('tagName' in node)) return;
+    const names = node.attrs.map(({ name }) => name).sort();
+    elements.push([node.tagName, ...names].join(' '));
+    for (const { name, value } of node.attrs) {
+      if (node.tagName === 'a' && name === 'href') links.push(value);
+      (ADDRESSES.has(name) ? addresses : values).push(value);
+    }
+  });
+  return { elements: elements.sort(), text: asRead(texts.join('')), addresses, links, values };
 }
 
-function* nodesOf(node: Node): Generator<Node> {
-  yield node;
-  const children = 'childNodes' in node ? node.childNodes : [];
-  for (const child of children) yield* nodesOf(child);
-  if ('content' in node) yield* nodesOf((node as Element & { content: Node }).content);
+function forEachNode(node: Node, visit: (node: Node) => void): void {
+  visit(node);
+  if ('childNodes' in node) for (const child of node.childNodes) forEachNode(child, visit);
+  if ('content' in node) forEachNode((node as Element & { content: Node }).content, visit);
 }
 
 /**
