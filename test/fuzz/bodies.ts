@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 
@@ -18,7 +19,7 @@ const FIELDS = [
 /** Numbers, texts and shapes that JSON readers often treat specially. */
 const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
-const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constantFrom<unknown>(...ODD));
+const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...ODD));
 const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), odd, fc.boolean());
 
 function withField(target: object, name: string, value: unknown): void {

@@ -1,4 +1,5 @@
 import { ID_CODE_POINTS_MAX, parseMessage } from '@playline/contracts';
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openAudienceClient } from './index.ts';
@@ -60,7 +61,7 @@ describe('a call that the service would reject', () => {
 
   it('is reported exactly when the contract rejects its values, whatever the text', async () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary', maxLength: 4 }),
+      fc.string({ unit: codePoint, maxLength: 4 }),
       fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
     );
     await fc.assert(

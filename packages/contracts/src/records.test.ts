@@ -1,3 +1,4 @@
+import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import avro from 'avsc';
 import fc from 'fast-check';
@@ -18,7 +19,7 @@ import {
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: 0, toMs: NOW_MS * 2 };
 
-const text = fc.string({ unit: 'binary', maxLength: 20 });
+const text = fc.string({ unit: codePoint, maxLength: 20 });
 const toBuffer = (bytes: Uint8Array) => Buffer.from(bytes);
 const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map(toBuffer);
 const kind = fc.constantFrom(...IDENTITY_KINDS);

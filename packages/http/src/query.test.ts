@@ -1,8 +1,9 @@
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { parseQuery, singleValueOf } from './query.ts';
 
-const text = fc.string({ unit: 'binary' });
+const text = fc.string({ unit: codePoint });
 
 it('reads back every parameter that URLSearchParams or encodeURIComponent writes, in order', () => {
   fc.assert(

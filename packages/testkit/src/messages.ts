@@ -8,6 +8,7 @@ import {
   SURFACES,
 } from '@playline/contracts';
 import fc from 'fast-check';
+import { codePoint } from './code-point.ts';
 
 /** JSON value of one message. */
 export type MessageJson = Record<string, unknown>;
@@ -20,8 +21,8 @@ const textUpTo = (maxLength: number) =>
   fc.oneof(
     { weight: 16, arbitrary: fc.string({ unit: plain, minLength: 1, maxLength: 24 }) },
     { weight: 2, arbitrary: fc.string({ maxLength: 24 }) },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 24 }) },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary', minLength: maxLength, maxLength }) },
+    { weight: 1, arbitrary: fc.string({ unit: codePoint, maxLength: 24 }) },
+    { weight: 1, arbitrary: fc.string({ unit: codePoint, minLength: maxLength, maxLength }) },
     {
       weight: 1,
       arbitrary: fc.constantFrom('', ' ', '\u3000', ' spaced ', 'Größe', 'レベル', '😀', '"\\/\n', '</script>'),

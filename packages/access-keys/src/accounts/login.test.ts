@@ -1,3 +1,4 @@
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
@@ -16,7 +17,7 @@ describe('a login', () => {
 
   it('stays as it is when it is made one a second time, whatever was typed', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (typed) => {
+      fc.property(fc.string({ unit: codePoint }), (typed) => {
         const login = normalizeLogin(typed);
         expect(normalizeLogin(login)).toBe(login);
         expect(login).toBe(login.normalize('NFKC'));

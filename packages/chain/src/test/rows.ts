@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
@@ -36,7 +37,7 @@ const hex = (digits: number) =>
     .uint8Array({ minLength: digits / 2, maxLength: digits / 2 })
     .map((bytes) => `0x${Buffer.from(bytes).toString('hex')}`);
 const uint64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String);
-const text = fc.string({ unit: 'binary', maxLength: 20 });
+const text = fc.string({ unit: codePoint, maxLength: 20 });
 const logged = { loggedAtMs: fc.nat(2 ** 31), partition: fc.nat(65_535), offset: fc.nat(2 ** 31), traceId: text };
 
 /** Any values of all members except chain and time. */

@@ -1,4 +1,5 @@
 import { PublicError } from '@playline/errors';
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from './index.ts';
@@ -215,7 +216,7 @@ describe('any body', () => {
   });
 
   it('that was read gives the same result when its stored text is read again', () => {
-    const text = fc.string({ unit: 'binary', maxLength: 20 });
+    const text = fc.string({ unit: codePoint, maxLength: 20 });
     const double = fc.double({ noNaN: true, noDefaultInfinity: true });
     const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));
     const value = fc.oneof(text, number, fc.boolean());

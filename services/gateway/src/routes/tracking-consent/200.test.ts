@@ -1,3 +1,4 @@
+import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
@@ -24,7 +25,7 @@ describe('200', () => {
 
   it('answers for a percent-encoded id in any script, and for no other id', async () => {
     const gateway = await openGateway();
-    const id = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter((text) => text.trim() !== '');
+    const id = fc.string({ unit: codePoint, minLength: 1, maxLength: 60 }).filter((text) => text.trim() !== '');
     const property = fc.asyncProperty(
       fc.uniqueArray(id, { minLength: 2, maxLength: 2, selector: (text) => text.trim() }),
       async ([own, other]) => {
