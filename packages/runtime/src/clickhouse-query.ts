@@ -59,6 +59,12 @@ export interface ClickHouseRequest {
 }
 
 /**
+ * Without it `fetch` asks for gzip, and ClickHouse packs every answer. Measured on loopback: 20,000 rows took 33 CPU-ms of
+ * the engine and 26 of the client, and 6 and 8 as they are; one row 3.6 of both together, and 3.1.
+ */
+const AS_IT_IS = { 'accept-encoding': 'identity' };
+
+/**
  * Sends one statement as the account, about its database.
  * @throws Error of the network, or with what ClickHouse answered
  */
@@ -72,7 +78,7 @@ export async function askClickHouse(
   try {
     const response = await ask(url, {
       method: 'POST',
-      headers: { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password },
+      headers: { ...AS_IT_IS, 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password },
       body,
       signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
     });
