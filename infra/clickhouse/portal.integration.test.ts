@@ -11,6 +11,10 @@ const VIEWS = Object.keys(argumentsOf(OURS)).sort();
 const CANCELLED = '394';
 /** The argument that selects the environment or project. */
 const PLACE = /^(environments?|project|contracts?)$/;
+/** What would find more than one name as a pattern, a list or SQL; of contracts, and of environments and projects. */
+const ODD = ['%', '*', '', "x') OR ('1' = '1"];
+const ODD_CONTRACTS = ['main *', 'main % ', 'main 0x'];
+const ODD_IDS = ['demo%', 'game%', "demo-2' --", "' OR environment_id = 'demo-2"];
 const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
 
 let engine: PortalAccount;
@@ -69,20 +73,7 @@ describe.concurrent("the portal's account", () => {
 
   it.each(VIEWS)('has an argument of %s treated as one name, not as a pattern, a list or SQL', async (view) => {
     const [named, at] = Object.entries(ours[view]!).find(([name]) => PLACE.test(name))!;
-    const odd = [
-      '%',
-      '*',
-      'main *',
-      'main % ',
-      'main 0x',
-      'demo%',
-      'game%',
-      '',
-      "demo-2' --",
-      "x') OR ('1' = '1",
-      "' OR environment_id = 'demo-2",
-    ];
-    for (const word of odd) {
+    for (const word of [...ODD, ...(named.startsWith('contract') ? ODD_CONTRACTS : ODD_IDS)]) {
       const literal = `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
       const value = at.startsWith('[') ? `[${literal}]` : literal;
       const { ok, text } = await read(callOf(view, { ...ours[view]!, [named]: value }));
