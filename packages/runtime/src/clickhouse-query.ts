@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { TlsOptions } from './connections.ts';
 import type { StoreFetch } from './store-fetch.ts';
 
@@ -56,6 +57,8 @@ export interface ClickHouseRequest {
   readonly deadlineMs: number;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal | undefined;
+  /** True for a statement that changes nothing: it is sent once more where a kept connection had been closed. */
+  readonly isRead?: boolean;
 }
 
 /**
@@ -70,18 +73,20 @@ const AS_IT_IS = { 'accept-encoding': 'identity' };
  */
 export async function askClickHouse(
   { url: base, user, password, database, fetch: ask = fetch, onFault }: ClickHouseAccount,
-  { body, settings = {}, deadlineMs, signal }: ClickHouseRequest,
+  { body, settings = {}, deadlineMs, signal, isRead = false }: ClickHouseRequest,
 ): Promise<Response> {
   const url = new URL(base);
   for (const [name, value] of Object.entries({ database, ...settings })) url.searchParams.set(name, value);
   const deadline = AbortSignal.timeout(deadlineMs);
-  try {
-    const response = await ask(url, {
+  const send = () =>
+    ask(url, {
       method: 'POST',
       headers: { ...AS_IT_IS, 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password },
       body,
       signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
     });
+  try {
+    const response = await (isRead ? send().catch((fault) => sendAgain(fault, send)) : send());
     if (response.ok) return response;
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
@@ -90,6 +95,21 @@ export async function askClickHouse(
     if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
+}
+
+/** Faults of a connection that the other side had closed. */
+const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/**
+ * ClickHouse closes a connection after three seconds without a question. A process that stood still as long does not know it
+ * yet, and sends its next question into the closed connection.
+ */
+async function sendAgain<T>(fault: unknown, send: () => Promise<T>): Promise<T> {
+  const { cause } = fault as { cause?: { code?: string } };
+  if (!CLOSED.has(cause?.code ?? '')) throw fault;
+  // By then it has heard of its other closed connections.
+  await setImmediate();
+  return send();
 }
 
 /** Settings of an account that may set them. */
@@ -106,7 +126,7 @@ export function createQueryRows(
   const settings = isBound ? {} : OPEN_SETTINGS;
   return async function* query(sql, { signal } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    const response = await askClickHouse(account, { body, settings, deadlineMs, signal });
+    const response = await askClickHouse(account, { body, settings, deadlineMs, signal, isRead: true });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }
