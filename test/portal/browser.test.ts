@@ -36,13 +36,13 @@ const PROBES = `(() => {
 })()`;
 /** What `PROBES` finds: names of elements, or beginnings of texts. */
 type Probed = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly string[]>>;
-/** Runs in a page without scripts of its own: number of main headings, and what kinds of buttons a user sees. */
-const CONTROLS = `({
-  headings: document.querySelectorAll('h1').length,
-  buttons: [...document.querySelectorAll('button, [role="button"], input[type="button"], input[type="submit"]')]
-    .filter((button) => button.checkVisibility({ visibilityProperty: true }))
-    .map(({ type }) => type),
-})`;
+/** Runs in a page without scripts of its own: number of main headings, and what kinds of buttons there are, as a user sees. */
+const CONTROLS = `(() => {
+  const seen = (selector) =>
+    [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ visibilityProperty: true }));
+  const buttons = seen('button, [role="button"], input[type="button"], input[type="submit"]');
+  return { headings: seen('h1').length, buttons: buttons.map(({ type }) => type) };
+})()`;
 
 let browser: Browser;
 let portal: PlantedPortal;

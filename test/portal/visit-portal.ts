@@ -77,7 +77,7 @@ const SCREEN_HEIGHT = 900;
 
 /** Changes the width and the colour scheme of a page without reloading it. */
 export async function lookAt(page: Page, { width, scheme }: Look): Promise<void> {
-  // Setting the size makes the browser lay everything out again, even when it does not change.
+  // Setting the size makes the browser lay everything out again, even when it does not change. A picture makes it higher.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
@@ -93,7 +93,7 @@ export async function takePicture({ page, protocol }: Tab, name: string, { width
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;
-  // A picture of what is outside the window would be laid out and painted twice more, and again in the other colours.
+  // For what is outside the window the browser would lay out and paint the page twice, and that for each picture.
   if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
   // Compression takes most of the time of a screenshot.
   const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTables, testStores } from '@playline/testkit';
+import { createTables, runStatement, testStores } from '@playline/testkit';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { fillPortalRows, SECRET_OF_OTHER } from './portal-rows.ts';
 
@@ -15,11 +15,19 @@ export interface PortalAccount extends Accounts {
   close(): Promise<void>;
 }
 
-/** Makes the database with rows of two environments. One test file of a run can have it, because its name is given. */
+/**
+ * Makes the database with rows of two environments. Only one test file of a run may call it: the grants fix the name.
+ * @throws Error where the ClickHouse has such a database, which is then left alone
+ */
 export async function openPortalAccount(): Promise<PortalAccount> {
-  const { clickhouse, portalPassword } = testStores();
+  const { clickhouse, portalPassword, viewsPassword } = testStores();
   const { url, user, password } = clickhouse;
+  if (portalPassword === undefined)
+    throw new Error('PLAYLINE_TEST_STORES has no portalPassword, which this test needs');
   const accounts = createAccounts(url, { operator: password, portal: portalPassword });
+  const isThere = await runStatement({ ...clickhouse, database: 'default' }, 'EXISTS DATABASE playline');
+  if (isThere === '1')
+    throw new Error(`${url} has a database playline. This test makes its own: drop it, or give other stores`);
   await createTables({ url, user, password, database: 'playline' });
   const folder = mkdtempSync(join(tmpdir(), 'playline-secret-'));
   const close = async () => {
@@ -30,7 +38,13 @@ export async function openPortalAccount(): Promise<PortalAccount> {
     const secretFile = join(folder, 'secret');
     writeFileSync(secretFile, SECRET_OF_OTHER);
     await fillPortalRows(accounts);
-    return { ...accounts, host: new URL(url).host, passwords: [password, portalPassword], secretFile, close };
+    return {
+      ...accounts,
+      host: new URL(url).host,
+      passwords: [password, portalPassword, viewsPassword],
+      secretFile,
+      close,
+    };
   } catch (fault) {
     await close();
     throw fault;

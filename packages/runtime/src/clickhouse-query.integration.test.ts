@@ -22,7 +22,7 @@ async function standStill() {
   const [, keptS] = /timeout=(\d+)/.exec(answers[0].headers.get('keep-alive') ?? '') ?? [];
   expect(Number(keptS)).toBeGreaterThan(0);
   for (const answer of answers) await answer.text();
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(keptS) * 1_000 + 500);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(keptS) * 1_000 + 1_500);
   return { target, faults };
 }
 

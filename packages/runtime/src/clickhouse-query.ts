@@ -57,7 +57,10 @@ export interface ClickHouseRequest {
   readonly deadlineMs: number;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal | undefined;
-  /** True for a statement that changes nothing: it is sent once more where a kept connection had been closed. */
+  /**
+   * True for a statement that changes nothing. It is sent once more where its connection was closed, and may then run twice:
+   * nobody can tell whether ClickHouse had begun.
+   */
   readonly isRead?: boolean;
 }
 
@@ -101,7 +104,7 @@ export async function askClickHouse(
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * ClickHouse closes a connection after three seconds without a question. A process that stood still as long does not know it
+ * ClickHouse closes a connection after some seconds without a question. A process that stood still as long does not know it
  * yet, and sends its next question into the closed connection.
  */
 async function sendAgain<T>(fault: unknown, send: () => Promise<T>): Promise<T> {

@@ -122,6 +122,7 @@ export async function startContainers(): Promise<{ stores: TestStores; stop(): P
       redis: `redis://:${password}@${address(redis, 6379)}`,
       clickhouse: { url: `http://${address(clickhouse, 8123)}`, user: 'operator', password },
       portalPassword: password,
+      viewsPassword: password,
       registry: `http://${address(registry, 8080)}/apis/ccompat/v7`,
     },
     async stop() {

@@ -31,9 +31,9 @@ export async function startLocalStores(): Promise<{
   });
   const { kafka, redis, clickhouse, registry } = stack.file;
   const { url, user, password } = clickhouse;
-  const { portalPassword } = loadSecrets(placesOf(directory));
+  const { portalPassword, viewsPassword } = loadSecrets(placesOf(directory));
   return {
-    stores: { kafka, redis, clickhouse: { url, user, password }, portalPassword, registry },
+    stores: { kafka, redis, clickhouse: { url, user, password }, portalPassword, viewsPassword, registry },
     template,
     async stop() {
       await stack.stop();

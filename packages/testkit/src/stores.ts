@@ -15,6 +15,8 @@ export interface Stores {
 export interface TestStores extends Stores {
   /** Of ClickHouse's account `portal`, which may read some views of the database `playline`. */
   portalPassword: string;
+  /** Of ClickHouse's account `views`, which ClickHouse itself knows in plain text, because its dictionary logs in by it. */
+  viewsPassword: string;
 }
 
 declare module 'vitest' {

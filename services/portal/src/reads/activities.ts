@@ -172,8 +172,8 @@ function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...wi
 }
 
 /**
- * Looks for activities, the one that came or changed last first, in windows that grow, and stops when the page is full or the
- * time is over.
+ * Looks for activities, the one that came or changed last first, window by window, and stops when the page is full or the time
+ * is over.
  */
 export async function searchActivities(
   query: QueryRows,

@@ -137,6 +137,18 @@ describe('the search backwards', () => {
     expect([page.activities, page.next, windows]).toEqual([rows, null, [FROM.updatedUs - 31 * DAY_US, 0]]);
   });
 
+  it('comes to the end in thirty questions where a question over thirty years is refused, whatever is there', async () => {
+    const rows = [1, 400 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
+    let asked = 0;
+    const read: ReadActivityWindow<ActivityPlace> = async (window) => {
+      asked++;
+      if (window.untilUs - window.sinceUs > 30 * 365 * DAY_US) throw refusal();
+      return createRead(rows, 10)(window);
+    };
+    const page = await searchBackwards({ ...createSource(rows, 10), read }, { ...BOUNDS, max: 10 });
+    expect([page.activities, page.next, asked <= 30]).toEqual([rows, null, true]);
+  });
+
   it('asks twenty questions at most for it where the question where to begin is refused', async () => {
     const { asked, read } = createMillion();
     const source = { read, findStart: () => Promise.reject(refusal()), refusalsBeforeStart: 1 };

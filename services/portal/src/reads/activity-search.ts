@@ -60,15 +60,16 @@ export interface SearchedPage<T> {
 export const US_OF_MS = 1_000;
 /** After a refusal each window is so many times as long as the one before, at most half the way to what was refused. */
 const GROWTH_AFTER_REFUSAL = 64;
-/** A refused window is divided by it where nothing is known of its start. A month becomes two days. */
+/** A refused window is divided by it where nothing is known of its start. All the time becomes three and a half years. */
 const DIVISOR = 16;
 /** So many more versions than rows: some of them have a later version. */
 const VERSIONS_OF_A_ROW = 1.5;
 
 /**
- * Reads windows from the newest to the oldest until the page is full. The second window is all the time before the first: a
- * question costs what its planning costs, and where it is refused, no more. After a window that is refused as too much, the
- * next one is as long as the page needs. So a contract with millions of versions in one minute fills a page like any other.
+ * Reads windows from the newest to the oldest until the page is full. The second window is all the time before the first,
+ * because the planning of a question costs more than what it reads in a quiet contract. After a window that is refused as
+ * too much, the next one is as long as the page needs. So a contract with millions of versions in one minute fills a page
+ * like any other.
  * @throws what the source throws, and its refusal when even a single microsecond is too much
  */
 export async function searchBackwards<T extends ActivityPlace>(
@@ -109,7 +110,10 @@ export async function searchBackwards<T extends ActivityPlace>(
 function createSpans(firstSpanUs: number) {
   let spanUs = firstSpanUs;
   let growth = Number.POSITIVE_INFINITY;
-  /** Start of the shortest window that was refused: from the place of the search to there is too much. */
+  /**
+   * Start of the shortest window that was refused: from the place of the search to there is too much. Not that of all the
+   * time, which says nothing: to come near it by halves would take fifty windows of years without data.
+   */
   let refusedUs: number | null = null;
   return {
     get spanUs() {
@@ -117,7 +121,7 @@ function createSpans(firstSpanUs: number) {
     },
     /** @param startUs where a window begins that is as long as the page needs; null when not known */
     refuse({ sinceUs, untilUs }: TimeSpan, startUs: number | null) {
-      refusedUs = sinceUs;
+      if (sinceUs > 0) refusedUs = sinceUs;
       growth = GROWTH_AFTER_REFUSAL;
       const isShorter = startUs !== null && startUs > sinceUs;
       spanUs = isShorter ? untilUs - startUs : Math.floor((untilUs - sinceUs) / DIVISOR);
