@@ -1,3 +1,5 @@
+import { toHeaders } from '@playline/testkit';
+
 /** Options of a query. */
 export interface How {
   /** After `?database=playline`. */
@@ -20,13 +22,8 @@ export interface Accounts {
 
 export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
   const ask: Accounts['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
-    const named = { 'x-clickhouse-user': account, 'x-clickhouse-key': passwordOf[account] ?? '' };
-    const sent = {
-      method: 'POST',
-      headers: { ...named, 'accept-encoding': 'identity', ...headers },
-      body: sql,
-      ...(signal && { signal }),
-    };
+    const named = toHeaders({ user: account, password: passwordOf[account] ?? '' });
+    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql, ...(signal && { signal }) };
     const answer = await fetch(`${url}/?database=playline${search}`, sent);
     return { ok: answer.ok, text: await answer.text() };
   };
