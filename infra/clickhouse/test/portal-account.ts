@@ -28,23 +28,18 @@ export async function openPortalAccount(): Promise<PortalAccount> {
   const isThere = await runStatement({ ...clickhouse, database: 'default' }, 'EXISTS DATABASE playline');
   if (isThere === '1')
     throw new Error(`${url} has a database playline. This test makes its own: drop it, or give other stores`);
-  await createTables({ url, user, password, database: 'playline' });
   const folder = mkdtempSync(join(tmpdir(), 'playline-secret-'));
   const close = async () => {
     rmSync(folder, { recursive: true, force: true });
-    await accounts.operate('DROP DATABASE playline SYNC');
+    await runStatement({ ...clickhouse, database: 'default' }, 'DROP DATABASE IF EXISTS playline SYNC');
   };
   try {
+    await createTables({ url, user, password, database: 'playline' });
     const secretFile = join(folder, 'secret');
     writeFileSync(secretFile, SECRET_OF_OTHER);
     await fillPortalRows(accounts);
-    return {
-      ...accounts,
-      host: new URL(url).host,
-      passwords: [password, portalPassword, viewsPassword],
-      secretFile,
-      close,
-    };
+    const passwords = [password, portalPassword, viewsPassword];
+    return { ...accounts, host: new URL(url).host, passwords, secretFile, close };
   } catch (fault) {
     await close();
     throw fault;
