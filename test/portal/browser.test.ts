@@ -40,7 +40,7 @@ type Probed = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly str
 const CONTROLS = `(() => {
   const seen = (selector) =>
     [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ visibilityProperty: true }));
-  const buttons = seen('button, [role="button"], input[type="button"], input[type="submit"]');
+  const buttons = seen('button, [role="button"], input:is([type="button"], [type="submit"], [type="reset"], [type="image"])');
   return { headings: seen('h1').length, buttons: buttons.map(({ type }) => type) };
 })()`;
 

@@ -9,6 +9,8 @@ import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
 
 /** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
+/** CSS pixels that a user sees at once. */
+const SCREEN_HEIGHT = 900;
 /** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 20_000;
 /** Screenshots for people to look at. They are not committed. */
@@ -72,12 +74,9 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
   return { page, context, protocol, faults };
 }
 
-/** CSS pixels that a user sees at once. */
-const SCREEN_HEIGHT = 900;
-
-/** Changes the width and the colour scheme of a page without reloading it. */
+/** Changes the width and the colour scheme of a page without reloading it. A picture before may have made the window higher. */
 export async function lookAt(page: Page, { width, scheme }: Look): Promise<void> {
-  // Setting the size makes the browser lay everything out again, even when it does not change. A picture makes it higher.
+  // Setting the size makes the browser lay everything out again, even when it does not change.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
