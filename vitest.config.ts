@@ -23,6 +23,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // One more than two cores, because tests wait for stores and browsers a sixth of their time. Four at most share one Kafka.
     maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + 1, 4)),
+    // Three processes share two cores: threads that collect garbage beside a test take time from the others.
+    execArgv: ['--single-threaded-gc'],
     projects: [
       {
         extends: true,

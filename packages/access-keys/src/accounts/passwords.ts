@@ -23,7 +23,8 @@ const TURNS = {
   retryAfterS: 2,
 };
 
-interface Costs {
+/** Costs of one hash, as argon2id names them. */
+export interface Costs {
   /** KiB */
   readonly memory: number;
   readonly passes: number;
@@ -47,25 +48,27 @@ export interface Passwords {
 export interface PasswordsOptions {
   /** Not allowed as a password, because everybody would try it. */
   readonly productName: string;
+  /** Costs of new hashes: a service takes the default. */
+  readonly costs?: Costs;
 }
 
 /** Creates the password hashing of this process, a few hashes at a time. */
-export function createPasswords({ productName }: PasswordsOptions): Passwords {
+export function createPasswords({ productName, costs: usual = COSTS }: PasswordsOptions): Passwords {
   const inTurn = createTurns(TURNS);
   return {
     hash: async ({ password, login }) => {
       const given = password.normalize('NFKC');
       assertPassword(given, [login, productName]);
       const salt = randomBytes(SALT_BYTES);
-      const tag = await inTurn(() => derive(given, { salt, costs: COSTS, tagBytes: TAG_BYTES }));
-      const { memory, passes, parallelism } = COSTS;
+      const tag = await inTurn(() => derive(given, { salt, costs: usual, tagBytes: TAG_BYTES }));
+      const { memory, passes, parallelism } = usual;
       return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(salt)}$${toText(tag)}`;
     },
     verify: async (kept, password) => {
       const given = password.normalize('NFKC');
       const isPossible = given.length <= 2 * CHARACTERS_MAX;
       const parsed = kept === null ? null : parseKept(kept);
-      const { salt, costs, tag } = parsed ?? { salt: randomBytes(SALT_BYTES), costs: COSTS, tag: null };
+      const { salt, costs, tag } = parsed ?? { salt: randomBytes(SALT_BYTES), costs: usual, tag: null };
       const wanted = { salt, costs, tagBytes: tag?.length ?? TAG_BYTES };
       const made = await inTurn(() => derive(isPossible ? given : '', wanted));
       return isPossible && tag !== null && timingSafeEqual(made, tag);

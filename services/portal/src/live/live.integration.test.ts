@@ -11,6 +11,8 @@ import { collect } from './test/live-world.ts';
 
 const WRITER = 'live-test-writer';
 const environmentId = 'live-test';
+/** Messages, one after the other, each of which waits for a poll of half a second. */
+const ROUNDS = 3;
 const ada = randomBytes(16);
 
 let stores: OwnStores;
@@ -57,7 +59,7 @@ describe('live messages on real stores', () => {
   it('show within two seconds, and are stored once the writer has committed them', async () => {
     const looker = collect(hub.look({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }));
     await until('it is watched', () => looker.status()?.isWatching === true);
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       await send(`round ${round}`);
       const sentMs = performance.now();
       await until('it is told', () => looker.of('message').some(({ name }) => name === `round ${round}`));
@@ -71,7 +73,7 @@ describe('live messages on real stores', () => {
       sessionTimeoutMs: 10_000,
       onBatch: async () => {},
     });
-    await until('all are stored', () => looker.of('fate').filter(({ fate }) => fate === 'stored').length === 5);
+    await until('all are stored', () => looker.of('fate').filter(({ fate }) => fate === 'stored').length === ROUNDS);
     looker.looker.close();
   });
 

@@ -46,7 +46,7 @@ describe('the search of activities', () => {
       }),
       {
         minLength: 1,
-        maxLength: 25,
+        maxLength: 14,
       },
     );
     await fc.assert(

@@ -37,7 +37,7 @@ it('a search for a token finds each activity that has it in its last version, on
     ageUs: fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 40 * DAY_US, 800 * DAY_US),
   });
   await fc.assert(
-    fc.asyncProperty(fc.array(activity, { minLength: 1, maxLength: 30 }), async (wanted) => {
+    fc.asyncProperty(fc.array(activity, { minLength: 1, maxLength: 16 }), async (wanted) => {
       const contracts = [contractOf(), contractOf()] as const;
       const last: Version[] = [];
       const rows = wanted.flatMap(({ token, former, isTwice, isOfSecond, ageUs }) => {

@@ -34,7 +34,7 @@ describe('the search of messages', () => {
         ageMs: fc.constantFrom(0, 1, 1, 60_000, DAY_MS, 8 * DAY_MS, 300 * DAY_MS),
         copies: fc.constantFrom(1, 1, 5),
       }),
-      { minLength: 1, maxLength: 30 },
+      { minLength: 1, maxLength: 16 },
     );
     await fc.assert(
       fc.asyncProperty(ages, fc.integer({ min: 1, max: 7 }), async (list, messagesMax) => {

@@ -143,7 +143,8 @@ function createParts(origin: URL): PortalAppParts {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
     ...{ origin, sessions, oneTime: oneTimeTexts },
-    passwords: createPasswords({ productName: 'Playline' }),
+    // The least that argon2id takes: what a guess costs is a matter of the tests of passwords.
+    passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,
     accounts: createMemoryNoun(ACCOUNTS),

@@ -26,8 +26,13 @@ describe('the link of the first administrator', () => {
     for (const _ of [1, 2, 3]) expect((await first.browser().get(path)).status).toBe(200);
     expect(await first.parts.accounts.all()).toEqual([]);
     const browsers = [first.browser(), first.browser(), first.browser()];
+    const forms = [];
+    for (const browser of browsers) forms.push(browser.formOf((await browser.get(path)).text, 'accept')!);
     const answers = await Promise.all(
-      browsers.map((browser, at) => browser.submit(path, 'accept', { ...filled, login: `ada-${at}` })),
+      forms.map(({ action, fields }, at) => {
+        for (const [name, value] of Object.entries({ ...filled, login: `ada-${at}` })) fields.set(name, value);
+        return browsers[at]!.post(action, fields);
+      }),
     );
     expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 404, 404]);
     const accounts = await first.parts.accounts.all();
