@@ -101,7 +101,10 @@ describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size
       const { page, shape, status, headers } = answer;
       expect(status, page).toBe(plain.status);
       expect([...headers.keys()].toSorted(), page).toEqual([...plain.headers.keys()].toSorted());
-      for (const [name, value] of headers) expect(value, name).not.toContain('taken');
+      expect(
+        [...headers].filter(([, value]) => value.includes('taken')),
+        page,
+      ).toEqual([]);
       if (isData(answer)) {
         expect(jsonOf(answer), page).toHaveLength(jsonOf(plain).length);
         continue;
