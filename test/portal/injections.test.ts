@@ -56,7 +56,7 @@ async function formsWith(text: string): Promise<{ answers: FormAnswer[]; element
   for (const { path: page, deeds = {} } of pagesOf(portal)) {
     for (const deed of Object.keys(deeds)) {
       const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
-      // A short password is refused before the slow hashing. The form then shows the other fields again.
+      // A short password is refused, and the form shows the other fields again.
       const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
         CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
       );

@@ -32,7 +32,7 @@ const signableKey = ({ address }: Planted) => ({ address });
 const analyst = ({ members }: Planted) => ({ account: members.analyst });
 const invited = ({ invitedId }: Planted) => ({ account: invitedId });
 
-/** Valid passwords. Hashing one is slow by design. */
+/** Valid passwords. */
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
 const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 

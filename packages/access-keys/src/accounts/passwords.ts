@@ -23,8 +23,8 @@ const TURNS = {
   retryAfterS: 2,
 };
 
-/** Costs of one hash, as argon2id names them. */
-export interface Costs {
+/** As argon2id names them. */
+interface Costs {
   /** KiB */
   readonly memory: number;
   readonly passes: number;
@@ -48,7 +48,7 @@ export interface Passwords {
 export interface PasswordsOptions {
   /** Not allowed as a password, because everybody would try it. */
   readonly productName: string;
-  /** Costs of new hashes: a service takes the default. */
+  /** Costs of new hashes, and of checks where nothing is kept: a service takes the default, and only tests give others. */
   readonly costs?: Costs;
 }
 

@@ -54,7 +54,7 @@ it('a search for a token finds each activity that has it in its last version, on
           .filter((version) => version.tokenId === tokenId)
           .map(({ us, id }) => ({ updatedUs: us, id }))
           .toSorted(byNewest);
-        expect([tokenId, await readAll({ ...asking(contracts, tokenId), activitiesMax: 3 })]).toEqual([
+        expect([tokenId, await readAll({ ...asking(contracts, tokenId), activitiesMax: 2 })]).toEqual([
           tokenId,
           expected,
         ]);

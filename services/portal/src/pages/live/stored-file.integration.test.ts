@@ -33,7 +33,7 @@ afterAll(async () => {
   await own?.close();
 });
 
-/** A project with messages of a month, of which so many happened in each millisecond. */
+/** A project with messages of a month at most, so many of them of one moment, and 100 s from one moment to the next. */
 async function openProject(messages: number, ofOneMoment: number) {
   const project = await portal.addProject('Game');
   await own.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
