@@ -44,10 +44,7 @@ describe('the search of activities', () => {
         ...{ ageUs: ages, isOfSecond: fc.boolean(), isUpdated: fc.boolean(), isTwice: fc.boolean() },
         part: fc.nat(2),
       }),
-      {
-        minLength: 1,
-        maxLength: 14,
-      },
+      { minLength: 1, maxLength: 14 },
     );
     await fc.assert(
       fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (wanted, activitiesMax) => {
