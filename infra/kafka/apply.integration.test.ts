@@ -71,6 +71,23 @@ describe('applyTopics', () => {
     expect(second).toMatchObject({ created: [], changed: [], schemas: first.schemas });
   });
 
+  it('corrects a topic that another deployment created differently after the look at what is missing', async () => {
+    const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 2 };
+    const name = own.prefix + TOPICS.consents.name;
+    try {
+      const other = {
+        topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: 'retention.ms', value: '1000' }] }],
+      };
+      const applied = await applyTopics({ ...own, beforeCreation: () => admin.createTopics(other) });
+      expect(applied.changed).toEqual([name]);
+      expect(applied.created).toHaveLength(names.length - 1);
+      expect(await countPartitions(name)).toBe(2);
+      expect((await readSettings(name))['retention.ms']).not.toBe('1000');
+    } finally {
+      await dropTopics(own);
+    }
+  });
+
   it('corrects a differing setting, adds partitions and never removes any', async () => {
     await applyTopics(target);
     const name = prefix + TOPICS.identityLinks.name;

@@ -1,14 +1,13 @@
 import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
-import kafkajs, { type Admin } from 'kafkajs';
-import { toClient } from './client.ts';
-import { type Cluster, readCluster } from './cluster.ts';
-import { awaitLeaders } from './leaders.ts';
+import type { Admin } from 'kafkajs';
+import { withAdmin } from './client.ts';
+import { type Cluster, readCluster, toStandingTopics } from './cluster.ts';
+import { awaitLeaders, awaitServed } from './leaders.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
-import { registerSchema } from './registry.ts';
+import { type Registry, registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
 import { alterSettings, toSettings } from './settings.ts';
-import { mendKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 
 /** A Kafka cluster, a schema registry, and the options of the topics. */
@@ -31,10 +30,13 @@ export interface TopicsTarget {
   replicationFactor?: number;
   /** Replaces the default of two, or one where there is one replica. Never lowers what a topic has. */
   minInsyncReplicas?: number;
+  /** For tests: awaited between the look at what is missing and its creation. */
+  beforeCreation?: () => Promise<unknown>;
 }
 
 /** What `applyTopics` changed; empty lists when nothing had to be. */
 export interface TopicsApplied {
+  /** Topics that were missing, and now exist as intended. */
   created: string[];
   /** Topics whose settings or partitions were changed. */
   changed: string[];
@@ -43,9 +45,6 @@ export interface TopicsApplied {
   /** Sentences for the operator about each weakness of the cluster or of a topic. */
   notices: string[];
 }
-
-// kafkajs is CommonJS: Node finds its names only on the default export.
-const { Kafka, logLevel } = kafkajs;
 
 /**
  * Kafka's internal topics. Their loss would lose commits and transactions. The brokers' settings say how they are
@@ -60,68 +59,70 @@ const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
  * @throws Error of the broker or the registry, or one that says why the requested replicas are impossible
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
+  const { brokers, security } = target;
   const topics = allTopics().map((topic) => ({
     ...topic,
     name: target.prefix + topic.name,
     partitions: target.partitions ?? topic.partitions,
   }));
   const registry = { url: target.registry, fetch: target.fetch };
-  const result: TopicsApplied = { created: [], changed: [], schemas: [], notices: [] };
-  // Otherwise kafkajs warns at every start that its partitioner has changed.
-  process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
-  mendKafkaTimer();
-  const { brokers, security } = target;
-  const kafka = new Kafka({
-    clientId: 'playline-topics',
-    ...toClient({ brokers, security }),
-    logLevel: logLevel.NOTHING,
-  });
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
-    const cluster = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
-    const replication = chooseReplication(cluster.brokers, target);
-    result.created = await createTopics(admin, topics, { cluster, replication });
-    const standing = topics.filter(({ name }) => !result.created.includes(name));
-    const added = await addPartitions(admin, standing, cluster);
-    const altered = await alterSettings({ admin, brokers, security, cluster, replication }, standing);
-    result.changed = [...new Set([...added, ...altered.changed])].sort();
+  return withAdmin(target, async (admin) => {
+    const before = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
+    const replication = chooseReplication(before.brokers, target);
+    const missing = topics.filter(({ name }) => !before.topics.has(name));
+    await target.beforeCreation?.();
+    const made = await createTopics(admin, missing, replication);
+    const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...made.topics]) };
+    // Where some were there after all, all are compared: the client does not say which.
+    const compared = made.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
+    const added = await addPartitions(admin, compared, cluster);
+    const altered = await alterSettings({ admin, brokers, security, cluster, replication }, compared);
+    const changed = [...new Set([...added, ...altered.changed])].sort();
+    const created = missing.map(({ name }) => name).filter((name) => !changed.includes(name));
     const warning = toWarning(replication);
     const internal = INTERNAL_TOPICS.flatMap((name) => cluster.topics.get(name) ?? []);
     const told = [...altered.standing, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
-    result.notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
-    await assertSchemasKnown(admin, registry, standing);
-  } finally {
-    await admin.disconnect();
-  }
+    const notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
+    await assertSchemasKnown(admin, registry, compared);
+    const served = awaitServed(admin, [...created, ...added]);
+    const [schemas] = await Promise.all([registerSchemas(registry, topics), served]);
+    return { created, changed, schemas, notices };
+  });
+}
+
+async function registerSchemas(registry: Registry, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
+  const schemas: TopicsApplied['schemas'] = [];
   // One after the other: some registries fail when two subjects get their first schema at the same moment.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
-    if (text !== null) result.schemas.push({ subject, id: await registerSchema(registry, subject, text) });
+    if (text !== null) schemas.push({ subject, id: await registerSchema(registry, subject, text) });
   }
-  return result;
+  return schemas;
 }
 
+/**
+ * Creates topics. One may be there after all: another deployment created it at the same moment, or one of several
+ * brokers did not know it yet when it was asked. It stays as it is.
+ * @returns the topics as they are now, and whether all of them are new
+ */
 async function createTopics(
   admin: Admin,
   topics: readonly Topic[],
-  { cluster, replication }: { cluster: Cluster; replication: Replication },
-): Promise<string[]> {
-  const missing = topics.filter(({ name }) => !cluster.topics.has(name));
-  if (missing.length === 0) return [];
-  await admin.createTopics({
+  { replicationFactor, minInsyncReplicas }: Replication,
+): Promise<{ topics: ReturnType<typeof toStandingTopics>; areNew: boolean }> {
+  if (topics.length === 0) return { topics: [], areNew: true };
+  const areNew = await admin.createTopics({
     // The client's own wait fails at the first broker that does not know the topic yet.
     waitForLeaders: false,
-    topics: missing.map((topic) => ({
+    topics: topics.map((topic) => ({
       topic: topic.name,
       numPartitions: topic.partitions,
-      replicationFactor: replication.replicationFactor,
-      configEntries: [...toSettings(topic, replication.minInsyncReplicas)].map(([name, value]) => ({ name, value })),
+      replicationFactor,
+      configEntries: [...toSettings(topic, minInsyncReplicas)].map(([name, value]) => ({ name, value })),
     })),
   });
-  const names = missing.map(({ name }) => name);
-  await awaitLeaders(admin, names);
-  return names;
+  const made = topics.map(({ name, partitions }) => ({ name, atLeast: areNew ? partitions : 1 }));
+  return { topics: toStandingTopics(await awaitLeaders(admin, made)), areNew };
 }
 
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
@@ -130,5 +131,9 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
   await admin.createPartitions({
     topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
   });
+  await awaitLeaders(
+    admin,
+    short.map(({ name, partitions }) => ({ name, atLeast: partitions })),
+  );
   return short.map(({ name }) => name);
 }

@@ -1,10 +1,11 @@
 import { isIP } from 'node:net';
 import type { BaseOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
-import type { KafkaConfig } from 'kafkajs';
+import kafkajs, { type Admin, type KafkaConfig } from 'kafkajs';
+import { mendKafkaTimer } from './timer.ts';
 
-/** Broker options for every client of these commands. */
-export function toClient(options: {
+/** Broker options of kafkajs. */
+function toClient(options: {
   brokers: readonly string[];
   security?: KafkaSecurity | undefined;
 }): Pick<KafkaConfig, 'brokers' | 'ssl' | 'sasl'> {
@@ -15,6 +16,26 @@ export function toClient(options: {
     ...(tls === undefined ? {} : { ssl: { ...tls } }),
     ...(login === null ? {} : { sasl: login as NonNullable<KafkaConfig['sasl']> }),
   };
+}
+
+/** Connects to the brokers for the time of `work`. @throws Error of the broker, or what `work` throws */
+export async function withAdmin<T>(
+  options: { brokers: readonly string[]; security?: KafkaSecurity | undefined },
+  work: (admin: Admin) => Promise<T>,
+): Promise<T> {
+  // Otherwise kafkajs warns at every start that its partitioner has changed.
+  process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
+  mendKafkaTimer();
+  // kafkajs is CommonJS: Node finds its names only on the default export.
+  const { Kafka, logLevel } = kafkajs;
+  const kafka = new Kafka({ clientId: 'playline-topics', ...toClient(options), logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
 }
 
 /** The same options for the client that alters single settings. */

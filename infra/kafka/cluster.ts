@@ -1,4 +1,4 @@
-import type { Admin } from 'kafkajs';
+import type { Admin, ITopicMetadata } from 'kafkajs';
 
 /** The state of a cluster before a change. */
 export interface Cluster {
@@ -20,10 +20,14 @@ export async function readCluster(admin: Admin, names: readonly string[]): Promi
   const { topics } = asked.length === 0 ? { topics: [] } : await admin.fetchTopicMetadata({ topics: asked });
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
-  const standing = topics.map(({ name, partitions }) => {
+  return { brokers: ids.size, topics: new Map(toStandingTopics(topics)) };
+}
+
+/** Entries of `Cluster.topics`. */
+export function toStandingTopics(topics: readonly ITopicMetadata[]) {
+  return topics.map(({ name, partitions }) => {
     // A topic guarantees only as much as its weakest partition.
     const replicationFactor = Math.min(...partitions.map(({ replicas }) => replicas.length));
     return [name, { name, partitions: partitions.length, replicationFactor }] as const;
   });
-  return { brokers: ids.size, topics: new Map(standing) };
 }

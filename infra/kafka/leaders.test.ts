@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, retryWhileLeading } from './leaders.ts';
+import { awaitLeaders, awaitServed, retryWhileLeading } from './leaders.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };
@@ -23,18 +23,23 @@ it('gives up at once on a permanent error', async () => {
   expect(state.asked).toBe(1);
 });
 
-it('waits for the leader of every partition of new topics', async () => {
-  const leaders = [
-    [-1, -1],
-    [1, -1],
-    [1, 1],
-  ];
+it('waits until every partition of new topics is there and has a leader', async () => {
+  const leaders = [[1], [-1, -1], [1, -1], [1, 1]];
   const told: number[][] = [];
   const fetchTopicMetadata = async () => {
     const now = leaders[told.length]!;
     told.push(now);
     return { topics: [{ name: 't', partitions: now.map((leader) => ({ leader })) }] } as never;
   };
-  await awaitLeaders({ fetchTopicMetadata }, ['t']);
+  const led = await awaitLeaders({ fetchTopicMetadata }, [{ name: 't', atLeast: 2 }]);
   expect(told).toEqual(leaders);
+  expect(led).toMatchObject([{ name: 't', partitions: [{ leader: 1 }, { leader: 1 }] }]);
+});
+
+it('waits until every topic is served: a leader refuses questions before it has created its logs', async () => {
+  const notServed = Object.assign(new Error('This server is not the leader'), { retriable: true });
+  const [first, second] = [refusing(2, notServed), refusing(1, notServed)];
+  const asks: Record<string, () => Promise<unknown>> = { first: first.ask, second: second.ask };
+  await awaitServed({ fetchTopicOffsets: async (topic) => [await asks[topic]?.()] as never }, ['first', 'second']);
+  expect([first.state.asked, second.state.asked]).toEqual([3, 2]);
 });

@@ -1,19 +1,49 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Admin } from 'kafkajs';
+import type { Admin, ITopicMetadata } from 'kafkajs';
 
 /** Longer than a loaded broker takes to lead a few dozen new partitions. */
 const LEADERS_MAX_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
-/** Waits until every partition of the topics has a leader. @throws the last fault, or one that names the wait */
-export async function awaitLeaders(admin: Pick<Admin, 'fetchTopicMetadata'>, topics: string[]): Promise<void> {
-  await retryWhileLeading(async () => {
-    const metadata = await admin.fetchTopicMetadata({ topics });
-    const led = metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0));
-    if (led) return;
-    const waiting = new Error(`new topics have no leaders after ${LEADERS_MAX_MS / 1000} s`);
-    throw Object.assign(waiting, { retriable: true });
+/** A topic whose partitions are to be served. */
+export interface AwaitedTopic {
+  readonly name: string;
+  /** Number of partitions that must be there. */
+  readonly atLeast: number;
+}
+
+/**
+ * Waits until every partition of the topics is there and has a leader.
+ * @returns the topics as the brokers know them
+ * @throws the last fault, or one that names the wait
+ */
+export async function awaitLeaders(
+  admin: Pick<Admin, 'fetchTopicMetadata'>,
+  topics: readonly AwaitedTopic[],
+): Promise<readonly ITopicMetadata[]> {
+  return retryWhileLeading(async () => {
+    const metadata = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) });
+    const isLed = topics.every(({ name, atLeast }) => {
+      const partitions = metadata.topics.find((topic) => topic.name === name)?.partitions ?? [];
+      return partitions.length >= atLeast && partitions.every(({ leader }) => leader >= 0);
+    });
+    if (isLed) return metadata.topics;
+    throw notYet('new partitions have no leaders');
   });
+}
+
+/**
+ * Waits until the leaders answer for their partitions. They do so once they have created their logs, which takes a
+ * loaded broker two seconds after the controller has named it.
+ */
+export async function awaitServed(admin: Pick<Admin, 'fetchTopicOffsets'>, topics: readonly string[]): Promise<void> {
+  // One after the other: asked at once, the client forgets the metadata of one topic for that of another.
+  for (const topic of topics) await retryWhileLeading(() => admin.fetchTopicOffsets(topic));
+}
+
+/** The fault of a question whose answer is not there yet: `retryWhileLeading` asks it again. */
+export function notYet(what: string): Error {
+  return Object.assign(new Error(`${what} after ${LEADERS_MAX_MS / 1000} s`), { retriable: true });
 }
 
 /**

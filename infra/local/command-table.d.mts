@@ -1,2 +1,8 @@
 /** The exit codes. `infra/local/README.md` explains them. */
-export declare const EXIT: { readonly ok: 0; readonly failed: 1; readonly usage: 2; readonly unreachable: 3 };
+export declare const EXIT: {
+  readonly ok: 0;
+  readonly failed: 1;
+  readonly usage: 2;
+  readonly unreachable: 3;
+  readonly emptied: 4;
+};

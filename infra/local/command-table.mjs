@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
 /** Exit codes of every command here, of the operator's, and of bench, fuzz and faults. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 };
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 
 const NOTHING = {};
 const YES = { yes: { type: 'boolean' } };

@@ -114,6 +114,7 @@ const hasEpoch = (url: string): Promise<boolean> =>
 /**
  * Creates the epoch of the identity graph if there has never been one. Needs Redis, the topics and the tables.
  * @returns 'lost' when log or tables have data that this Redis has lost. Redis must then be rebuilt, not started as new
+ * @throws Error of any other failure
  */
 export async function openIdentities(
   places: Places,
@@ -126,7 +127,7 @@ export async function openIdentities(
     return 'there';
   } catch (error) {
     const { cause } = error as Error;
-    if (cause instanceof CommandError && cause.exitCode === EXIT.failed) return 'lost';
+    if (cause instanceof CommandError && cause.exitCode === EXIT.emptied) return 'lost';
     throw error;
   }
 }

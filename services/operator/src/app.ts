@@ -1,9 +1,17 @@
 import { redactSecrets } from '@playline/runtime';
-import { type Command, EXIT, type ExitCode, type Terminal, UnreachableError, UsageError } from './command.ts';
+import {
+  type Command,
+  EmptiedError,
+  EXIT,
+  type ExitCode,
+  type Terminal,
+  UnreachableError,
+  UsageError,
+} from './command.ts';
 
 /**
  * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
- * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer
+ * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer, 4 Redis has lost what it held
  */
 export async function runCommand(
   commands: readonly Command[],
@@ -38,6 +46,7 @@ function explain(error: unknown, command: Command, terminal: Terminal): ExitCode
     return EXIT.usage;
   }
   terminal.progress(`${command.name}: ${text}`);
+  if (error instanceof EmptiedError) return EXIT.emptied;
   return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
 }
 

@@ -10,7 +10,7 @@ export interface Terminal {
   readonly ask?: (question: string) => Promise<string>;
 }
 
-export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** One command of the operator: `operator <name> …`. */
@@ -31,6 +31,11 @@ export class UsageError extends Error {
 /** A service that the command needs does not answer; the message says how to fix that. Exit code 3. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
+}
+
+/** Redis has lost what it held; the message says how to put it back. Exit code 4. */
+export class EmptiedError extends Error {
+  override readonly name = 'EmptiedError';
 }
 
 /**

@@ -80,7 +80,7 @@ SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION 
 runs here (.playline/stack.json).
 
 Exit code: 0 done, 1 it failed, or nothing was split, 2 wrong words, or a setting is missing, 3 a store does not answer,
-Redis is not whole, or an unlink was not decided in time.`;
+Redis is not whole, or an unlink was not decided in time, 4 init is refused because Redis has lost what it held.`;
 
 /** Options of `rebuild`. */
 export const REBUILD_OPTIONS = {

@@ -1,7 +1,7 @@
 import { TOPICS } from '@playline/contracts';
 import { createQueryRows, readRows } from '@playline/runtime';
 import { awaitClickHouse, withLog } from '../await-store.ts';
-import { UnreachableError } from '../command.ts';
+import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
 /** Records that an empty Redis would contradict. The end of a topic never moves back, whatever retention removes. */
@@ -13,12 +13,12 @@ type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 /**
  * Makes sure that the configured deployment is new: that there was never a link, a consent or an erasure. An epoch for
  * an empty graph would separate all persons, and forget all refusals.
- * @throws Error when it is not new, UnreachableError when a store does not answer
+ * @throws EmptiedError when it is not new, UnreachableError when a store does not answer
  */
 export async function assertNew(context: Context): Promise<void> {
   const found = [...(await findRecords(context)), ...(await findRows(context))];
   if (found.length === 0) return;
-  throw new Error(
+  throw new EmptiedError(
     `${found.join(', ')} hold data, so this Redis is not new but has lost what it held, and consumers must wait: ` +
       'npm run rebuild puts it back',
   );

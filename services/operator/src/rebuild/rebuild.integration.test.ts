@@ -233,7 +233,7 @@ describe('a Redis that was emptied', () => {
   it('is not initialised as new, and not rebuilt with another group than that of the linkers', async () => {
     await fixture.wipe();
     const init = await fixture.restore('identity', 'init');
-    expect(init).toMatchObject({ code: 1, progress: expect.stringContaining('npm run rebuild') });
+    expect(init).toMatchObject({ code: 4, progress: expect.stringContaining('npm run rebuild') });
     expect(init.progress).toContain('identity_overrides');
     const misspelt = await fixture.restore('identity', 'rebuild', '--linker-group', 'test-nobody');
     expect(misspelt).toMatchObject({ code: 1, progress: expect.stringContaining('--linker-group') });
