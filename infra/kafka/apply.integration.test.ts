@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Admin as HandAdmin } from '@platformatic/kafka';
 import { identityDecisionCodec, TOPICS, type Topic } from '@playline/contracts';
 import { testStores, until } from '@playline/testkit';
@@ -71,21 +74,48 @@ describe('applyTopics', () => {
     expect(second).toMatchObject({ created: [], changed: [], schemas: first.schemas });
   });
 
-  it('corrects a topic that another deployment created differently after the look at what is missing', async () => {
+  it('corrects a topic that another deployment created differently after the look at the cluster', async () => {
     const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 2 };
     const name = own.prefix + TOPICS.consents.name;
     try {
-      const other = {
-        topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: 'retention.ms', value: '1000' }] }],
-      };
-      const applied = await applyTopics({ ...own, beforeCreation: () => admin.createTopics(other) });
+      const configEntries = [{ name: 'retention.ms', value: '1000' }];
+      const other = { topics: [{ topic: name, numPartitions: 1, configEntries }] };
+      const applied = await applyTopics({ ...own, beforeChange: () => admin.createTopics(other) });
       expect(applied.changed).toEqual([name]);
       expect(applied.created).toHaveLength(names.length - 1);
       expect(await countPartitions(name)).toBe(2);
-      expect((await readSettings(name))['retention.ms']).not.toBe('1000');
+      await until('its setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
     } finally {
       await dropTopics(own);
     }
+  });
+
+  it('goes on where another deployment has added the partitions after the look at the cluster', async () => {
+    await applyTopics(target);
+    const name = prefix + TOPICS.consents.name;
+    const other = { topicPartitions: [{ topic: name, count: 3 }] };
+    await applyTopics({ ...target, partitions: 3, beforeChange: () => admin.createPartitions(other) });
+    expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
+  });
+
+  it('fails and ends when the registry is the wrong one, whatever is still asked of new topics', async () => {
+    const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 1 };
+    const registry = `${stores.registry}/nowhere`;
+    const env = { KAFKA_BROKERS: stores.kafka.join(), SCHEMA_REGISTRY_URL: registry, TOPIC_PREFIX: own.prefix };
+    try {
+      const run = promisify(execFile)(process.execPath, [join(import.meta.dirname, 'main.ts')], { env });
+      await expect(run).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('no id in its answer') });
+    } finally {
+      await dropTopics(own);
+    }
+  });
+
+  it('says that the registry does not answer, and why', async () => {
+    const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
+    await expect(registerSchema({ url: stores.registry, fetch }, 'any', '{}')).rejects.toThrow(
+      'schema registry: it does not answer (ECONNREFUSED)',
+    );
   });
 
   it('corrects a differing setting, adds partitions and never removes any', async () => {
@@ -93,12 +123,13 @@ describe('applyTopics', () => {
     const name = prefix + TOPICS.identityLinks.name;
     await setByHand(name, { 'retention.ms': '1000' });
     expect((await applyTopics(target)).changed).toEqual([name]);
-    expect((await readSettings(name))['retention.ms']).toBe(String(72 * 3_600_000));
+    const corrected = String(72 * 3_600_000);
+    await until('it is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
 
-    expect((await applyTopics({ ...target, partitions: 3 })).changed.sort()).toEqual([...names].sort());
-    expect(await countPartitions(name)).toBe(3);
+    expect((await applyTopics({ ...target, partitions: 4 })).changed.sort()).toEqual([...names].sort());
+    expect(await countPartitions(name)).toBe(4);
     expect((await applyTopics({ ...target, partitions: 1 })).changed).toEqual([]);
-    expect(await countPartitions(name)).toBe(3);
+    expect(await countPartitions(name)).toBe(4);
   });
 
   describe('a change of a schema', () => {
@@ -168,8 +199,9 @@ describe('applyTopics', () => {
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);
     expect(changed).toEqual([name]);
+    const corrected = String(72 * 3_600_000);
+    await until('it is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({
-      'retention.ms': String(72 * 3_600_000),
       'file.delete.delay.ms': '120000',
       'min.insync.replicas': '3',
     });

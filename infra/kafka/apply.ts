@@ -3,7 +3,7 @@ import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import type { Admin } from 'kafkajs';
 import { withAdmin } from './client.ts';
 import { type Cluster, readCluster, toStandingTopics } from './cluster.ts';
-import { awaitLeaders, awaitServed } from './leaders.ts';
+import { awaitLeaders, awaitServed, toUnservedNotices } from './leaders.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
 import { type Registry, registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
@@ -30,8 +30,8 @@ export interface TopicsTarget {
   replicationFactor?: number;
   /** Replaces the default of two, or one where there is one replica. Never lowers what a topic has. */
   minInsyncReplicas?: number;
-  /** For tests: awaited between the look at what is missing and its creation. */
-  beforeCreation?: () => Promise<unknown>;
+  /** For tests: awaited between the look at the cluster and the first change. */
+  beforeChange?: () => Promise<unknown>;
 }
 
 /** What `applyTopics` changed; empty lists when nothing had to be. */
@@ -70,7 +70,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const before = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
     const replication = chooseReplication(before.brokers, target);
     const missing = topics.filter(({ name }) => !before.topics.has(name));
-    await target.beforeCreation?.();
+    await target.beforeChange?.();
     const made = await createTopics(admin, missing, replication);
     const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...made.topics]) };
     // Where some were there after all, all are compared: the client does not say which.
@@ -84,9 +84,13 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const told = [...altered.standing, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
     const notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
     await assertSchemasKnown(admin, registry, compared);
-    const served = awaitServed(admin, [...created, ...added]);
-    const [schemas] = await Promise.all([registerSchemas(registry, topics), served]);
-    return { created, changed, schemas, notices };
+    const served = awaitServed(
+      admin,
+      topics.map(({ name }) => name),
+    );
+    // Also where it fails: for what is still asked the client would connect anew, and nobody would close that.
+    const schemas = await registerSchemas(registry, topics).finally(() => served);
+    return { created, changed, schemas, notices: [...notices, ...toUnservedNotices(await served)] };
   });
 }
 
@@ -125,12 +129,18 @@ async function createTopics(
   return { topics: toStandingTopics(await awaitLeaders(admin, made)), areNew };
 }
 
+/** @returns the topics that had too few: this deployment, or another one of the same moment, has added the rest */
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
   const short = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
   if (short.length === 0) return [];
-  await admin.createPartitions({
-    topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
-  });
+  try {
+    await admin.createPartitions({
+      topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
+    });
+  } catch (fault) {
+    // A topic has as many already. The wait below fails if another one does not get them.
+    if ((fault as { type?: string }).type !== 'INVALID_PARTITIONS') throw fault;
+  }
   await awaitLeaders(
     admin,
     short.map(({ name, partitions }) => ({ name, atLeast: partitions })),

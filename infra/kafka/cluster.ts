@@ -1,6 +1,6 @@
 import type { Admin, ITopicMetadata } from 'kafkajs';
 
-/** The state of a cluster before a change. */
+/** Brokers and topics of a cluster. */
 export interface Cluster {
   /** Number of brokers. Absent ones count when they have a replica of one of these topics. */
   readonly brokers: number;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, awaitServed, retryWhileLeading } from './leaders.ts';
+import { awaitLeaders, awaitServed, retryWhileLeading, toUnservedNotices } from './leaders.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };
@@ -36,10 +36,31 @@ it('waits until every partition of new topics is there and has a leader', async 
   expect(led).toMatchObject([{ name: 't', partitions: [{ leader: 1 }, { leader: 1 }] }]);
 });
 
-it('waits until every topic is served: a leader refuses questions before it has created its logs', async () => {
-  const notServed = Object.assign(new Error('This server is not the leader'), { retriable: true });
-  const [first, second] = [refusing(2, notServed), refusing(1, notServed)];
+it.each([
+  ['the leader refuses', Object.assign(new Error('This server is not the leader'), { retriable: true })],
+  [
+    'the client has given up on a broker that does not know the topic yet',
+    Object.assign(new Error('gave up', { cause: Object.assign(new Error(), { retriable: true }) }), {
+      retriable: false,
+    }),
+  ],
+  ['no broker answers', new TypeError("Cannot read properties of null (reading 'topicMetadata')")],
+])('waits until every topic is served: %s', async (_what, fault) => {
+  const [first, second] = [refusing(2, fault), refusing(1, fault)];
   const asks: Record<string, () => Promise<unknown>> = { first: first.ask, second: second.ask };
-  await awaitServed({ fetchTopicOffsets: async (topic) => [await asks[topic]?.()] as never }, ['first', 'second']);
+  const fetchTopicOffsets = async (topic: string) => [await asks[topic]?.()] as never;
+  expect(await awaitServed({ fetchTopicOffsets }, ['first', 'second'])).toEqual([]);
   expect([first.state.asked, second.state.asked]).toEqual([3, 2]);
+});
+
+it('does not wait for ever for a topic that is not served: it is named, and the others are asked', async () => {
+  const notServed = Object.assign(new Error('There is no leader'), { retriable: true });
+  const fetchTopicOffsets = async (topic: string) => {
+    if (topic === 'gone') throw notServed;
+    return [] as never;
+  };
+  const unserved = await awaitServed({ fetchTopicOffsets }, ['gone', 'there'], 10);
+  expect(unserved).toEqual(['gone']);
+  expect(toUnservedNotices(unserved)).toEqual([expect.stringMatching(/^gone: a partition has no leader/)]);
+  expect(toUnservedNotices([])).toEqual([]);
 });

@@ -5,7 +5,7 @@ import type { Admin, ITopicMetadata } from 'kafkajs';
 const LEADERS_MAX_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
-/** A topic whose partitions are to be served. */
+/** A topic whose partitions need leaders. */
 export interface AwaitedTopic {
   readonly name: string;
   /** Number of partitions that must be there. */
@@ -15,7 +15,7 @@ export interface AwaitedTopic {
 /**
  * Waits until every partition of the topics is there and has a leader.
  * @returns the topics as the brokers know them
- * @throws the last fault, or one that names the wait
+ * @throws the last fault, or one that names the topics
  */
 export async function awaitLeaders(
   admin: Pick<Admin, 'fetchTopicMetadata'>,
@@ -23,43 +23,75 @@ export async function awaitLeaders(
 ): Promise<readonly ITopicMetadata[]> {
   return retryWhileLeading(async () => {
     const metadata = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) });
-    const isLed = topics.every(({ name, atLeast }) => {
+    const waiting = topics.filter(({ name, atLeast }) => {
       const partitions = metadata.topics.find((topic) => topic.name === name)?.partitions ?? [];
-      return partitions.length >= atLeast && partitions.every(({ leader }) => leader >= 0);
+      return partitions.length < atLeast || partitions.some(({ leader }) => leader < 0);
     });
-    if (isLed) return metadata.topics;
-    throw notYet('new partitions have no leaders');
+    if (waiting.length === 0) return metadata.topics;
+    const names = waiting.map(({ name, atLeast }) => `${name} (${atLeast})`).join(', ');
+    const fault = new Error(`partitions are not there, or have no leader, after ${LEADERS_MAX_MS / 1000} s: ${names}`);
+    throw Object.assign(fault, { retriable: true });
   });
 }
 
 /**
- * Waits until the leaders answer for their partitions. They do so once they have created their logs, which takes a
- * loaded broker two seconds after the controller has named it.
+ * Waits until the leaders answer for all partitions of the topics. The controller names leaders of new topics before
+ * they have created their logs, and until then they refuse every question: up to 1.9 s were seen on a loaded broker.
+ * @param maxMs for all topics together
+ * @returns the topics whose leaders do not answer after that
  */
-export async function awaitServed(admin: Pick<Admin, 'fetchTopicOffsets'>, topics: readonly string[]): Promise<void> {
+export async function awaitServed(
+  admin: Pick<Admin, 'fetchTopicOffsets'>,
+  topics: readonly string[],
+  maxMs = LEADERS_MAX_MS,
+): Promise<readonly string[]> {
+  const deadline = performance.now() + maxMs;
+  const unserved: string[] = [];
   // One after the other: asked at once, the client forgets the metadata of one topic for that of another.
-  for (const topic of topics) await retryWhileLeading(() => admin.fetchTopicOffsets(topic));
+  for (const topic of topics) {
+    const isServed = retryWhileLeading(() => admin.fetchTopicOffsets(topic), deadline).then(
+      () => true,
+      () => false,
+    );
+    if (!(await isServed)) unserved.push(topic);
+  }
+  return unserved;
 }
 
-/** The fault of a question whose answer is not there yet: `retryWhileLeading` asks it again. */
-export function notYet(what: string): Error {
-  return Object.assign(new Error(`${what} after ${LEADERS_MAX_MS / 1000} s`), { retriable: true });
+/** A notice about topics that are not served. The deployment goes on: a broker that is away must not keep it. */
+export function toUnservedNotices(topics: readonly string[]): string[] {
+  if (topics.length === 0) return [];
+  return [
+    `${topics.join(', ')}: a partition has no leader that answers; what needs it waits until its brokers are back`,
+  ];
 }
 
 /**
  * Asks again while a broker does not lead its partitions yet. The controller names a leader before that broker knows
  * it. Until then the broker refuses requests for the partition, and the client gives up at the first refusal.
- * @throws permanent faults at once; temporary ones after half a minute
+ * @param deadline on the clock of `performance`; half a minute from now if absent
+ * @throws permanent faults at once; temporary ones after the deadline
  */
-export async function retryWhileLeading<T>(ask: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + LEADERS_MAX_MS;
+export async function retryWhileLeading<T>(
+  ask: () => Promise<T>,
+  deadline = performance.now() + LEADERS_MAX_MS,
+): Promise<T> {
   for (;;) {
     try {
       return await ask();
     } catch (fault) {
-      const passes = (fault as { retriable?: boolean } | null)?.retriable === true;
-      if (!passes || performance.now() >= deadline) throw fault;
+      if (!isPassing(fault) || performance.now() >= deadline) throw fault;
     }
     await delay(LEADERS_POLL_MS);
   }
+}
+
+/**
+ * Whether asking again may help. What kafkajs has asked for several times itself is permanent by its own mark, and
+ * temporary by its cause. Where no broker answers at all it fails with a TypeError: it reads the answer of none.
+ */
+function isPassing(fault: unknown): boolean {
+  if (!(fault instanceof Error)) return false;
+  const { retriable } = fault as { retriable?: boolean };
+  return retriable === true || fault instanceof TypeError || isPassing(fault.cause);
 }

@@ -66,7 +66,11 @@ async function ask(
     ...(change === undefined ? {} : { method: change.method, body: JSON.stringify(change.body) }),
     signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   };
-  const response = await (registry.fetch ?? fetch)(registry.url + path, request);
+  const response = await (registry.fetch ?? fetch)(registry.url + path, request).catch((fault: unknown) => {
+    const { message, cause } = fault as { message: string; cause?: { code?: string; message?: string } };
+    const why = cause?.code ?? cause?.message ?? message;
+    throw new Error(`schema registry: it does not answer (${why})`, { cause: fault });
+  });
   const answer = (await response.json().catch(() => ({}))) as Answer;
   if (response.ok) return answer;
   if (response.status === NOT_FOUND) return null;

@@ -4,7 +4,7 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { Admin } from 'kafkajs';
 import { toAlteringClient } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import { notYet, retryWhileLeading } from './leaders.ts';
+import { retryWhileLeading } from './leaders.ts';
 import { type Replication, raiseInsync, type StandingTopic } from './replication.ts';
 
 /** Twice the 1 MiB batch limit. A record has one message of at most 32 KiB; a dead letter also has headers. */
@@ -33,11 +33,6 @@ interface Target {
   readonly replication: Replication;
 }
 
-interface ChangedTopic {
-  readonly name: string;
-  readonly settings: readonly (readonly [string, string])[];
-}
-
 /**
  * Corrects every differing setting of ours, and no other.
  * @returns the changed topics, and the present replication of all
@@ -48,7 +43,7 @@ export async function alterSettings(
 ): Promise<{ changed: string[]; standing: StandingTopic[] }> {
   const actual = await readSettings(admin, topics);
   const standing: StandingTopic[] = [];
-  const wrong: ChangedTopic[] = [];
+  const wrong: { name: string; settings: [string, string][] }[] = [];
   for (const topic of topics) {
     const settings = actual.get(topic.name) ?? new Map<string, string>();
     const { replicationFactor } = cluster.topics.get(topic.name) ?? replication;
@@ -58,18 +53,12 @@ export async function alterSettings(
     const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
     if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
   }
-  if (wrong.length > 0) {
-    await setIncrementally(connection, wrong);
-    await awaitSettings(admin, wrong);
-  }
+  if (wrong.length > 0) await setIncrementally(connection, wrong);
   return { changed: wrong.map(({ name }) => name), standing };
 }
 
 /** The effective settings, including those inherited from the cluster. */
-async function readSettings(
-  admin: Admin,
-  topics: readonly { readonly name: string }[],
-): Promise<Map<string, Map<string, string>>> {
+async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
   if (topics.length === 0) return new Map();
   const asked = topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name }));
   // Any broker is asked, and one of several may not know a new topic yet.
@@ -84,19 +73,11 @@ async function readSettings(
   );
 }
 
-/** The controller changes settings; brokers know of it a moment later. */
-async function awaitSettings(admin: Admin, changed: readonly ChangedTopic[]): Promise<void> {
-  await retryWhileLeading(async () => {
-    const actual = await readSettings(admin, changed);
-    const isKnown = changed.every(({ name, settings }) =>
-      settings.every(([key, value]) => actual.get(name)?.get(key) === value),
-    );
-    if (!isKnown) throw notYet('changed settings are not known');
-  });
-}
-
 /** kafkajs has only the request that replaces all settings of a topic, including those that an operator has set. */
-async function setIncrementally(connection: Pick<Target, 'brokers' | 'security'>, topics: readonly ChangedTopic[]) {
+async function setIncrementally(
+  connection: Pick<Target, 'brokers' | 'security'>,
+  topics: readonly { name: string; settings: [string, string][] }[],
+) {
   const admin = new AlteringAdmin({ clientId: 'playline-topics', ...toAlteringClient(connection) });
   try {
     await admin.incrementalAlterConfigs({
