@@ -1,4 +1,5 @@
 import type { Admin, ITopicMetadata } from 'kafkajs';
+import { readMetadata, retryWhileLeading } from './leaders.ts';
 
 /** Brokers and topics of a cluster. */
 export interface Cluster {
@@ -17,7 +18,7 @@ export async function readCluster(admin: Admin, names: readonly string[]): Promi
   const { brokers } = await admin.describeCluster();
   const asked = (await admin.listTopics()).filter((name) => names.includes(name));
   // Without topic names the client would ask for all topics.
-  const { topics } = asked.length === 0 ? { topics: [] } : await admin.fetchTopicMetadata({ topics: asked });
+  const topics = asked.length === 0 ? [] : await retryWhileLeading(() => readMetadata(admin, asked));
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
   return { brokers: ids.size, topics: new Map(toStandingTopics(topics)) };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, awaitServed, retryWhileLeading, toUnservedNotices } from './leaders.ts';
+import { awaitLeaders, awaitServed, readMetadata, retryWhileLeading, toUnservedNotices } from './leaders.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };
@@ -36,6 +36,15 @@ it('waits until every partition of new topics is there and has a leader', async 
   expect(led).toMatchObject([{ name: 't', partitions: [{ leader: 1 }, { leader: 1 }] }]);
 });
 
+it('says which topics have no leader where the client reads the answer of no broker', async () => {
+  const fetchTopicMetadata = () =>
+    Promise.reject(new TypeError("Cannot read properties of null (reading 'topicMetadata')"));
+  await expect(readMetadata({ fetchTopicMetadata }, ['t', 'u'])).rejects.toMatchObject({
+    message: 'a topic is not there, or a partition of it has no leader: t, u',
+    retriable: true,
+  });
+});
+
 it.each([
   ['the leader refuses', Object.assign(new Error('This server is not the leader'), { retriable: true })],
   [
@@ -44,7 +53,6 @@ it.each([
       retriable: false,
     }),
   ],
-  ['no broker answers', new TypeError("Cannot read properties of null (reading 'topicMetadata')")],
 ])('waits until every topic is served: %s', async (_what, fault) => {
   const [first, second] = [refusing(2, fault), refusing(1, fault)];
   const asks: Record<string, () => Promise<unknown>> = { first: first.ask, second: second.ask };

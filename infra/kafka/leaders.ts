@@ -13,6 +13,24 @@ export interface AwaitedTopic {
 }
 
 /**
+ * Asks for the partitions of topics.
+ * @throws a temporary Error while a topic is unknown or has a partition without a leader: no broker's answer passes then
+ */
+export async function readMetadata(
+  admin: Pick<Admin, 'fetchTopicMetadata'>,
+  topics: readonly string[],
+): Promise<readonly ITopicMetadata[]> {
+  try {
+    return (await admin.fetchTopicMetadata({ topics: [...topics] })).topics;
+  } catch (fault) {
+    // kafkajs skips the brokers whose answer names a fault, and then reads the answer of none.
+    if (!(fault instanceof TypeError)) throw fault;
+    const words = `a topic is not there, or a partition of it has no leader: ${topics.join(', ')}`;
+    throw Object.assign(new Error(words, { cause: fault }), { retriable: true });
+  }
+}
+
+/**
  * Waits until every partition of the topics is there and has a leader.
  * @returns the topics as the brokers know them
  * @throws the last fault, or one that names the topics
@@ -22,12 +40,15 @@ export async function awaitLeaders(
   topics: readonly AwaitedTopic[],
 ): Promise<readonly ITopicMetadata[]> {
   return retryWhileLeading(async () => {
-    const metadata = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) });
+    const found = await readMetadata(
+      admin,
+      topics.map(({ name }) => name),
+    );
     const waiting = topics.filter(({ name, atLeast }) => {
-      const partitions = metadata.topics.find((topic) => topic.name === name)?.partitions ?? [];
+      const partitions = found.find((topic) => topic.name === name)?.partitions ?? [];
       return partitions.length < atLeast || partitions.some(({ leader }) => leader < 0);
     });
-    if (waiting.length === 0) return metadata.topics;
+    if (waiting.length === 0) return found;
     const names = waiting.map(({ name, atLeast }) => `${name} (${atLeast})`).join(', ');
     const fault = new Error(`partitions are not there, or have no leader, after ${LEADERS_MAX_MS / 1000} s: ${names}`);
     throw Object.assign(fault, { retriable: true });
@@ -88,10 +109,9 @@ export async function retryWhileLeading<T>(
 
 /**
  * Whether asking again may help. What kafkajs has asked for several times itself is permanent by its own mark, and
- * temporary by its cause. Where no broker answers at all it fails with a TypeError: it reads the answer of none.
+ * temporary by its cause.
  */
 function isPassing(fault: unknown): boolean {
   if (!(fault instanceof Error)) return false;
-  const { retriable } = fault as { retriable?: boolean };
-  return retriable === true || fault instanceof TypeError || isPassing(fault.cause);
+  return (fault as { retriable?: boolean }).retriable === true || isPassing(fault.cause);
 }
