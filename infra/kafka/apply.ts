@@ -3,7 +3,7 @@ import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
 import type { Admin } from 'kafkajs';
 import { withAdmin } from './client.ts';
 import { type Cluster, readCluster, toStandingTopics } from './cluster.ts';
-import { awaitLeaders, awaitServed, toUnservedNotices } from './leaders.ts';
+import { awaitLeaders } from './leaders.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
 import { type Registry, registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
@@ -66,7 +66,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     partitions: target.partitions ?? topic.partitions,
   }));
   const registry = { url: target.registry, fetch: target.fetch };
-  return withAdmin(target, async (admin) => {
+  const applied = await withAdmin(target, async (admin) => {
     const before = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
     const replication = chooseReplication(before.brokers, target);
     const missing = topics.filter(({ name }) => !before.topics.has(name));
@@ -84,14 +84,9 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const told = [...altered.standing, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
     const notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
     await assertSchemasKnown(admin, registry, compared);
-    const served = awaitServed(
-      admin,
-      topics.map(({ name }) => name),
-    );
-    // Also where it fails: for what is still asked the client would connect anew, and nobody would close that.
-    const schemas = await registerSchemas(registry, topics).finally(() => served);
-    return { created, changed, schemas, notices: [...notices, ...toUnservedNotices(await served)] };
+    return { created, changed, notices };
   });
+  return { ...applied, schemas: await registerSchemas(registry, topics) };
 }
 
 async function registerSchemas(registry: Registry, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {

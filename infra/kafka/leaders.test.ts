@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, awaitServed, readMetadata, retryWhileLeading, toUnservedNotices } from './leaders.ts';
+import { awaitLeaders, readMetadata, retryWhileLeading } from './leaders.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };
@@ -45,30 +45,9 @@ it('says which topics have no leader where the client reads the answer of no bro
   });
 });
 
-it.each([
-  ['the leader refuses', Object.assign(new Error('This server is not the leader'), { retriable: true })],
-  [
-    'the client has given up on a broker that does not know the topic yet',
-    Object.assign(new Error('gave up', { cause: Object.assign(new Error(), { retriable: true }) }), {
-      retriable: false,
-    }),
-  ],
-])('waits until every topic is served: %s', async (_what, fault) => {
-  const [first, second] = [refusing(2, fault), refusing(1, fault)];
-  const asks: Record<string, () => Promise<unknown>> = { first: first.ask, second: second.ask };
-  const fetchTopicOffsets = async (topic: string) => [await asks[topic]?.()] as never;
-  expect(await awaitServed({ fetchTopicOffsets }, ['first', 'second'])).toEqual([]);
-  expect([first.state.asked, second.state.asked]).toEqual([3, 2]);
-});
-
-it('does not wait for ever for a topic that is not served: it is named, and the others are asked', async () => {
-  const notServed = Object.assign(new Error('There is no leader'), { retriable: true });
-  const fetchTopicOffsets = async (topic: string) => {
-    if (topic === 'gone') throw notServed;
-    return [] as never;
-  };
-  const unserved = await awaitServed({ fetchTopicOffsets }, ['gone', 'there'], 10);
-  expect(unserved).toEqual(['gone']);
-  expect(toUnservedNotices(unserved)).toEqual([expect.stringMatching(/^gone: a partition has no leader/)]);
-  expect(toUnservedNotices([])).toEqual([]);
+it('asks again when the client has given up on a fault that passes', async () => {
+  const passing = Object.assign(new Error('no such topic'), { retriable: true });
+  const { state, ask } = refusing(2, Object.assign(new Error('gave up', { cause: passing }), { retriable: false }));
+  expect(await retryWhileLeading(ask)).toBe('an answer');
+  expect(state.asked).toBe(3);
 });

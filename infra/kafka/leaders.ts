@@ -56,47 +56,12 @@ export async function awaitLeaders(
 }
 
 /**
- * Waits until the leaders answer for all partitions of the topics. The controller names leaders of new topics before
- * they have created their logs, and until then they refuse every question: up to 1.9 s were seen on a loaded broker.
- * @param maxMs for all topics together
- * @returns the topics whose leaders do not answer after that
- */
-export async function awaitServed(
-  admin: Pick<Admin, 'fetchTopicOffsets'>,
-  topics: readonly string[],
-  maxMs = LEADERS_MAX_MS,
-): Promise<readonly string[]> {
-  const deadline = performance.now() + maxMs;
-  const unserved: string[] = [];
-  // One after the other: asked at once, the client forgets the metadata of one topic for that of another.
-  for (const topic of topics) {
-    const isServed = retryWhileLeading(() => admin.fetchTopicOffsets(topic), deadline).then(
-      () => true,
-      () => false,
-    );
-    if (!(await isServed)) unserved.push(topic);
-  }
-  return unserved;
-}
-
-/** A notice about topics that are not served. The deployment goes on: a broker that is away must not keep it. */
-export function toUnservedNotices(topics: readonly string[]): string[] {
-  if (topics.length === 0) return [];
-  return [
-    `${topics.join(', ')}: a partition has no leader that answers; what needs it waits until its brokers are back`,
-  ];
-}
-
-/**
  * Asks again while a broker does not lead its partitions yet. The controller names a leader before that broker knows
  * it. Until then the broker refuses requests for the partition, and the client gives up at the first refusal.
- * @param deadline on the clock of `performance`; half a minute from now if absent
- * @throws permanent faults at once; temporary ones after the deadline
+ * @throws permanent faults at once; temporary ones after half a minute
  */
-export async function retryWhileLeading<T>(
-  ask: () => Promise<T>,
-  deadline = performance.now() + LEADERS_MAX_MS,
-): Promise<T> {
+export async function retryWhileLeading<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + LEADERS_MAX_MS;
   for (;;) {
     try {
       return await ask();

@@ -1,6 +1,7 @@
 import { TOPICS } from '@playline/contracts';
 import { createQueryRows, readRows } from '@playline/runtime';
-import { awaitClickHouse, withLog } from '../await-store.ts';
+import type { LogBounds } from '@playline/stream';
+import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
 import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
@@ -28,10 +29,14 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
   const log = await toldOrNull(openLog);
   if (log === null) return [];
   return withLog(log, async () => {
-    const found: string[] = [];
-    for (const { name } of TELLING_TOPICS)
-      if ((await log.bounds(topicPrefix + name)).some(({ end }) => end > 0)) found.push(topicPrefix + name);
-    return found;
+    const names = TELLING_TOPICS.map(({ name }) => topicPrefix + name);
+    let bounds: readonly LogBounds[][] = [];
+    // Leaders of new topics refuse every question until they have created their logs: up to 1.9 s on a loaded broker.
+    await awaitStore('Kafka', async () => {
+      bounds = await Promise.all(names.map((name) => log.bounds(name)));
+      return true;
+    });
+    return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
   });
 }
 

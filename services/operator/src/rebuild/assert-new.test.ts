@@ -1,0 +1,36 @@
+import { TOPICS } from '@playline/contracts';
+import type { LogBounds, LogReader } from '@playline/stream';
+import { expect, it } from 'vitest';
+import { EmptiedError, UnreachableError } from '../command.ts';
+import { assertNew } from './assert-new.ts';
+
+const EMPTY: LogBounds[] = [{ partition: 0, start: 0, end: 0 }];
+
+/** Checks a deployment without ClickHouse, whose log answers in this way. */
+function check(bounds: (topic: string) => LogBounds[]) {
+  const log = { bounds: async (topic: string) => (topic === '' ? [] : bounds(topic)), close: async () => {} };
+  const clickhouse = () => {
+    throw new UnreachableError('it is not set');
+  };
+  return assertNew({ openLog: async () => log as unknown as LogReader, clickhouse, topicPrefix: 'p.' });
+}
+
+it('takes a deployment for new whose topics are there and empty', async () => {
+  await check(() => EMPTY);
+});
+
+it('waits while leaders refuse: a broker that still creates the logs of new topics has lost nothing', async () => {
+  let refusals = 3;
+  await check(() => {
+    if (refusals-- > 0) throw new Error('This server is not the leader');
+    return EMPTY;
+  });
+  expect(refusals).toBeLessThan(0);
+});
+
+it('says that Redis has lost what it held, and names the topics that had records, expired ones included', async () => {
+  const consents = `p.${TOPICS.consents.name}`;
+  const isHeld = check((topic) => (topic === consents ? [{ partition: 0, start: 7, end: 7 }] : EMPTY));
+  await expect(isHeld).rejects.toThrow(EmptiedError);
+  await expect(isHeld).rejects.toThrow(consents);
+});
