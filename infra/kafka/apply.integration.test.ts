@@ -99,7 +99,7 @@ describe('applyTopics', () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
     await expect(registerSchema({ url: stores.registry, fetch }, 'any', '{}')).rejects.toThrow(
-      'schema registry: it does not answer (ECONNREFUSED)',
+      'the schema registry does not answer (ECONNREFUSED)',
     );
   });
 

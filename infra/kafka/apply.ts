@@ -108,8 +108,8 @@ async function createTopics(
   admin: Admin,
   topics: readonly Topic[],
   { replicationFactor, minInsyncReplicas }: Replication,
-): Promise<{ topics: ReturnType<typeof toStandingTopics>; areNew: boolean }> {
-  if (topics.length === 0) return { topics: [], areNew: true };
+): Promise<{ topics: Cluster['topics']; areNew: boolean }> {
+  if (topics.length === 0) return { topics: new Map(), areNew: true };
   const areNew = await admin.createTopics({
     // The client's own wait fails at the first broker that does not know the topic yet.
     waitForLeaders: false,
@@ -120,8 +120,8 @@ async function createTopics(
       configEntries: [...toSettings(topic, minInsyncReplicas)].map(([name, value]) => ({ name, value })),
     })),
   });
-  const made = topics.map(({ name, partitions }) => ({ name, atLeast: areNew ? partitions : 1 }));
-  return { topics: toStandingTopics(await awaitLeaders(admin, made)), areNew };
+  const names = topics.map(({ name }) => ({ name }));
+  return { topics: toStandingTopics(await awaitLeaders(admin, names)), areNew };
 }
 
 /** @returns the topics that had too few: this deployment, or another one of the same moment, has added the rest */
@@ -136,9 +136,6 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
     // A topic has as many already. The wait below fails if another one does not get them.
     if ((fault as { type?: string }).type !== 'INVALID_PARTITIONS') throw fault;
   }
-  await awaitLeaders(
-    admin,
-    short.map(({ name, partitions }) => ({ name, atLeast: partitions })),
-  );
+  await awaitLeaders(admin, short);
   return short.map(({ name }) => name);
 }

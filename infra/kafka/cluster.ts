@@ -1,5 +1,5 @@
 import type { Admin, ITopicMetadata } from 'kafkajs';
-import { readMetadata, retryWhileLeading } from './leaders.ts';
+import { readMetadata, retryTemporary } from './leaders.ts';
 
 /** Brokers and topics of a cluster. */
 export interface Cluster {
@@ -18,17 +18,18 @@ export async function readCluster(admin: Admin, names: readonly string[]): Promi
   const { brokers } = await admin.describeCluster();
   const asked = (await admin.listTopics()).filter((name) => names.includes(name));
   // Without topic names the client would ask for all topics.
-  const topics = asked.length === 0 ? [] : await retryWhileLeading(() => readMetadata(admin, asked));
+  const topics = asked.length === 0 ? [] : await retryTemporary(() => readMetadata(admin, asked));
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
-  return { brokers: ids.size, topics: new Map(toStandingTopics(topics)) };
+  return { brokers: ids.size, topics: toStandingTopics(topics) };
 }
 
-/** Entries of `Cluster.topics`. */
-export function toStandingTopics(topics: readonly ITopicMetadata[]) {
-  return topics.map(({ name, partitions }) => {
+/** What the brokers tell of topics, by name. */
+export function toStandingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
+  const standing = topics.map(({ name, partitions }) => {
     // A topic guarantees only as much as its weakest partition.
     const replicationFactor = Math.min(...partitions.map(({ replicas }) => replicas.length));
     return [name, { name, partitions: partitions.length, replicationFactor }] as const;
   });
+  return new Map(standing);
 }

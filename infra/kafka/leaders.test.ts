@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, readMetadata, retryWhileLeading } from './leaders.ts';
+import { awaitLeaders, readMetadata, retryTemporary } from './leaders.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };
@@ -13,13 +13,13 @@ const refusing = (times: number, fault: Error) => {
 it('asks again while a broker does not lead the partition yet', async () => {
   const notLeader = Object.assign(new Error('This server is not the leader'), { retriable: true });
   const { state, ask } = refusing(3, notLeader);
-  expect(await retryWhileLeading(ask)).toBe('an answer');
+  expect(await retryTemporary(ask)).toBe('an answer');
   expect(state.asked).toBe(4);
 });
 
 it('gives up at once on a permanent error', async () => {
   const { state, ask } = refusing(3, Object.assign(new Error('Topic authorization failed'), { retriable: false }));
-  await expect(retryWhileLeading(ask)).rejects.toThrow('Topic authorization failed');
+  await expect(retryTemporary(ask)).rejects.toThrow('Topic authorization failed');
   expect(state.asked).toBe(1);
 });
 
@@ -31,7 +31,7 @@ it('waits until every partition of new topics is there and has a leader', async 
     told.push(now);
     return { topics: [{ name: 't', partitions: now.map((leader) => ({ leader })) }] } as never;
   };
-  const led = await awaitLeaders({ fetchTopicMetadata }, [{ name: 't', atLeast: 2 }]);
+  const led = await awaitLeaders({ fetchTopicMetadata }, [{ name: 't', partitions: 2 }]);
   expect(told).toEqual(leaders);
   expect(led).toMatchObject([{ name: 't', partitions: [{ leader: 1 }, { leader: 1 }] }]);
 });
@@ -48,6 +48,6 @@ it('says which topics have no leader where the client reads the answer of no bro
 it('asks again when the client has given up on a fault that passes', async () => {
   const passing = Object.assign(new Error('no such topic'), { retriable: true });
   const { state, ask } = refusing(2, Object.assign(new Error('gave up', { cause: passing }), { retriable: false }));
-  expect(await retryWhileLeading(ask)).toBe('an answer');
+  expect(await retryTemporary(ask)).toBe('an answer');
   expect(state.asked).toBe(3);
 });

@@ -5,13 +5,6 @@ import type { Admin, ITopicMetadata } from 'kafkajs';
 const LEADERS_MAX_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
-/** A topic whose partitions need leaders. */
-export interface AwaitedTopic {
-  readonly name: string;
-  /** Number of partitions that must be there. */
-  readonly atLeast: number;
-}
-
 /**
  * Asks for the partitions of topics.
  * @throws a temporary Error while a topic is unknown or has a partition without a leader: no broker's answer passes then
@@ -31,36 +24,38 @@ export async function readMetadata(
 }
 
 /**
- * Waits until every partition of the topics is there and has a leader.
+ * Waits until every partition of the topics has a leader.
+ * @param topics `partitions`: how many must be there; without it, those that are
  * @returns the topics as the brokers know them
  * @throws the last fault, or one that names the topics
  */
 export async function awaitLeaders(
   admin: Pick<Admin, 'fetchTopicMetadata'>,
-  topics: readonly AwaitedTopic[],
+  topics: readonly { readonly name: string; readonly partitions?: number }[],
 ): Promise<readonly ITopicMetadata[]> {
-  return retryWhileLeading(async () => {
+  return retryTemporary(async () => {
     const found = await readMetadata(
       admin,
       topics.map(({ name }) => name),
     );
-    const waiting = topics.filter(({ name, atLeast }) => {
+    const waiting = topics.filter(({ name, partitions: wanted = 1 }) => {
       const partitions = found.find((topic) => topic.name === name)?.partitions ?? [];
-      return partitions.length < atLeast || partitions.some(({ leader }) => leader < 0);
+      return partitions.length < wanted || partitions.some(({ leader }) => leader < 0);
     });
     if (waiting.length === 0) return found;
-    const names = waiting.map(({ name, atLeast }) => `${name} (${atLeast})`).join(', ');
+    const names = waiting.map(({ name }) => name).join(', ');
     const fault = new Error(`partitions are not there, or have no leader, after ${LEADERS_MAX_MS / 1000} s: ${names}`);
     throw Object.assign(fault, { retriable: true });
   });
 }
 
 /**
- * Asks again while a broker does not lead its partitions yet. The controller names a leader before that broker knows
- * it. Until then the broker refuses requests for the partition, and the client gives up at the first refusal.
+ * Asks again while a fault is temporary: a broker does not know a topic yet, or does not lead its partitions yet. The
+ * controller names a leader before that broker knows it. Until then the broker refuses requests for the partition, and
+ * the client gives up at the first refusal.
  * @throws permanent faults at once; temporary ones after half a minute
  */
-export async function retryWhileLeading<T>(ask: () => Promise<T>): Promise<T> {
+export async function retryTemporary<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + LEADERS_MAX_MS;
   for (;;) {
     try {

@@ -1,6 +1,6 @@
 import { schemaSubjectOf } from '@playline/contracts';
 import type { Admin } from 'kafkajs';
-import { retryWhileLeading } from './leaders.ts';
+import { retryTemporary } from './leaders.ts';
 import { isSubjectKnown, type Registry } from './registry.ts';
 
 /**
@@ -16,7 +16,7 @@ export async function assertSchemasKnown(
 ): Promise<void> {
   for (const { name, schema } of topics) {
     if (schema === null || (await isSubjectKnown(registry, schemaSubjectOf(name)))) continue;
-    const partitions = await retryWhileLeading(() => admin.fetchTopicOffsets(name));
+    const partitions = await retryTemporary(() => admin.fetchTopicOffsets(name));
     if (partitions.every(({ low, high }) => low === high)) continue;
     throw new Error(
       `schema registry: ${name}-value is not there, but the topic ${name} holds records with ids of its schemas. ` +

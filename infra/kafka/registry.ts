@@ -1,3 +1,4 @@
+import { explainConnection } from '@playline/errors';
 import type { StoreFetch, StoreRequest } from '@playline/runtime';
 
 /** Generous: a registration is a few kilobytes on a local network. */
@@ -67,9 +68,9 @@ async function ask(
     signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   };
   const response = await (registry.fetch ?? fetch)(registry.url + path, request).catch((fault: unknown) => {
-    const { message, cause } = fault as { message: string; cause?: { code?: string; message?: string } };
-    const why = cause?.code ?? cause?.message ?? message;
-    throw new Error(`schema registry: it does not answer (${why})`, { cause: fault });
+    const { sentence, isRefusal } = explainConnection('the schema registry', fault);
+    // The command explains refusals of both stores itself.
+    throw isRefusal ? fault : new Error(sentence, { cause: fault });
   });
   const answer = (await response.json().catch(() => ({}))) as Answer;
   if (response.ok) return answer;

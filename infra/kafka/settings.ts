@@ -4,7 +4,7 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { Admin } from 'kafkajs';
 import { toAlteringClient } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import { retryWhileLeading } from './leaders.ts';
+import { retryTemporary } from './leaders.ts';
 import { type Replication, raiseInsync, type StandingTopic } from './replication.ts';
 
 /** Twice the 1 MiB batch limit. A record has one message of at most 32 KiB; a dead letter also has headers. */
@@ -62,9 +62,7 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
   if (topics.length === 0) return new Map();
   const asked = topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name }));
   // Any broker is asked, and one of several may not know a new topic yet.
-  const { resources } = await retryWhileLeading(() =>
-    admin.describeConfigs({ includeSynonyms: false, resources: asked }),
-  );
+  const { resources } = await retryTemporary(() => admin.describeConfigs({ includeSynonyms: false, resources: asked }));
   return new Map(
     resources.map(({ resourceName, configEntries }) => [
       resourceName,

@@ -11,9 +11,6 @@ import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
 import { openBrokers } from './world/brokers.ts';
 import type { World } from './world/world.ts';
 
-type FourNames = [string, string, string, string];
-const SOME_TOPICS = [TOPICS.messages, TOPICS.identityLinks, TOPICS.rejections, TOPICS.consents];
-
 describe('a cluster of three brokers', () => {
   let world: World;
   const tryIt = prepareTrials({
@@ -29,7 +26,9 @@ describe('a cluster of three brokers', () => {
     const { kafka, registry } = world.stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
-    const [messages, links, rejections, consents] = SOME_TOPICS.map(({ name }) => prefix + name) as FourNames;
+    const name = (topic: { name: string }) => prefix + topic.name;
+    const [messages, links] = [name(TOPICS.messages), name(TOPICS.identityLinks)];
+    const [rejections, consents] = [name(TOPICS.rejections), name(TOPICS.consents)];
     const admin = new Admin({ clientId: 'test', bootstrapBrokers: kafka });
     const brokers = openBrokers(kafka);
     const create = (topic: string, replicas: number, inSync: number) =>

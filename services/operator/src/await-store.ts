@@ -9,12 +9,15 @@ const POLL_MS = 50;
 
 /**
  * Waits until a store that connects in the background answers.
- * @param probe resolves to true when it does; a fault counts as no
+ * @param probe resolves to false while it does not; a fault counts as that
+ * @returns what `probe` resolves to when it answers
  * @throws UnreachableError when it does not answer within 10 s
  */
-export async function awaitStore(name: string, probe: () => Promise<boolean>): Promise<void> {
+export async function awaitStore<T>(name: string, probe: () => Promise<T | false>): Promise<T> {
   const endAt = performance.now() + READY_MAX_MS;
-  while (!(await probe().catch(() => false))) {
+  for (;;) {
+    const answer = await probe().catch(() => false as const);
+    if (answer !== false) return answer;
     if (performance.now() > endAt)
       throw new UnreachableError(`${name} does not answer: start it (npm run up), or mend its address`);
     await delay(POLL_MS);
@@ -22,11 +25,11 @@ export async function awaitStore(name: string, probe: () => Promise<boolean>): P
 }
 
 /** Waits for the brokers of a log: they say that there is no topic without a name. @throws UnreachableError */
-export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<void> =>
+export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<true> =>
   awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
 
 /** @throws UnreachableError when ClickHouse does not answer */
-export const awaitClickHouse = (query: QueryRows): Promise<void> =>
+export const awaitClickHouse = (query: QueryRows): Promise<true> =>
   awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
 
 interface Closing {
@@ -36,7 +39,7 @@ interface Closing {
 /** Works with what was opened, once `answers` has resolved, and closes it. @throws what either throws */
 export async function withOpened<S extends Closing, T>(
   opened: S,
-  answers: (opened: S) => Promise<void>,
+  answers: (opened: S) => Promise<unknown>,
   work: (opened: S) => Promise<T>,
 ): Promise<T> {
   try {

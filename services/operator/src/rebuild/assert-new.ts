@@ -1,6 +1,5 @@
 import { TOPICS } from '@playline/contracts';
 import { createQueryRows, readRows } from '@playline/runtime';
-import type { LogBounds } from '@playline/stream';
 import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
 import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
@@ -30,12 +29,8 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
   if (log === null) return [];
   return withLog(log, async () => {
     const names = TELLING_TOPICS.map(({ name }) => topicPrefix + name);
-    let bounds: readonly LogBounds[][] = [];
     // Leaders of new topics refuse every question until they have created their logs: up to 1.9 s on a loaded broker.
-    await awaitStore('Kafka', async () => {
-      bounds = await Promise.all(names.map((name) => log.bounds(name)));
-      return true;
-    });
+    const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
     return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
   });
 }
