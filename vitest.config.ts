@@ -15,6 +15,10 @@ const OF_PORTAL = [
 ];
 const SHARING = [WITHOUT_STORES, ...OF_PORTAL];
 
+/** Long campaigns. `npm test` leaves them out, `npm run test:all` runs them too: README.md of test says what is long. */
+const LONG = '**/*.long.test.ts';
+const LEFT_OUT = process.env.PLAYLINE_TEST_ALL === undefined ? ['**/node_modules/**', LONG] : ['**/node_modules/**'];
+
 export default defineConfig({
   test: {
     globalSetup: ['packages/testkit/src/global-setup.ts'],
@@ -32,10 +36,10 @@ export default defineConfig({
         test: {
           name: 'own process',
           include: ['packages/**/*.test.ts', 'services/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', ...SHARING],
+          exclude: [...LEFT_OUT, ...SHARING],
         },
       },
-      { extends: true, test: { name: 'shared process', isolate: false, include: SHARING } },
+      { extends: true, test: { name: 'shared process', isolate: false, include: SHARING, exclude: LEFT_OUT } },
     ],
   },
 });

@@ -14,6 +14,11 @@ const STACK = {
   more: '  --no-chain   without a chain of its own',
   options: { 'no-chain': { type: 'boolean' } },
 };
+const TESTS = {
+  usage: '[path …] [-t title]',
+  options: { testNamePattern: { type: 'string', short: 't' } },
+  words: 1000,
+};
 
 /**
  * `options`: flags for `parseArgs`; `words`: number of other arguments. A command without `options` (the operator's
@@ -53,12 +58,8 @@ const COMMANDS = {
     words: 100,
     looks: true,
   },
-  test: {
-    does: 'set-up, format, lint, types, then the tests against real stores',
-    usage: '[path …] [-t title]',
-    options: { testNamePattern: { type: 'string', short: 't' } },
-    words: 1000,
-  },
+  test: { does: 'runs set-up, format, lint, types, then the tests against real stores; ten minutes', ...TESTS },
+  'test:all': { does: 'runs the same with the long tests: faults, erasures, upgrade, browsers and more', ...TESTS },
   'demo-portal': {
     does: 'starts everything that does not run, plays a minute of a game, and says where the portal is',
     options: NOTHING,
@@ -106,7 +107,7 @@ const GROUPS = {
   'look after people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
   'find and mend what went wrong': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
-  develop: ['test', 'contracts', 'bench', 'fuzz', 'faults'],
+  develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 

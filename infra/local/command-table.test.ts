@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { OPERATED } from './commands/run.ts';
 import { CHECKOUT } from './places.ts';
 
 const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
@@ -11,30 +12,9 @@ const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf
 };
 /** The commands of `npm run` by their name in the bootstrap, without tools for developers. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
-/** Commands that check their arguments themselves. */
-const passedOn = new Set([
-  'simulate',
-  'keys',
-  'projects',
-  'accounts',
-  'mints',
-  'collections',
-  'analysts',
-  'identity',
-  'consent',
-  'rebuild',
-  'verify',
-  'derive',
-  'offsets',
-  'dead-letters',
-  'erasures',
-  'columns',
-  'import',
-  'chain',
-  'replicate',
-]);
-const measures = new Set(['bench', 'fuzz', 'faults']);
-const judgedFirst = commands.filter((name) => !passedOn.has(name) && !measures.has(name));
+/** Commands that check their arguments themselves: `passed-on-commands.long.test.ts` has them. */
+const passedOn = new Set([...OPERATED, 'verify', 'bench', 'fuzz', 'faults']);
+const judgedFirst = commands.filter((name) => !passedOn.has(name));
 
 /** A checkout without installed packages. A command that does more than check its arguments leaves a trace or fails. */
 const bare = mkdtempSync(join(tmpdir(), 'playline-words-'));
@@ -79,7 +59,7 @@ describe('the arguments of a command', () => {
   it.each(judgedFirst)('of %s: wrong arguments end with 2 before anything is installed, started or removed', (name) => {
     for (const rubbish of RUBBISH) {
       // A path to test, or the name of a log, may be any word.
-      if ((name === 'test' || name === 'logs') && !rubbish.startsWith('-')) continue;
+      if (/^(test|test:all|logs)$/.test(name) && !rubbish.startsWith('-')) continue;
       const { code, err } = runIn(bare, [name, rubbish]);
       expect([rubbish, code]).toEqual([rubbish, 2]);
       expect(err).toMatch(new RegExp(`^${name}: `));
@@ -87,19 +67,6 @@ describe('the arguments of a command', () => {
     expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
     expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
   });
-
-  it.each([...passedOn, ...measures])(
-    'of %s: --help explains, wrong arguments end with 2, and nothing is done',
-    (name) => {
-      const help = runIn(CHECKOUT, [name, '--help']);
-      expect(help.code).toBe(0);
-      expect(help.out).toMatch(/^usage: /);
-      const { code, err } = runIn(CHECKOUT, [name, '--rubbish']);
-      expect(code).toBe(2);
-      expect(err).toContain('usage: ');
-      expect(runIn(CHECKOUT, [name, 'rub bish']).code).toBe(2);
-    },
-  );
 
   it.each(['doctor', 'status', 'logs'])(
     'of %s: without packages it says how to install them, and installs nothing',

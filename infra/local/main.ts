@@ -1,5 +1,6 @@
 // Runs one command of the local stack. bootstrap.mjs has checked its arguments and provided Node 24 and the packages.
 import { join } from 'node:path';
+import { OPERATED } from './commands/run.ts';
 import { type Places, placesOf } from './places.ts';
 
 type Command = (places: Places, args: readonly string[]) => Promise<number>;
@@ -17,6 +18,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   status: async () => (await import('./commands/status.ts')).status,
   logs: async () => (await import('./commands/logs.ts')).logs,
   test: async () => (await import('./commands/test.ts')).test,
+  'test:all': async () => (await import('./commands/test.ts')).testAll,
   'demo-portal': async () => (await import('./commands/demo-portal.ts')).demoPortal,
   verify: async () => (await import('./commands/run.ts')).verify,
   contracts: async () => (await import('./commands/run.ts')).contracts,
@@ -24,11 +26,6 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   supervise: async () => (await import('./commands/up.ts')).superviseDetached,
 };
 
-/** Commands of the operator under their own names. */
-const OPERATED = [
-  ...['simulate', 'keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
-  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
-];
 for (const name of OPERATED) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
 for (const name of ['bench', 'fuzz', 'faults'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);

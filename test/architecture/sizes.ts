@@ -1,11 +1,11 @@
 import type { Breach, Rule } from './tree.ts';
 
 /** A longer file cannot be read at once. */
-const FILE_LINES_MAX = 300;
+const FILE_LINES_MAX = 500;
 /** About one screen. */
-const FUNCTION_LINES_MAX = 50;
-/** With a fourth parameter, callers must count positions. */
-const PARAMETERS_MAX = 3;
+const FUNCTION_LINES_MAX = 60;
+/** With a fifth parameter, callers must count positions. */
+const PARAMETERS_MAX = 4;
 /**
  * For a main, which contains only configuration, adapters and the start. Two screens, because every opened client needs
  * the address and security of its store and a handler of its errors.

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import {
+  CHECKOUT,
   createStackFetch,
   type KeyPair,
   type Stack,
@@ -8,7 +11,9 @@ import {
   type StackOptions,
   startStack,
 } from '@playline/infra/local';
-import { smallMessage, testStackFolder, until } from '@playline/testkit';
+import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
+
+const run = promisify(execFile);
 
 /**
  * A whole separate pipeline: every store and every service as a process, in a folder that is removed after the test.
@@ -25,12 +30,16 @@ export interface JourneyStack {
   post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
   /** Folder with all data and logs of the stack. */
   folder: string;
+  /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
+  operate(...words: string[]): Promise<string>;
   /** Stops everything and removes the folder. */
   close(): Promise<void>;
 }
 
 export async function startJourneyStack(options: StackOptions = {}): Promise<JourneyStack> {
-  const folder = testStackFolder('journey');
+  const root = testStackFolder('journey');
+  // Commands look for the stack's records in a folder of this name.
+  const folder = join(root, '.playline');
   const stack = await startStack({ ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
   const file = (): StackFile => read('stack.json');
@@ -40,9 +49,13 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
     stack,
     folder,
     file,
+    operate: async (...words) => {
+      const program = join(CHECKOUT, 'services/operator/src/main.ts');
+      return (await run(process.execPath, [program, ...words], { env: bareEnvironment(), cwd: root })).stdout;
+    },
     close: async () => {
       await stack.stop();
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(root, { recursive: true, force: true });
     },
     keys,
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },

@@ -29,6 +29,12 @@ export function runHere(
   });
 }
 
+/** Commands of the operator that `npm run` has under their own names. */
+export const OPERATED: readonly string[] = [
+  ...['simulate', 'keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
+  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
+];
+
 /** Runs a command of the operator under its own name: `npm run simulate -- …`, `npm run keys -- …` and so on. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
   return (places, args) =>

@@ -1,0 +1,33 @@
+import { spawnSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { OPERATED } from './commands/run.ts';
+import { CHECKOUT } from './places.ts';
+
+/** No addresses of a deployment, so that a command cannot work on anything. */
+const env = { PATH: process.env.PATH, HOME: tmpdir() };
+
+function run(...args: string[]) {
+  const bootstrap = join(CHECKOUT, 'infra', 'local', 'bootstrap.mjs');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bootstrap, ...args], {
+    cwd: tmpdir(),
+    env,
+    encoding: 'utf8',
+    input: '',
+  });
+  return { code: status, out: stdout, err: stderr };
+}
+
+it.each([...OPERATED, 'verify', 'bench', 'fuzz', 'faults'])(
+  'npm run %s explains itself with --help, ends with 2 for wrong arguments, and does nothing',
+  (name) => {
+    const help = run(name, '--help');
+    expect(help.code).toBe(0);
+    expect(help.out).toMatch(/^usage: /);
+    const { code, err } = run(name, '--rubbish');
+    expect(code).toBe(2);
+    expect(err).toContain('usage: ');
+    expect(run(name, 'rub bish').code).toBe(2);
+  },
+);

@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '@playline/testkit';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
+import { type JourneyStack, query, startJourneyStack, stored, trackMessage } from './stack.ts';
+
+/** A token is final some blocks of a second each after its request. */
+const FINAL_MS = 60_000;
+const ERASED_MS = 60_000;
+
+let stack: JourneyStack;
+beforeAll(async () => {
+  stack = await startJourneyStack({ chain: true });
+}, 180_000);
+afterAll(() => stack?.close(), 60_000);
+
+const player = randomUUID();
+const account = randomUUID();
+const sent = trackMessage({
+  anonymousId: player,
+  surface: 'unity',
+  test: true,
+  context: { library: 'playline-unity', libraryVersion: '2.0.1', pageTitle: 'Spiel “Ü” 🎮' },
+  properties: { level: 3, items: ['a', { b: null }], text: 'quote " and \\ and \u0000' },
+});
+const identify = trackMessage({
+  type: 'identify',
+  anonymousId: player,
+  userId: account,
+  identityType: 'passport',
+  eventName: undefined,
+});
+const bystander = trackMessage({ anonymousId: randomUUID() });
+const all = [sent, identify, bystander].map(({ messageId }) => messageId);
+const listed = all.map((id) => `'${id}'`).join();
+
+describe('a person on a whole stack', () => {
+  it('is seen in ClickHouse as posted: each message one row with its fields, also when the batch is sent three times', async () => {
+    for (let round = 0; round < 3; round++)
+      expect(await stack.post([sent, identify, bystander])).toMatchObject({ status: 200, body: { accepted: 3 } });
+    expect((await stored(stack, all)).exact).toBe(3);
+    const [row] = await stack.query<Record<string, unknown>>(
+      `SELECT environment_id, type, event_name, anonymous_id, surface, test, library, page_title, properties
+       FROM events_exact WHERE message_id = '${sent.messageId}'`,
+    );
+    expect(row).toMatchObject({
+      environment_id: 'demo-production',
+      type: 'track',
+      event_name: 'level_started',
+      anonymous_id: player,
+      surface: 'unity',
+      test: true,
+      library: 'playline-unity',
+      page_title: 'Spiel “Ü” 🎮',
+    });
+    expect(JSON.parse(String(row?.properties))).toEqual(sent.properties);
+  });
+
+  it('owns the events from before and after identify, and no event of a bystander', async () => {
+    const persons = await until('identify has joined the two identities', async () => {
+      const rows = await stack.query<{ id: string; person: string }>(
+        `SELECT message_id AS id, hex(person_key) AS person FROM events_identified WHERE message_id IN (${listed})`,
+      );
+      const byId = new Map(rows.map(({ id, person }) => [id, person]));
+      return byId.get(sent.messageId) === byId.get(identify.messageId) ? byId : null;
+    });
+    expect(persons.get(bystander.messageId)).not.toBe(persons.get(sent.messageId));
+  });
+
+  it('is erased from every table with a receipt, and the bystander keeps the event', async () => {
+    const url = `${stack.file().gateway}/v1/audience/data?userId=${account}`;
+    const answer = await fetch(url, {
+      method: 'DELETE',
+      headers: { 'x-service-api-key': stack.keys.production.secret },
+    });
+    expect(answer.status).toBe(202);
+    const id = answer.headers.get('x-erasure-id');
+    await until(
+      'the receipt is stored',
+      async () => (await stack.query(`SELECT 1 FROM erasure_receipts FINAL WHERE erasure_id = '${id}'`)).length > 0,
+      ERASED_MS,
+    );
+    const left = await stack.query(`SELECT message_id FROM events WHERE message_id IN (${listed})`);
+    expect(left.every((row) => (row as { message_id: string }).message_id === bystander.messageId)).toBe(true);
+    expect(left.length).toBeGreaterThan(0);
+  });
+});
+
+describe('a game on a whole stack with a chain', () => {
+  it('gets the token that it asked for, and the mint is an activity of the history', async () => {
+    const { chainApi, chain } = stack.file();
+    const contract = chain?.contracts.erc721;
+    const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
+    const headers = { 'x-service-api-key': stack.keys.development.secret, 'content-type': 'application/json' };
+    const asset = { reference_id: `journey-${randomUUID()}`, owner_address: `0x${'12'.repeat(20)}`, token_id: '77' };
+    const answer = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
+    expect(answer.status).toBe(202);
+    const request = await until(
+      'the mint has succeeded',
+      async () => {
+        const page = await (await fetch(`${mints}/${asset.reference_id}`, { headers })).json();
+        const [found] = (page as { result: { status: string; activity_id: string | null }[] }).result;
+        if (found?.status !== 'succeeded') throw new Error(JSON.stringify(found));
+        return found;
+      },
+      FINAL_MS,
+    );
+    const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${contract}&page_size=200`;
+    const activity = await until('the history has the activity', async () => {
+      const page = (await (await fetch(history)).json()) as { result: { id: string }[] };
+      return page.result.find(({ id }) => id === request.activity_id) ?? null;
+    });
+    expect(activity).toMatchObject({ type: 'mint', details: { to: asset.owner_address, asset: { token_id: '77' } } });
+  });
+});
+
+describe('the pages of a whole stack in a browser', () => {
+  let browser: Browser;
+  let page: Page;
+  const faults: string[] = [];
+  beforeAll(async () => {
+    browser = await openBrowser();
+    page = await browser.newPage();
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  });
+  afterAll(() => browser?.close());
+  const heading = () => page.getByRole('heading', { level: 1 }).textContent();
+
+  it('are the documentation of the gateway and of the chain API, without an error in the console', async () => {
+    for (const url of [stack.file().gateway, stack.file().chainApi]) {
+      expect((await page.goto(`${url}/docs`))?.status()).toBe(200);
+      expect(await heading()).not.toBe('');
+    }
+    expect(faults).toEqual([]);
+  });
+
+  it('are the portal, in which the first link makes an administrator who sees the demo project', async () => {
+    const { link } = JSON.parse(await stack.operate('accounts', 'link', '--json'));
+    await page.goto(link);
+    await page.getByLabel('Login').fill('ada@example.com');
+    await page.getByLabel('Your name').fill('Ada');
+    const passwords = page.locator('input[type="password"]');
+    for (let index = 0; index < (await passwords.count()); index++)
+      await passwords.nth(index).fill('correct horse battery');
+    await page.getByRole('button', { name: /password/ }).click();
+    expect(await heading()).toBe('Projects');
+    expect(await page.getByRole('main').textContent()).toContain('demo');
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('what a whole stack keeps to itself', () => {
+  it('analysts read views and write nothing', async () => {
+    expect(await query(stack.analyst, 'SELECT count() FROM analysis_events')).toHaveLength(1);
+    for (const statement of ['DROP TABLE events', "INSERT INTO events (type) VALUES ('x')"])
+      await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
+  });
+
+  it('a secret key that was sent in every place of a request is in no log', async () => {
+    const secret = stack.keys.production.secret;
+    await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
+    await stack.post([trackMessage()], { 'x-service-api-key': secret, traceparent: secret });
+    await stack.post([{ messageId: secret, type: secret, eventTimestamp: secret }], { 'content-encoding': secret });
+    await fetch(`${stack.file().gateway}/${secret}?key=${secret}`);
+    const logs = join(stack.folder, 'logs');
+    for (const name of readdirSync(logs)) expect(readFileSync(join(logs, name), 'utf8'), name).not.toContain(secret);
+  });
+});
