@@ -14,7 +14,7 @@ const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
 const provisions = join(checkout, 'infra', 'local', 'provide-early.ts');
 /** Commands that start stores. */
-const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults']);
+const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults', 'attacks']);
 /** Installed when the machine's own Node is older; decision 0002. */
 const NODE_VERSION = '24.21.0';
 /** First version whose type stripping, fetch and test tools meet the needs of the project. */

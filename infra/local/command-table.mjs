@@ -22,7 +22,7 @@ const TESTS = {
 
 /**
  * `options`: flags for `parseArgs`; `words`: number of other arguments. A command without `options` (the operator's
- * commands, bench, fuzz, faults, tools) checks its arguments itself before it does anything. `looks`: the command
+ * commands, bench, fuzz, faults, attacks, tools) checks its arguments itself before it does anything. `looks`: the command
  * changes nothing, so nothing is installed for it.
  */
 const COMMANDS = {
@@ -94,6 +94,7 @@ const COMMANDS = {
   bench: { does: 'takes the figures' },
   fuzz: { does: 'posts generated batches and judges every answer' },
   faults: { does: 'tries the faults that the pipeline must survive' },
+  attacks: { does: 'attacks a stack as one tenant, and measures what another one sees' },
   help: { does: 'says what commands there are, by what one wants to do', options: NOTHING },
   exec: { does: 'runs an installed tool: exec <tool> …' },
   supervise: { does: 'what `up` starts', options: STACK.options },
@@ -107,7 +108,7 @@ const GROUPS = {
   'look after people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
   'find and mend what went wrong': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
-  develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults'],
+  develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 

@@ -27,7 +27,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 };
 
 for (const name of OPERATED) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
-for (const name of ['bench', 'fuzz', 'faults'] as const)
+for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
 // Node stores compiled code there, also for processes that inherit this environment. It saves a third of a start.

@@ -84,8 +84,8 @@ function settingsOf(places: Places): Record<string, string> {
   return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
 }
 
-/** `npm run bench`, `npm run fuzz`, `npm run faults`: measurements and trials that are too long for the tests. */
-export function measure(name: 'bench' | 'fuzz' | 'faults') {
+/** `npm run bench`, `npm run fuzz`, `npm run faults`, `npm run attacks`: measurements and trials that are too long for the tests. */
+export function measure(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
   return (places: Places, args: readonly string[]): Promise<number> =>
     runHere(places, process.execPath, { args: [join(places.checkout, `test/${name}/main.ts`), ...args] });
 }

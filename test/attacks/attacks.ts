@@ -1,0 +1,341 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ADMIN, callRpc, ROLES, readContract } from '@playline/infra/chain';
+import { until } from '@playline/testkit';
+import { CONTRACT_ABIS } from '@playline/testkit/chain';
+import {
+  type Address,
+  encodeAbiParameters,
+  encodeDeployData,
+  encodeFunctionData,
+  pad,
+  toEventSelector,
+  toHex,
+} from 'viem';
+import { openSockets, writeSlices } from './sockets.ts';
+import type { AttackWorld } from './world.ts';
+
+export interface Attack {
+  name: string;
+  /** Attacks for about so long. @returns what it found, in words; @throws Error when the stack did not hold */
+  run(world: AttackWorld, seconds: number): Promise<string>;
+}
+
+/** `/readyz` of every service must say ready when an attack is over. */
+const BACK_MS = 60_000;
+
+/** Three connections send bodies in one-byte chunks; the sign-in page is sent the same without any key. */
+const tinyChunks: Attack = {
+  name: 'bodies in one-byte chunks',
+  run: async ({ stack, attacker, memoryOf }, seconds) => {
+    const { gateway = '', portal = '' } = stack.file;
+    const before = { gateway: memoryOf('gateway').nowMb, portal: memoryOf('portal').nowMb };
+    const untilMs = performance.now() + seconds * 1000;
+    const chunks = Array<string>(700).fill('1\r\n \r\n'.repeat(1024));
+    const send = async (url: string, path: string, headers: string) => {
+      const sockets = await openSockets(url, 3);
+      const { host } = new URL(url);
+      const head = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ntransfer-encoding: chunked\r\n${headers}\r\n`;
+      const written = sockets.map((socket) => writeSlices(socket, [head, ...chunks], untilMs));
+      const bytes = (await Promise.all(written)).reduce((sum, each) => sum + each, 0);
+      for (const socket of sockets) socket.destroy();
+      return Math.round(bytes / 2 ** 20);
+    };
+    const json = `content-type: application/json\r\nx-service-publishable-key: ${attacker.publishable}\r\n`;
+    const form = 'content-type: application/x-www-form-urlencoded\r\n';
+    const [first, second] = await Promise.all([
+      send(gateway, '/v1/audience/messages', json),
+      send(portal, '/sign-in', form),
+    ]);
+    const grown = (service: 'gateway' | 'portal') => memoryOf(service).mostMb - before[service];
+    return `${first} + ${second} MB sent; most memory grew by ${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
+  },
+};
+
+/** Forty connections ask for much and read nothing, on each service in turn. */
+const unreadAnswers: Attack = {
+  name: 'pipelined requests whose answers are not read',
+  run: async ({ stack, memoryOf }, seconds) => {
+    const found: string[] = [];
+    for (const service of ['gateway', 'chainApi', 'portal'] as const) {
+      const url = stack.file[service] ?? '';
+      const untilMs = performance.now() + (seconds * 1000) / 3;
+      const sockets = await openSockets(url, 40);
+      for (const socket of sockets) socket.pause();
+      const slice = `GET /docs HTTP/1.1\r\nhost: ${new URL(url).host}\r\n\r\n`.repeat(20);
+      const written = sockets.map((socket) => writeSlices(socket, Array<string>(50).fill(slice), untilMs));
+      const bytes = (await Promise.all(written)).reduce((sum, each) => sum + each, 0);
+      await pause(Math.max(0, untilMs - performance.now()));
+      for (const socket of sockets) socket.destroy();
+      const process = service === 'chainApi' ? 'chain-api' : service;
+      found.push(`${process}: ${Math.round(bytes / 1024)} KiB taken, most memory ${memoryOf(process).mostMb} MB`);
+    }
+    return found.join('; ');
+  },
+};
+
+/** Sixty-four connections with one public key declare large bodies and send a byte a second. */
+const slowBodies: Attack = {
+  name: 'slow bodies of one public key, and of no key',
+  run: async ({ stack, attacker }, seconds) => {
+    const { gateway = '', chainApi = '', chain } = stack.file;
+    const open = async (url: string, path: string, header: string) => {
+      const sockets = await openSockets(url, 64);
+      for (const socket of sockets)
+        socket.write(
+          `POST ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n${header}\r\n\r\n{`,
+        );
+      return sockets;
+    };
+    const mints = `/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
+    const sockets = [
+      ...(await open(gateway, '/v1/audience/messages', `x-service-publishable-key: ${attacker.publishable}`)),
+      ...(await open(chainApi, mints, `x-service-api-key: ${attacker.secret}`)),
+    ];
+    for (let second = 0; second < seconds; second++) {
+      for (const socket of sockets) if (!socket.destroyed) socket.write(' ');
+      await pause(1000);
+    }
+    const closed = sockets.filter(({ destroyed }) => destroyed).length;
+    for (const socket of sockets) socket.destroy();
+    return `${closed} of ${sockets.length} connections were ended by the service`;
+  },
+};
+
+async function post(url: string, headers: Record<string, string>, body: unknown): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+async function sendAs(rpc: string, transaction: Record<string, unknown>): Promise<Address | null> {
+  const hash = await callRpc<string>(rpc, 'eth_sendTransaction', [{ from: ADMIN, gas: '0x1c9c380', ...transaction }]);
+  const receipt = await until('the transaction is in a block', () =>
+    callRpc<{ contractAddress: Address | null } | null>(rpc, 'eth_getTransactionReceipt', [hash]),
+  );
+  return receipt.contractAddress;
+}
+
+/** One tenant orders mints of 16 KiB metadata that cannot be done, until the service refuses; then the operator clears up. */
+const mintFlood: Attack = {
+  name: 'mint orders that stay pending, with large metadata',
+  run: async ({ stack, attacker, operate, memoryOf }, seconds) => {
+    const { chainApi, chain } = stack.file;
+    const { rpc, signer } = chain!;
+    const contract = chain!.contracts.erc721;
+    const role = (functionName: 'grantRole' | 'revokeRole') =>
+      sendAs(rpc, {
+        to: contract,
+        data: encodeFunctionData({
+          abi: CONTRACT_ABIS['demo-erc721'],
+          functionName,
+          args: [ROLES.MINTER_ROLE, signer as Address],
+        }),
+      });
+    await role('revokeRole');
+    const url = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
+    const metadata = { name: 'x', description: 'y'.repeat(15_000) };
+    const untilMs = performance.now() + seconds * 1000;
+    let accepted = 0;
+    let refusal = '';
+    while (performance.now() < untilMs && refusal === '') {
+      const assets = Array.from({ length: 50 }, () => ({
+        reference_id: randomUUID(),
+        owner_address: `0x${'12'.repeat(20)}`,
+        token_id: '424242',
+        metadata,
+      }));
+      const response = await post(url, { 'x-service-api-key': attacker.secret }, { assets });
+      if (response.status === 202) accepted += assets.length;
+      else refusal = `${response.status} ${JSON.stringify(((await response.json()) as { details: unknown }).details)}`;
+    }
+    const given = await operate('mints', 'give-up', '--chain', 'demo-chain', '--signer', String(signer), '--yes');
+    await role('grantRole');
+    if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and none was refused`);
+    return `${accepted} assets accepted, then ${refusal}; minter at most ${memoryOf('minter').mostMb} MB; give-up: ${given.trim().split('\n').at(-1)}`;
+  },
+};
+
+async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
+  const response = await fetch(`${world.stack.file.gateway}/v1/audience/data?${query}`, {
+    method: 'DELETE',
+    headers: { 'x-service-api-key': secret },
+  });
+  if (response.status !== 202) throw new Error(`an erasure was answered with ${response.status}`);
+  return response.headers.get('x-erasure-id') ?? '';
+}
+
+/** A flood of links of one person; then this person's erasure and, beside it, one of somebody of another project. */
+const linkFlood: Attack = {
+  name: 'a flood of links of one person, who is erased beside a bystander',
+  run: async (world, seconds) => {
+    const { stack, attacker, bystander, query, memoryOf } = world;
+    const url = `${stack.file.gateway}/v1/audience/messages`;
+    const untilMs = performance.now() + seconds * 1000;
+    let sent = 0;
+    const flood = async () => {
+      while (performance.now() < untilMs && sent < 225_000) {
+        const messages = Array.from({ length: 100 }, () => ({
+          type: 'alias',
+          messageId: randomUUID(),
+          eventTimestamp: new Date().toISOString(),
+          fromId: `one-of-many-${sent++}`,
+          fromType: 'custom',
+          toId: 'the-many',
+          toType: 'custom',
+        }));
+        const response = await post(url, { 'x-service-publishable-key': attacker.publishable }, { messages });
+        await response.arrayBuffer();
+        if (response.status === 429) {
+          sent -= messages.length;
+          await pause(1000);
+        }
+      }
+    };
+    await Promise.all([flood(), flood()]);
+    await post(
+      url,
+      { 'x-service-publishable-key': bystander.publishable },
+      {
+        messages: [
+          {
+            type: 'track',
+            messageId: randomUUID(),
+            eventTimestamp: new Date().toISOString(),
+            eventName: 'bystander',
+            anonymousId: 'to-be-erased',
+          },
+        ],
+      },
+    );
+    const many = await erase(world, attacker.secret, 'userId=the-many');
+    const startedAt = performance.now();
+    const own = await erase(world, bystander.secret, 'anonymousId=to-be-erased');
+    const receiptOf = async (id: string) =>
+      (await query(`SELECT 1 FROM erasure_receipts WHERE erasure_id = '${id}'`)).length > 0;
+    await until('the bystander is erased', () => receiptOf(own), 120_000);
+    const took = Math.round((performance.now() - startedAt) / 100) / 10;
+    const isManyErased = await receiptOf(many);
+    if (took > 60) throw new Error(`the bystander’s erasure took ${took} s`);
+    return `${sent} links; the bystander’s erasure took ${took} s; the other one is ${isManyErased ? 'done' : 'under way'}; eraser at most ${memoryOf('eraser').mostMb} MB`;
+  },
+};
+
+const CONSECUTIVE = toEventSelector('ConsecutiveTransfer(uint256,uint256,address,address)');
+const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
+
+async function deploy(rpc: string, data: string): Promise<Address> {
+  const address = await sendAs(rpc, { data });
+  if (address === null) throw new Error('the contract was not deployed');
+  return address;
+}
+
+/** One transaction reports 45 million tokens; an honest mint follows in the next block. */
+const hugeRange: Attack = {
+  name: 'one transaction that reports millions of tokens',
+  run: async ({ stack }) => {
+    const { chain, chainApi } = stack.file;
+    const { rpc } = chain!;
+    const bytecode = readContract('consecutive-erc721').bytecode;
+    const honest = await deploy(
+      rpc,
+      encodeDeployData({ abi: CONTRACT_ABIS['consecutive-erc721'], bytecode, args: [ADMIN, 2n] } as never),
+    );
+    const emitter = await deploy(rpc, readContract('log-emitter').bytecode);
+    const topics = (first: bigint) => [
+      CONSECUTIVE,
+      pad(toHex(first), { size: 32 }),
+      pad('0x00', { size: 32 }),
+      pad(ADMIN as Address, { size: 32 }),
+    ];
+    const logs = Array.from({ length: 9 }, (_, index) => ({
+      topics: topics(BigInt(index) * 5_000_000n),
+      data: encodeAbiParameters([{ type: 'uint256' }], [BigInt(index + 1) * 5_000_000n - 1n]),
+    }));
+    const data = encodeFunctionData({
+      abi: CONTRACT_ABIS['log-emitter'],
+      functionName: 'emitLogs',
+      args: [logs],
+    } as never);
+    await sendAs(rpc, { to: emitter, data });
+    const startedAt = performance.now();
+    await sendAs(rpc, {
+      to: honest,
+      data: encodeFunctionData({
+        abi: CONTRACT_ABIS['consecutive-erc721'],
+        functionName: 'mint',
+        args: [ADMIN, 9n],
+      } as never),
+    });
+    const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${honest}&page_size=200`;
+    await until(
+      'the honest mint is served',
+      async () => (await (await fetch(history)).text()).includes('"token_id":"9"'),
+      120_000,
+    );
+    return `an honest mint one block later was served after ${Math.round((performance.now() - startedAt) / 100) / 10} s`;
+  },
+};
+
+/** Emits an ERC-20 transfer when it is deployed, and uses up all gas in every call: `JUMPDEST PUSH1 0 JUMP`. */
+const ENDLESS = `0x60016000527f${'00'.repeat(31)}01${'7f'}${'00'.repeat(32)}${'7f'}${TRANSFER.slice(2)}60206000a3635b60005660e01b60005260046000f3`;
+
+/** Contracts that use up the gas of every call, one every few seconds, beside an honest token. */
+const endlessContracts: Attack = {
+  name: 'contracts that never answer, beside an honest token',
+  run: async ({ stack }, seconds) => {
+    const { chain, chainApi } = stack.file;
+    const { rpc } = chain!;
+    const untilMs = performance.now() + seconds * 1000;
+    let hostile = 0;
+    const deployAll = async () => {
+      while (performance.now() < untilMs) {
+        await deploy(rpc, ENDLESS);
+        hostile++;
+        await pause(2000);
+      }
+    };
+    const attack = deployAll();
+    await pause(3000);
+    const honest = await deploy(
+      rpc,
+      encodeDeployData({
+        abi: CONTRACT_ABIS['old-erc20'],
+        bytecode: readContract('old-erc20').bytecode,
+        args: [toHex('Honest', { size: 32 }), toHex('HON', { size: 32 })],
+      } as never),
+    );
+    const startedAt = performance.now();
+    await sendAs(rpc, {
+      to: honest,
+      data: encodeFunctionData({ abi: CONTRACT_ABIS['old-erc20'], functionName: 'mint', args: [ADMIN, 5n] } as never),
+    });
+    await until(
+      'the honest token is described',
+      async () => (await fetch(`${chainApi}/v1/chains/demo-chain/tokens/${honest}`)).status === 200,
+      90_000,
+    );
+    const took = Math.round((performance.now() - startedAt) / 100) / 10;
+    await attack;
+    if (took > 60) throw new Error(`the honest token was described after ${took} s`);
+    return `${hostile} such contracts; the honest token was described after ${took} s`;
+  },
+};
+
+export const ATTACKS: readonly Attack[] = [
+  tinyChunks,
+  unreadAnswers,
+  slowBodies,
+  mintFlood,
+  linkFlood,
+  hugeRange,
+  endlessContracts,
+];
+
+/** Waits until every service says that it is ready. */
+export async function untilReady({ stack }: AttackWorld): Promise<void> {
+  for (const [name, url] of Object.entries(stack.file.admin ?? {}))
+    await until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, BACK_MS);
+}

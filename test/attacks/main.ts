@@ -1,0 +1,64 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { EXIT, numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { runMeasure } from '../measure.ts';
+import { ATTACKS, untilReady } from './attacks.ts';
+import type { Lap } from './bystander.ts';
+import { openAttackWorld } from './world.ts';
+
+const HELP = `usage: npm run attacks -- [options]
+
+Attacks a whole stack of its own as one tenant, while another one posts events, reads history and opens the portal.
+Prints what the other one saw before, during and after each attack. Ends with 1 when a request of the other one failed,
+a process ended, or an attack found something.
+
+  --only text    only attacks with this text in their names
+  --seconds 20   how long each lasts`;
+
+const errorsIn = ({ errors }: Lap) => Object.values(errors).reduce((sum, count) => sum + count, 0);
+const toText = (lap: Lap) =>
+  `${lap.requests} requests, ${errorsIn(lap)} failed, p50 ${lap.p50Ms.toFixed(1)} ms, p99 ${lap.p99Ms.toFixed(1)} ms`;
+
+/** @returns false when something did not hold */
+async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boolean> {
+  const world = await openAttackWorld();
+  // On a signal: the stack is a child of this process and must not outlive it.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void world.close().finally(() => process.exit(1)));
+  let holds = true;
+  try {
+    for (const { name, run } of attacks) {
+      await untilReady(world);
+      await world.lap();
+      await pause(5000);
+      const before = await world.lap();
+      const pids = JSON.stringify(world.stack.file.processes);
+      const outcome = await run(world, seconds).catch((error: Error) => {
+        holds = false;
+        return `DID NOT HOLD: ${error.message}`;
+      });
+      const during = await world.lap();
+      await untilReady(world);
+      await pause(5000);
+      const after = await world.lap();
+      console.log(`\n${name}\n  ${outcome}`);
+      for (const [when, lap] of Object.entries({ before, during, after }))
+        console.log(`  ${when.padEnd(6)} ${toText(lap)} ${JSON.stringify(lap.errors)}`);
+      if (errorsIn(during) + errorsIn(after) > 0) holds = false;
+      if (JSON.stringify(world.stack.file.processes) !== pids) {
+        console.log('  DID NOT HOLD: a process ended and was started again');
+        holds = false;
+      }
+    }
+  } finally {
+    await world.close();
+  }
+  return holds;
+}
+
+await runMeasure(HELP, async (args) => {
+  const { values } = parseOptions(args, { only: { type: 'string', default: '' }, seconds: { type: 'string' } });
+  const seconds = numberOf(values, 'seconds', { min: 3, max: 600, fallback: 20 });
+  const attacks = ATTACKS.filter(({ name }) => name.includes(String(values.only)));
+  if (attacks.length === 0) throw new UsageError(`no attack is called ${values.only}`);
+  if (!(await runAttacks(attacks, seconds))) process.exitCode = EXIT.failed;
+});

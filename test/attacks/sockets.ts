@@ -1,0 +1,31 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** Raw connections to a service, for what no HTTP client does. */
+export async function openSockets(url: string, count: number): Promise<Socket[]> {
+  const { hostname, port } = new URL(url);
+  const opened = Array.from({ length: count }, async () => {
+    const socket = connect(Number(port), hostname);
+    // A service that ends the connection has defended itself.
+    socket.on('error', () => {});
+    await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+    return socket;
+  });
+  return Promise.all(opened);
+}
+
+/** Writes as fast as the connection takes it, until it is closed or `untilMs` is over. @returns bytes written */
+export async function writeSlices(socket: Socket, slices: Iterable<string>, untilMs: number): Promise<number> {
+  let written = 0;
+  for (const slice of slices) {
+    if (socket.destroyed || performance.now() > untilMs) break;
+    written += slice.length;
+    if (!socket.write(slice))
+      await Promise.race([
+        once(socket, 'drain'),
+        once(socket, 'close'),
+        new Promise((resolve) => setTimeout(resolve, Math.max(0, untilMs - performance.now()))),
+      ]);
+  }
+  return written;
+}
