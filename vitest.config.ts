@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config';
  * stores, and those of the portal, which also share a browser. What they open they close, and what they load has no hooks
  * of its own, because hooks of a shared module would be those of its first user alone.
  */
-const WITHOUT_STORES = '{packages,services}/**/!(*.integration).test.ts';
+const WITHOUT_STORES = '{packages,services}/**/!(*.integration|*.long).test.ts';
 const OF_PORTAL = [
   'services/portal/src/**/*.test.ts',
   'test/portal/**/*.test.ts',

@@ -1,5 +1,5 @@
 // Contract, the two prefixes, row "Missing key" of ingest, and keys, for the operations of the audience interface. The
-// bound of one second is tested in services/gateway/src/keys.integration.test.ts.
+// bound of one second is tested in services/gateway/src/keys.long.test.ts.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { createKey, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Direction } from '@playline/contracts';
+import { runsOf } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';
@@ -166,9 +167,9 @@ const follow = async (
 };
 
 describe.each([
-  ['memory', openMemoryTestChain, { numRuns: 500 }],
+  ['memory', openMemoryTestChain, { numRuns: runsOf({ quick: 200, all: 500 }) }],
   // No shrinking of failures: with a real store it takes minutes.
-  ['ClickHouse', openClickHouseTestChain, { numRuns: 25, endOnFailure: true }],
+  ['ClickHouse', openClickHouseTestChain, { numRuns: runsOf({ quick: 8, all: 25 }), endOnFailure: true }],
 ] as const)('the feed of a chain in %s', (_where, open, runs) => {
   let chains: TestChain;
   beforeAll(async () => {

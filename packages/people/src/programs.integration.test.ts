@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
+import { runsOf } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
@@ -279,6 +280,6 @@ it('any program of links, aliases, unlinks, holds, erasures, repeated calls and 
       for (const step of commands) await run.run(step);
       await run.compare();
     }),
-    { numRuns: 1_200 },
+    { numRuns: runsOf({ quick: 150, all: 1_200 }) },
   );
 }, 180_000);

@@ -6,6 +6,7 @@ export * from './message-record.ts';
 export * from './own-database.ts';
 export * from './own-stores.ts';
 export * from './redis-database.ts';
+export * from './runs.ts';
 export * from './send-until-refused.ts';
 export * from './service-processes.ts';
 export * from './small-message.ts';
