@@ -28,7 +28,9 @@ export async function readCluster(admin: Admin, names: readonly string[]): Promi
 export function toStandingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
   const standing = topics.map(({ name, partitions }) => {
     // A topic guarantees only as much as its weakest partition.
-    const replicationFactor = Math.min(...partitions.map(({ replicas }) => replicas.length));
+    const replicationFactor = partitions
+      .map(({ replicas }) => replicas.length)
+      .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
     return [name, { name, partitions: partitions.length, replicationFactor }] as const;
   });
   return new Map(standing);

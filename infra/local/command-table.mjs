@@ -129,7 +129,10 @@ function helpOf(name) {
 }
 
 function overview() {
-  const width = Math.max(...COMMAND_NAMES.map((name) => calledAs(name).length));
+  const width = COMMAND_NAMES.map((name) => calledAs(name).length).reduce(
+    (most, each) => Math.max(most, each),
+    Number.NEGATIVE_INFINITY,
+  );
   const lineOf = (name) => `  ${calledAs(name).padEnd(width)}  ${COMMANDS[name].does}`;
   const groups = Object.entries(GROUPS).map(([wish, names]) => [`To ${wish}`, ...names.map(lineOf)].join('\n'));
   return `${groups.join('\n\n')}\n\nnpm run <command> -- --help tells more of one.`;

@@ -33,7 +33,9 @@ export const REDIS_IS_EMPTY =
   'Redis has lost what it held: events are taken and stored, identities, consents and erasures wait until you run `npm run rebuild`.';
 
 function table(rows: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([name]) => name.length));
+  const width = rows
+    .map(([name]) => name.length)
+    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
 }
 

@@ -120,7 +120,7 @@ export const SERVICES = [
     reads: [TOPICS.activities, TOPICS.tokens, TOPICS.mintRequests, TOPICS.mintStates, TOPICS.chainMetadata],
   },
   { name: 'chain-indexer', needsChain: true, nodeOptions: [SMALL_YOUNG_GENERATION] },
-  { name: 'eraser', needsIdentities: true, reads: [TOPICS.erasures] },
+  { name: 'eraser', needsIdentities: true, nodeOptions: [SMALL_YOUNG_GENERATION], reads: [TOPICS.erasures] },
   {
     name: 'chain-api',
     address: 'chainApi',

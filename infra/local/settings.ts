@@ -71,8 +71,9 @@ export async function configMistakes(places: Places, environment: Environment): 
   const mistakes = portNamesFor({ chain: true }, SERVICES).flatMap((name) =>
     mistakesOf(() => givenPort(name, environment)),
   );
-  for (const schema of await schemasOf(places)) mistakes.push(...mistakesOf(() => parseConfig(schema, judged)));
-  mistakes.push(...mistakesOf(() => assertSameTopics(places, environment)));
+  for (const schema of await schemasOf(places))
+    for (const each of mistakesOf(() => parseConfig(schema, judged))) mistakes.push(each);
+  for (const each of mistakesOf(() => assertSameTopics(places, environment))) mistakes.push(each);
   return [...new Set(mistakes)];
 }
 

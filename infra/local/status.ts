@@ -144,7 +144,9 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
   const rows = statuses.map(({ name, state, ageSeconds, restarts, lag, pid }) => [
     ...[name, state, toAge(ageSeconds), String(restarts), String(lag ?? '-'), String(pid ?? '-')],
   ]);
-  const widths = head.map((word, at) => Math.max(word.length, ...rows.map((cells) => cells[at]!.length)));
+  const widths = head.map((word, at) =>
+    rows.map((cells) => cells[at]!.length).reduce((most, each) => Math.max(most, each), word.length),
+  );
   const line = (cells: readonly string[]) =>
     cells
       .map((cell, at) => cell.padEnd(widths[at]!))

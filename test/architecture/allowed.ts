@@ -49,6 +49,15 @@ export const ALLOWED_LINES: { what: string; path: string; lines: string }[] = [
     lines: 'const now = Date.now();',
   },
   {
+    what: 'lists of known length in a call, and lists of any length in literals',
+    path: 'services/gateway/src/app.ts',
+    lines: [
+      'const LEVELS = [1, 2];',
+      'export const most = (...given: number[]) => Math.max(...given, ...LEVELS, ...[3, 4]);',
+      'export const both = (a: number[], b: number[]) => [...a, ...b];',
+    ].join('\n'),
+  },
+  {
     what: 'the environment that a comment names',
     path: 'services/gateway/src/app.ts',
     lines: '// process.env is read in main.ts',

@@ -1,5 +1,6 @@
 import { CLOCK_LINES } from './planted-clocks.ts';
 import { SEAM_LINES } from './planted-seams.ts';
+import { SPREAD_LINES } from './planted-spreads.ts';
 import { WORD_LINES } from './planted-words.ts';
 
 /** One line at the top of one file of the tree without breaches, and the rule that it breaks. */
@@ -210,6 +211,7 @@ export const PLANTED_LINES: { because: string; path: string; lines: string; rule
   },
   ...CLOCK_LINES,
   ...SEAM_LINES,
+  ...SPREAD_LINES,
   ...WORD_LINES,
   // Tests.
   {

@@ -41,7 +41,7 @@ export function createComponentSchemas({ operations, refineSchemas }: DocsSource
 /** The named schemas that are reachable from the roots. */
 function generate(roots: readonly z.ZodType[], io: Direction): Record<string, JsonSchema> {
   const named = roots.map((root) => z.toJSONSchema(root, { io }).$defs ?? {});
-  return rewrite(Object.assign({}, ...named)) as Record<string, JsonSchema>;
+  return rewrite(Object.fromEntries(named.flatMap((schemas) => Object.entries(schemas)))) as Record<string, JsonSchema>;
 }
 
 /**

@@ -1,9 +1,15 @@
+import { inBatches } from '@playline/errors';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 
 /** The store whose scripts refuse facts and consents; `ErasureGuards` of `@playline/people` fits. */
 export interface FenceGuard {
-  fence(cutoffs: readonly Pick<ErasureFence, 'environmentId' | 'key' | 'cutoffMs'>[]): Promise<void>;
+  fence(cutoffs: readonly ErasureTarget[]): Promise<void>;
+}
+
+/** The same store, with the removal of what a fence should have kept out. */
+export interface FenceEnforcer {
+  enforce(cutoffs: readonly ErasureTarget[]): Promise<{ readonly links: number; readonly consents: number }>;
 }
 
 /**
@@ -27,6 +33,29 @@ export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: 
       await guard.fence(fences);
     },
   };
+}
+
+/** Of one call: some milliseconds of Redis. */
+const ENFORCED_A_CALL = 1_000;
+
+/**
+ * Sets fences in the store of links and consents again, and removes there what they should have kept out. Streams the
+ * fences, so their number does not matter.
+ * @returns what was removed, by environment
+ * @throws a fault of the source or of the store: then it may be called again
+ */
+export async function enforceFences(
+  store: FenceEnforcer,
+  fences: AsyncIterable<ErasureTarget>,
+): Promise<ReadonlyMap<string, { links: number; consents: number }>> {
+  const removed = new Map<string, { links: number; consents: number }>();
+  for await (const batch of inBatches(fences, ENFORCED_A_CALL))
+    for (const [environmentId, own] of Map.groupBy(batch, (fence) => fence.environmentId)) {
+      const { links, consents } = await store.enforce(own);
+      const sum = removed.get(environmentId) ?? { links: 0, consents: 0 };
+      removed.set(environmentId, { links: sum.links + links, consents: sum.consents + consents });
+    }
+  return removed;
 }
 
 /**

@@ -33,8 +33,8 @@ export interface FoundLink {
   readonly receivedAtMs: number;
   /** Where the last fact was that said so. An unlink after it may be decided later. */
   readonly last: FactOrder;
-  /** From this cut-off on the two are separated; null if never, as far as was known. */
-  readonly unlinkedAtMs: number | null;
+  /** From this cut-off on the two are separated; null or absent if never, as far as was known. */
+  readonly unlinkedAtMs?: number | null;
 }
 
 /** An accepted erasure, as its topic has it. Times are epoch milliseconds, keys and ids 16 bytes. */
@@ -44,7 +44,10 @@ export interface ErasureRequest {
   readonly subjectKeys: readonly Buffer[];
   /** Other identities of the same person: those that the gateway knew, then those that the eraser found. */
   readonly memberKeys: readonly Buffer[];
-  /** Links that the eraser found and removes, with their own times. Absent when there are none. */
+  /**
+   * Links that the eraser found and removes, with their own times. Absent when there are none, and when they are not
+   * read. Of requests that were done together, each link is stored with one.
+   */
   readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
@@ -52,8 +55,13 @@ export interface ErasureRequest {
 }
 
 /** Everybody whom a request names, also as one end of a link. */
-export function namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Buffer[] {
-  return [...subjectKeys, ...memberKeys, ...links.flatMap(({ a, b }) => [a, b])];
+export function* namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Generator<Buffer> {
+  yield* subjectKeys;
+  yield* memberKeys;
+  for (const { a, b } of links) {
+    yield a;
+    yield b;
+  }
 }
 
 /** What was erased, when, and how it was checked. Times are epoch milliseconds. */
@@ -149,10 +157,11 @@ export interface ErasureRecords {
    * @throws StoreFault
    */
   putFound(requests: readonly ErasureRequest[]): Promise<void>;
-  /** Requests without a receipt, the oldest first. @throws StoreFault */
+  /** Requests without a receipt, without links, the oldest first. @throws StoreFault */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
-   * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order.
+   * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order
+   * and with their links.
    * @throws StoreFault
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[]): Promise<Erasure[]>;
@@ -196,12 +205,12 @@ export interface ErasureRecords {
   /** Every environment in which somebody asked to be erased. @throws StoreFault */
   readEnvironments(): Promise<string[]>;
   /**
-   * Those of these requests that were ever stored, in any order.
+   * Those of these requests that were ever stored, without links, in any order.
    * @throws StoreFault
    */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
   /**
-   * The newest requests first; those of the same moment by id, descending.
+   * The newest requests first, without links; those of the same moment by id, descending.
    * @throws StoreFault
    */
   readErasures(page: ErasurePage): Promise<Erasure[]>;

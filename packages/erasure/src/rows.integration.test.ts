@@ -246,8 +246,19 @@ describe.each([
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
     const batch = newBatch();
     await harness.rows.putTargets(batch, [{ environmentId, key: key!, cutoffMs: T }]);
-    const pairs = (await harness.rows.findLinks(batch)).map(({ a, b }) => [a.toString('hex'), b.toString('hex')]);
-    const hex = (...keys: (Buffer | undefined)[]) => keys.map((each) => each!.toString('hex'));
+    const pairs: string[] = [];
+    for await (const { a, b } of harness.rows.findLinks(batch))
+      pairs.push(
+        [a, b]
+          .map((each) => each.toString('hex'))
+          .sort()
+          .join(' '),
+      );
+    const hex = (...keys: (Buffer | undefined)[]) =>
+      keys
+        .map((each) => each!.toString('hex'))
+        .sort()
+        .join(' ');
     expect(pairs.sort()).toEqual([hex(linked, key), hex(key, same)].sort());
     expect(await harness.rows.findLaterLinks(batch)).toEqual([
       { environmentId, generation: 1, partition: 2, offset: 7 },

@@ -116,8 +116,12 @@ export interface ErasureRows {
    * @throws StoreFault
    */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
-  /** Links received up to the latest cut-off of the batch that touch one of its identities. @throws StoreFault */
-  findLinks(batchId: Buffer): Promise<StoredLink[]>;
+  /**
+   * Links received up to the latest cut-off of the batch that touch one of its identities; each pair once. Streamed,
+   * because one person may have half a million. Equal keys are one Buffer.
+   * @throws StoreFault
+   */
+  findLinks(batchId: Buffer): AsyncIterable<StoredLink>;
   /** Unlinks asked for up to the latest cut-off of the batch in which one of its identities was. @throws StoreFault */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
   /**

@@ -77,8 +77,9 @@ describe.each([
     const { stores } = await open();
     const change = createChange({ status: 'anonymous', place: at(2 ** 40 + 7, 3) });
     expect(await stores[0].consents.apply(change)).toBe('applied');
-    const { status, place } = change;
-    expect(await stores[1].consents.read(change.environmentId, change.identityKey)).toEqual({ status, place });
+    const { status, receivedAt, place } = change;
+    const stored = await stores[1].consents.read(change.environmentId, change.identityKey);
+    expect(stored).toEqual({ status, receivedAt, place });
   });
 
   it('keeps identities and environments apart', async () => {

@@ -26,9 +26,9 @@ export interface PlacedConsent {
 }
 
 /** Whose consent it is, and what. */
-export type HeldConsent = Pick<PlacedConsent, 'identityKey' | 'status' | 'place'>;
+export type HeldConsent = Pick<PlacedConsent, 'identityKey' | 'status' | 'receivedAt' | 'place'>;
 
-export type StoredConsent = Pick<PlacedConsent, 'status' | 'place'>;
+export type StoredConsent = Omit<HeldConsent, 'identityKey'>;
 
 /**
  * The result of a change.
@@ -51,7 +51,8 @@ export interface ConsentStore {
   /**
    * The choice of an identity; null when there is none.
    * @throws MissingEpochFault, because an empty store would answer that nobody has chosen anything; LaggingStoreFault,
-   * because a store that was restarted may answer with an older choice
+   * because a store that was restarted may answer with an older choice; MissingFencesFault, because it may answer with
+   * the choice of an erased person
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
   /** For erasures: what is stored about these identities, even when `read` would throw. */

@@ -65,4 +65,31 @@ export interface ErasureGuards {
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
   /** Sets fences; a later fence of an identity stays. Safe to repeat, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
+  /**
+   * Sets fences like `fence`, and removes what they should have kept out: links and consents not later than the cut-off.
+   * For a store that has gone back to an earlier state, and for checks. Later links of these identities are in the log
+   * after that state, and are applied again.
+   */
+  enforce(cutoffs: readonly Cutoff[]): Promise<Enforced>;
+  fenceStatus(): Promise<FenceStatus>;
+  /**
+   * Notes that the fences of all erased people are set and enforced.
+   * @returns false, and changes nothing, when `run` is over: fences set in it may be lost again
+   */
+  completeFences(run: string): Promise<boolean>;
+}
+
+/** What was there although a fence should have kept it out. */
+export interface Enforced {
+  /** Identities that were taken out of the graph. */
+  readonly links: number;
+  readonly consents: number;
+}
+
+/** Whether the store has all fences. A run of the store lasts from its start, or its promotion, to the next one. */
+export interface FenceStatus {
+  /** Identifies the present run. */
+  readonly run: string;
+  /** False from the start of a run until the fences were set again, since a restarted store may have lost some. */
+  readonly isComplete: boolean;
 }

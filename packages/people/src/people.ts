@@ -14,7 +14,7 @@ export interface People {
   readonly rebuild: PeopleRebuild;
   /** Null while the store is empty or half rebuilt. */
   readEpoch(): Promise<string | null>;
-  /** Whether the store has an epoch and accepts writes. */
+  /** Whether the store has an epoch and all fences, and accepts writes. */
   ready(): Promise<boolean>;
   /**
    * Whether the store accepts writes; false also when it does not answer. Never throws, and resolves within a second.

@@ -6,8 +6,13 @@ import type { People } from './people.ts';
 
 /** Restores everything into an emptied store. */
 export interface PeopleRebuild {
-  /** Mints an epoch if there is none, and returns the one that counts. The caller must know whether that is allowed. */
-  mintEpoch(): Promise<string>;
+  /**
+   * Mints an epoch if there is none, and returns the one that counts. The caller must know whether that is allowed: from
+   * then on all fences count as set.
+   * @param run the run of the store in which loading began (`fenceStatus`), when anything was loaded
+   * @throws RestartedFault when that run is over
+   */
+  mintEpoch(run?: string): Promise<string>;
   /**
    * Puts identities under their roots; a later row replaces an earlier one.
    * @throws EpochPresentFault

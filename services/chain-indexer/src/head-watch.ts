@@ -164,7 +164,7 @@ export class HeadWatch {
   /** The highest block that a node has now, of those that answer; -1: none. */
   private highestOf(kind: 'heads' | 'finals'): number {
     const answering = this.watched.filter(({ isAnswering }) => isAnswering);
-    return Math.max(-1, ...answering.map((each) => each[kind].at(-1)?.number ?? -1));
+    return answering.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
   }
 
   /** How long no node has had a higher final block; 0 where nodes are not asked for it, and while none answers. */

@@ -90,7 +90,10 @@ export class NodePool {
         if (!(last instanceof ForkFault)) last = fault;
       }
     }
-    const wait = Math.min(...this.pooled.map(({ restsUntilMs }) => restsUntilMs)) - this.nowMs();
+    const wait =
+      this.pooled
+        .map(({ restsUntilMs }) => restsUntilMs)
+        .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY) - this.nowMs();
     throw new NodesFault(Math.max(wait, 0), last);
   }
 

@@ -29,11 +29,12 @@ it('a batch that cannot be finished delays only its own people, and is finished 
     ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
     barrier: {
       linksStored: async () => [],
-      allStored: async () => ({ byName: {}, consents: new Map() }),
+      allStored: async () => ({}),
       linkCommits: async () => new Map(),
     },
     ...{ windowMs: 10, batchRequestsMax: 10, logger: createLogger({ service: 'test', level: 'silent' }) },
     ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+    ...{ isHealthy: async () => true, aside: new Set<string>() },
   });
   const [one, other] = [randomBytes(16), randomBytes(16)];
   const first = createRequest(one);
@@ -87,11 +88,12 @@ it('requests that wait for another erasure delay no other requests, however many
     ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
     barrier: {
       linksStored: async () => links,
-      allStored: async () => ({ byName: {}, consents: new Map() }),
+      allStored: async () => ({}),
       linkCommits: async () => new Map(),
     },
     ...{ windowMs: 10, batchRequestsMax: 2, logger: createLogger({ service: 'test', level: 'silent' }) },
     ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+    ...{ isHealthy: async () => true, aside: new Set<string>() },
   });
   loop.lead();
   const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
@@ -100,5 +102,41 @@ it('requests that wait for another erasure delay no other requests, however many
     return isDone(last);
   });
   for (const other of others) expect(await isDone(other)).toBe(false);
+  await loop.close();
+});
+
+it('a request that cannot be resolved is set aside and retried alone, and the others are erased', async () => {
+  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
+  await people.rebuild.mintEpoch();
+  const requests = Array.from({ length: 6 }, () => createRequest(randomBytes(16)));
+  const hostile = requests[2]!;
+  for (const { erasureId, environmentId, subjectKeys: keys } of requests)
+    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+  await records.addRequests(requests);
+  const { putTargets } = rows;
+  const alone: number[] = [];
+  const targeted = async (batchId: Buffer, targets: Parameters<typeof putTargets>[1]) => {
+    await putTargets(batchId, targets);
+    if (!targets.some(({ key }) => key.equals(hostile.subjectKeys[0]!))) return;
+    alone.push(targets.length);
+    throw new RangeError('Maximum call stack size exceeded');
+  };
+  const aside = new Set<string>();
+  const loop = openBatchLoop({
+    ...{ people, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    rows: { ...rows, putTargets: targeted },
+    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
+    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+    ...{ isHealthy: async () => true, aside },
+  });
+  loop.lead();
+  await until('all others are erased', async () => {
+    loop.wake();
+    return (await records.readUnfinished()).length === 1;
+  });
+  await until('it is set aside', () => aside.size === 1);
+  expect([...aside]).toEqual([hostile.erasureId.toString('hex')]);
+  expect(alone.at(-1)).toBe(1);
   await loop.close();
 });

@@ -2,6 +2,7 @@ import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import { pause, pauseOrThrow } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
 import { type Leading, openLeading } from './leading.ts';
+import { createRequestQueue, type RequestQueue } from './request-queue.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 import { toId } from './steps/settle.ts';
 
@@ -15,6 +16,10 @@ export interface BatchLoopParts extends BatchParts {
   readonly onLook: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
+  /** Whether all stores answer. While they do, a batch that cannot be begun is the fault of a request in it. */
+  readonly isHealthy: () => Promise<boolean>;
+  /** Collects the ids of requests that cannot be resolved and are retried alone. */
+  readonly aside: Set<string>;
   /** Called when running work stops because another process leads. */
   readonly onHandover: () => void;
 }
@@ -38,20 +43,39 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  const leftOut: LeftOut = new Map();
+  const [queue, heavyQueue] = [createRequestQueue(parts), createRequestQueue(parts)];
+  const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
-      const hasWorked = await runNext(parts, leftOut, signal);
+      const hasWorked = await runNext(parts, state, signal);
       retryMs = RETRY_MIN_MS;
       if (!hasWorked) await alarm.wait(LOOK_MS, signal);
     } catch (error) {
-      if (signal.aborted) return parts.onHandover();
+      if (signal.aborted) {
+        parts.onHandover();
+        break;
+      }
       parts.onFault(error);
       parts.logger.warn({ error, retryMs }, 'erasures wait: a step failed and is done again');
       await pause(retryMs, signal);
       retryMs = Math.min(2 * retryMs, RETRY_MAX_MS);
     }
   }
+  await state.lane;
+  parts.aside.clear();
+}
+
+interface LoopState {
+  /** Ids (hexadecimal) of requests that wait for other erasures, and when they are tried again. */
+  readonly leftOut: Map<string, number>;
+  readonly queue: RequestQueue;
+  /** Ids of requests about people with very many links. They are done beside the others. */
+  readonly heavy: Set<string>;
+  readonly heavyQueue: RequestQueue;
+  /** The work on heavy requests that is running. */
+  lane: Promise<void> | null;
+  /** Ends a wait of the loop. */
+  readonly wake: () => void;
 }
 
 /**
@@ -60,36 +84,82 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
  * @returns whether there was anything to do
  * @throws the first fault, after everything else was done
  */
-async function runNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
+async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
   parts.onLook();
   if (progress.length === 0 && unfinished.length === 0) return false;
   const faults: unknown[] = [];
-  for (const batch of toBatches(progress, unfinished))
-    await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
+  const batches = toBatches(progress, unfinished);
+  const isHeavy = ({ names }: Batch) => names.some((name) => state.heavy.has(toId(name)));
+  openLane(parts, state, { begun: batches.filter(isHeavy), unfinished, signal });
+  const own = batches.filter((batch) => !isHeavy(batch));
+  for (const batch of own) await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
   signal.throwIfAborted();
-  const hasBegun = await beginNext(parts, leftOut, signal);
+  const hasBegun = await beginNext(parts, state, signal);
   if (faults.length > 0) throw faults[0];
-  return hasBegun || progress.length > 0;
+  return hasBegun || own.length > 0;
 }
 
-/** Ids (hexadecimal) of requests that wait for other erasures, and when they are tried again. */
-type LeftOut = Map<string, number>;
+/** Does the heavy requests, one batch at a time, beside the others. A fault leaves them for the next call. */
+function openLane(
+  parts: BatchLoopParts,
+  state: LoopState,
+  {
+    begun,
+    unfinished,
+    signal,
+  }: { begun: readonly Batch[]; unfinished: readonly ErasureRequest[]; signal: AbortSignal },
+): void {
+  if (state.lane !== null) return;
+  const left = new Set(unfinished.map(toId));
+  for (const id of state.heavy) if (!left.has(id)) state.heavy.delete(id);
+  if (state.heavy.size === 0) return;
+  const ids = new Set(state.heavy);
+  const run = async () => {
+    for (const batch of begun) await finish(parts, batch, signal);
+    const free = (await findFree(parts.records)).filter((request) => ids.has(toId(request)));
+    const requests = state.heavyQueue.take(free);
+    if (requests.length === 0) return;
+    const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
+    if (batch != null) await finish(parts, batch, signal);
+  };
+  state.lane = run()
+    .catch(async (error: unknown) => {
+      if (signal.aborted) return;
+      parts.onFault(error);
+      parts.logger.warn({ error }, 'erasures of people with many links wait: a step failed and is done again');
+      await pause(RETRY_MAX_MS, signal);
+    })
+    .finally(() => {
+      state.lane = null;
+      state.wake();
+    });
+}
 
-async function beginNext(parts: BatchLoopParts, leftOut: LeftOut, signal: AbortSignal): Promise<boolean> {
+async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortSignal): Promise<boolean> {
+  const { leftOut, heavy, queue } = state;
   const findNext = async () => {
-    const isDue = (request: ErasureRequest) => (leftOut.get(toId(request)) ?? 0) <= performance.now();
-    return (await findFree(parts.records)).filter(isDue).slice(0, parts.batchRequestsMax);
+    const isDue = (request: ErasureRequest) =>
+      !heavy.has(toId(request)) && (leftOut.get(toId(request)) ?? 0) <= performance.now();
+    return queue.take((await findFree(parts.records)).filter(isDue));
   };
   if ((await findNext()).length === 0) return false;
   await pauseOrThrow(parts.windowMs, signal);
   const requests = await findNext();
   if (requests.length === 0) return true;
-  const batch = await beginBatch(parts, requests, signal);
+  let hasHeavy = false;
+  const onHeavy = (found: readonly ErasureRequest[]) => {
+    for (const request of found) heavy.add(toId(request));
+    hasHeavy = true;
+  };
+  const batch = await queue.attempt(requests, () => beginBatch(parts, requests, signal, { onHeavy }));
+  if (batch === undefined) return true;
   for (const request of requests) leftOut.set(toId(request), performance.now() + LOOK_MS);
   for (const name of batch?.names ?? []) leftOut.delete(toId(name));
+  // Before the others are done, which takes its time.
+  if (hasHeavy) openLane(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }

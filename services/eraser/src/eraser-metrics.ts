@@ -23,6 +23,9 @@ export interface EraserMetrics {
   /** Counts rows that a scrub found although they should have been erased. */
   countSurvivors(table: string, rows: number): void;
   countPutBack(links: number): void;
+  countFenceRestore(): void;
+  /** Ids of requests that cannot be resolved. Their number is a metric. */
+  readonly aside: Set<string>;
 }
 
 /** Reads the waiting work; called at every scrape. */
@@ -61,8 +64,18 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
     'table',
   ]);
   const putBack = metrics.counter('eraser_links_put_back_total', 'Later links that were published again');
+  const fenceRestores = metrics.counter(
+    'eraser_fence_restores_total',
+    'Times that all fences were set again because Redis was restarted or promoted',
+  );
+  const aside = new Set<string>();
+  metrics.collectedGauge('eraser_requests_set_aside', 'Erasures that cannot be resolved and are retried alone', {
+    collect: (gauge) => gauge.set(aside.size),
+  });
   return {
+    aside,
     noteUpkeep,
+    countFenceRestore: () => fenceRestores.inc(),
     startBatch() {
       const stop = batches.startTimer();
       return (receipts) => {

@@ -5,7 +5,8 @@ import type { People } from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { AssignedPartition, BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
-import { createEraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import { createEraserMetrics, type EraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import { openFenceKeeper } from './fence-keeper.ts';
 import type { Leading } from './leading.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createIntake } from './steps/intake.ts';
@@ -50,7 +51,9 @@ const AN_HOUR_S = 3_600;
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const { people } = parts;
-  const workers = openWorkers(parts);
+  const metrics = createMetricsOf(parts);
+  const workers = openWorkers(parts, metrics);
+  const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
   const leadership = createLeadership(Object.values(workers));
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -72,6 +75,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     async close() {
       await Promise.all(Object.values(workers).map((each) => each.close()));
       await consumer.close();
+      await fences.close();
     },
   };
 }
@@ -94,12 +98,15 @@ function createLeadership(workers: readonly Leading[]) {
   };
 }
 
+function createMetricsOf(parts: EraserParts): EraserMetrics {
+  const waiting = { readWaiting: () => readWaiting(parts), wallClockMs: parts.wallClockMs };
+  return createEraserMetrics(parts.metrics, waiting);
+}
+
 /** Opens the work of the leading process: batches of erasures, and the upkeep after them. */
-function openWorkers(parts: EraserParts) {
+function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   const { logger } = parts;
   let step: Step | 'take' = 'take';
-  const waiting = { readWaiting: () => readWaiting(parts), wallClockMs: parts.wallClockMs };
-  const metrics = createEraserMetrics(parts.metrics, waiting);
   const loop = openBatchLoop({
     ...toBatchParts(parts, metrics.countPutBack),
     ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
@@ -110,6 +117,9 @@ function openWorkers(parts: EraserParts) {
       step = 'take';
     },
     onFault: () => metrics.countFault(step),
+    isHealthy: async () =>
+      (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
+    aside: metrics.aside,
     onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });

@@ -134,12 +134,16 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
     await noteExpiredLogs({ records, log, topicPrefix, wallClockMs });
   },
   async scrub(parts, signal) {
-    const { rows, records, wallClockMs, onSurvivors, logger } = parts;
+    const { rows, records, people, wallClockMs, onSurvivors, logger } = parts;
     const tell = (survivors: readonly Survivors[], look: number) => {
       if (look === 1) onSurvivors(survivors);
       logger.error({ survivors, look }, 'rows of erased people were there again and are swept');
     };
-    const { fences, found } = await scrub({ rows, records, wallClockMs, signal, onSurvivors: tell });
+    const { fences, found } = await scrub({
+      ...{ rows, records, wallClockMs, signal },
+      people: people.guards,
+      onSurvivors: tell,
+    });
     logger.info({ fences, found: found.length }, 'looked for rows of everybody who was erased');
   },
   async remove(parts, signal) {

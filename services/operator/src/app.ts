@@ -51,7 +51,9 @@ function explain(error: unknown, command: Command, terminal: Terminal): ExitCode
 }
 
 function overview(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
+  const width = commands
+    .map(({ name }) => name.length)
+    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
   return `usage: operator <command> [options]\n\n${lines.join('\n')}\n\noperator <command> --help tells the options of one.`;
 }

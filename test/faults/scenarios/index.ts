@@ -11,6 +11,7 @@ import { leadersMove } from './leaders.ts';
 import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
+import { redisLosesItsEnd, redisRestoredFromCopy } from './redis-goes-back.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
 /** Faults between client and log, and of moving partitions. */
@@ -33,6 +34,8 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,
   redisWiped,
+  redisRestoredFromCopy,
+  redisLosesItsEnd,
   oldEventKept,
   logShortenedWhileRead,
   logShortenedUnseen,

@@ -99,7 +99,9 @@ export function createMemoryKeyLog(): KeyLog & { readonly appended: KeyRecord[] 
   const appended: KeyRecord[] = [];
   return {
     appended,
-    append: async (records) => void appended.push(...records),
+    append: async (records) => {
+      for (const record of records) appended.push(record);
+    },
     readAll: async () => {
       const last = new Map<string, KeyRecord>();
       for (const record of appended) if (last.get(record.keyId)?.revokedAt == null) last.set(record.keyId, record);

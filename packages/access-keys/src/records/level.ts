@@ -30,7 +30,7 @@ export async function catchUpInTurn<R extends Change>({ view, log }: RecordPair<
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
   const changes: Placed<R>[] = [];
-  for (const range of missing.ranges) changes.push(...(await log.read(range)));
+  for (const range of missing.ranges) for (const each of await log.read(range)) changes.push(each);
   await view.update({ changes, moves: missing.moves, completeIn: missing.run });
   return changes.length;
 }

@@ -60,12 +60,12 @@ function createKeyView(redis: Redis, names: Names): KeyView {
       const listed = [names.live, names.changes, names.version, names.list];
       const keys = [...shared, names.record(endedHash), names.record(addedHash), names.complete, ...listed];
       const values = [subject.kind, endedHash, JSON.stringify(ended), addedHash, JSON.stringify(added), randomUUID()];
-      return (await redis.eval(REPLACE, keys.length, ...keys, ...values)) === 1;
+      return (await redis.call('EVAL', [REPLACE, keys.length, ...keys, ...values])) === 1;
     },
     amend: async (changed) => {
       const keys = [names.environment(changed.environmentId), names.record(changed.hash)];
       const values = [changed.kind, changed.hash, JSON.stringify(changed)];
-      return (await redis.eval(AMEND, keys.length, ...keys, ...values)) === 1;
+      return (await redis.call('EVAL', [AMEND, keys.length, ...keys, ...values])) === 1;
     },
     list: async (projectId) => {
       const hashes = await redis.lrange(names.project(projectId), 0, -1);
@@ -93,11 +93,11 @@ function createRestore(redis: Redis, names: Names): KeyView['restore'] {
   ];
   const restore = (record: KeyRecord) => {
     const values = [record.kind, record.hash, JSON.stringify(record), record.revokedAt === null ? '' : '1'];
-    return redis.eval(RESTORE, 4, ...keysOf(record), ...values);
+    return redis.call('EVAL', [RESTORE, 4, ...keysOf(record), ...values]);
   };
   const remove = async (hash: string) => {
     const record = parseRecord(await redis.get(names.record(hash)));
-    if (record !== null) await redis.eval(REMOVE, 4, ...keysOf(record), record.kind, hash);
+    if (record !== null) await redis.call('EVAL', [REMOVE, 4, ...keysOf(record), record.kind, hash]);
   };
   return async (records, strangers, run) => {
     await Promise.all(strangers.map(remove));

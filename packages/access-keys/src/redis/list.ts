@@ -13,7 +13,7 @@ export function createList(redis: Redis, names: Names): Pick<KeyView, 'changesSi
   return {
     changesSince: async (place) => {
       const keys = [names.list, names.version, names.changes, names.complete];
-      const reply = await redis.eval(CHANGES, keys.length, ...keys, place?.list ?? '', place?.version ?? 0);
+      const reply = await redis.call('EVAL', [CHANGES, keys.length, ...keys, place?.list ?? '', place?.version ?? 0]);
       const [list, version, changes] = reply as [string?, number?, (string[] | null)?];
       if (list === undefined || version === undefined)
         throw new IncompleteViewFault('the list of live keys is not complete in this run of Redis');

@@ -50,7 +50,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
       })),
     };
     const keys = [names.records, names.places, names.version, names.complete];
-    if ((await redis.eval(UPDATE_RECORDS, keys.length, ...keys, JSON.stringify(given))) !== 1)
+    if ((await redis.call('EVAL', [UPDATE_RECORDS, keys.length, ...keys, JSON.stringify(given)])) !== 1)
       throw new Error('Redis was started anew meanwhile');
   };
   return {

@@ -50,7 +50,8 @@ function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
   const change = async (found: SessionRecord, name: 'seenAt' | 'signedInAt') => {
     const changed = { ...found, [name]: wallClockMs() };
     const keys = [start + found.id, listOf(found.accountId)];
-    const reply = await redis.eval(scripts.CHANGE_SESSION, 2, ...keys, name, changed[name], lifetimeOf(changed));
+    const given = [name, changed[name]!, lifetimeOf(changed)];
+    const reply = await redis.call('EVAL', [scripts.CHANGE_SESSION, 2, ...keys, ...given]);
     return reply === 1 ? changed : null;
   };
   return {
@@ -59,7 +60,8 @@ function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
       const session = toSession(hashToken(text), wanted, wallClockMs());
       const keys = [start + session.id, listOf(session.accountId)];
       const times = [session.seenAt, session.signedInAt, lifetimeOf(session)];
-      await redis.eval(scripts.CREATE_SESSION, 2, ...keys, start, session.id, JSON.stringify(session), ...times);
+      const given = [start, session.id, JSON.stringify(session), ...times];
+      await redis.call('EVAL', [scripts.CREATE_SESSION, 2, ...keys, ...given]);
       return { text, session };
     },
     find: async (text) => {
@@ -112,10 +114,10 @@ function createTexts({ redis, namespace, wallClockMs }: Place): OneTimeTexts {
     },
     spend: async ({ purpose, text, lifetimeS }) => {
       const name = nameOf(`spent:${purpose}`, text);
-      return (await redis.eval(scripts.SPEND_TEXT, 1, name, ...timesOf(lifetimeS))) === 1;
+      return (await redis.call('EVAL', [scripts.SPEND_TEXT, 1, name, ...timesOf(lifetimeS)])) === 1;
     },
     countAttempt: async ({ name, windowS }) =>
-      Number(await redis.eval(scripts.COUNT_ATTEMPT, 1, attemptsOf(name), ...timesOf(windowS))),
+      Number(await redis.call('EVAL', [scripts.COUNT_ATTEMPT, 1, attemptsOf(name), ...timesOf(windowS)])),
     forgetAttempts: async (name) => void (await redis.del(attemptsOf(name))),
   };
 }

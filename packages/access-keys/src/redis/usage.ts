@@ -85,11 +85,13 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
       keys: given.keys.map(toGivenKey),
       environments: given.environments.map(({ environmentId: id, ...counts }) => ({ id, ...counts })),
     });
-    return redis.eval(ADD_COUNTS, keys.length, ...keys, text, KEPT_S);
+    return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, KEPT_S]);
   };
+  const readFields = async (hash: string, fields: readonly string[]) =>
+    (await redis.call('HMGET', [hash, ...fields])) as (string | null)[];
   /** Reads counts by minute. The fields are named `<name> <letter>`. */
   const readMinutes = async (hashes: readonly string[], fields: readonly string[]) =>
-    Promise.all(hashes.map(async (hash) => (await redis.hmget(hash, ...fields)).map(Number)));
+    Promise.all(hashes.map(async (hash) => (await readFields(hash, fields)).map(Number)));
   return {
     add: async ({ minuteAt, keys, environments }) => {
       for (let at = 0; at === 0 || at < keys.length; at += KEYS_PER_CALL)
@@ -103,8 +105,8 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
         const hashes = minutesUpTo(wallClockMs(), HOUR_MINUTES).map(names.keys);
         const [minutes, uses, refusals] = await Promise.all([
           readMinutes(hashes, fieldsOf(ids, 'u', 'r')),
-          redis.hmget(names.lastUses, ...ids),
-          redis.hmget(names.lastRefusals, ...ids),
+          readFields(names.lastUses, ids),
+          readFields(names.lastRefusals, ids),
         ]);
         const sum = (field: number) => minutes.reduce((total, counts) => total + counts[field]!, 0);
         return ids.map((id, index): [string, KeyUse] => {

@@ -22,10 +22,11 @@ export function showAnswer(form, { answer, text, tookMs }) {
   });
   const headers = [...answer.headers].filter(([name]) => !TRANSPORT.test(name));
   const shown = form.querySelector('[data-answer]');
-  shown.replaceChildren(
-    `${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`,
-    ...(text === '' ? [] : ['\n', ...toParts(indented(text))]),
-  );
+  shown.replaceChildren(`${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`);
+  if (text !== '') {
+    shown.append('\n');
+    for (const part of toParts(indented(text))) shown.append(part);
+  }
   shown.hidden = false;
 }
 

@@ -79,7 +79,7 @@ function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
   const least = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
   const sets: Record<string, never[]>[] = [least];
-  for (const key of optional) sets.push(...sets.map((set) => ({ ...set, [schemeOf(key)]: [] })));
+  for (const key of optional) for (const each of sets.map((set) => ({ ...set, [schemeOf(key)]: [] }))) sets.push(each);
   return sets;
 }
 

@@ -52,7 +52,7 @@ function createReadActivities(connection: Connection): ChainStore['readActivitie
       );
       // There may be several copies of one version until they are folded.
       const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
-      found.push(...new Map(read.map((row) => [row.id, row])).values());
+      for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
     }
     return found;
   };

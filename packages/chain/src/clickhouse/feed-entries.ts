@@ -66,7 +66,7 @@ async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, 
     if (window.least >= window.end) return { entries, isFull: false, behind: null };
     const asked = { ...question, limit: limit - entries.length };
     const piece = toPiece(asked, await askInTurn({ question: asked, window }));
-    entries.push(...piece.entries);
+    for (const each of piece.entries) entries.push(each);
     paces.learn(question, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(question, piece.entries[0]);
     if (piece.isFull) return { entries, isFull: true, behind: null };
@@ -105,7 +105,7 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     }
     const { readRows } = selected;
     const piece = toPiece(asked, selected.entries[0]!);
-    entries.push(...piece.entries);
+    for (const each of piece.entries) entries.push(each);
     if (piece.isFull) return { entries, isFull: true, behind: null };
     read += readRows;
     edge = farEdgeOf(question, window);

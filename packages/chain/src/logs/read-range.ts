@@ -136,7 +136,7 @@ function checkHeld(blocks: readonly ChainBlock[], { from, after, holds }: BlockR
 async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly ChainBlock[]> {
   const { from, to, holds } = range;
   const behind = holds.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
-  const end = Math.max(to, ...behind);
+  const end = behind.reduce((most, each) => Math.max(most, each), to);
   const blocks = range.blocks ?? (await node.blocks(from, end));
   checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
   checkHeld(blocks, range);

@@ -41,7 +41,8 @@ export class BatchSender {
     const answers: RpcAnswer[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
       const some = calls.slice(from, from + BATCH_MAX);
-      answers.push(...(await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some))));
+      for (const each of await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some)))
+        answers.push(each);
     }
     return answers;
   }

@@ -3,7 +3,8 @@ import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, cre
 import { type ClickHouseTarget, createClickHouseClientSetup, type SentColumn, toLinesInsert } from '@playline/errors';
 
 export interface SentRows {
-  readonly rows: readonly object[];
+  /** Rows, or rows as pieces of JSON, which are sent one after the other and never held as one text. */
+  readonly rows: readonly (object | Iterable<string>)[];
   /** A condition on the table's own values. Rows that do not meet it are not inserted. */
   readonly where?: string;
 }
@@ -86,6 +87,14 @@ async function* streamRows<T>(client: ClickHouseClient, question: StreamedQuesti
   }
 }
 
+function* toPieces(rows: SentRows['rows']): Generator<string> {
+  for (const row of rows) {
+    if (Symbol.iterator in row) yield* row;
+    else yield JSON.stringify(row);
+    yield '\n';
+  }
+}
+
 /** The rows are sent in the body, so that no log of statements contains a key. */
 async function insertRows(
   client: ClickHouseClient,
@@ -95,7 +104,7 @@ async function insertRows(
   if (rows.length === 0) return;
   const { stream } = await client.exec({
     query: toLinesInsert(table, columns, where === undefined ? '' : `WHERE ${where}`),
-    values: Readable.from(rows.map((row) => `${JSON.stringify(row)}\n`)),
+    values: Readable.from(toPieces(rows)),
     clickhouse_settings: INSERTING,
   });
   for await (const _ of stream);

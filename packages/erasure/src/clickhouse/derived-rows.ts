@@ -104,7 +104,7 @@ export async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
       {},
       MASKED,
     );
-    found.push(...toFound(name, rows));
+    for (const each of toFound(name, rows)) found.push(each);
   }
   return found;
 }
@@ -118,7 +118,7 @@ async function findDifferent(batch: Batch): Promise<FoundRows[]> {
       `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
        FROM (${different}) GROUP BY environment_id, key`,
     );
-    found.push(...toFound(table.name, rows));
+    for (const each of toFound(table.name, rows)) found.push(each);
   }
   return found;
 }

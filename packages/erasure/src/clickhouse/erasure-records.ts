@@ -9,13 +9,17 @@ import type {
   ErasureRequest,
   ErasureState,
   FenceReading,
+  FoundLink,
   StoredFence,
 } from '../records.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { toIdText } from './predicates.ts';
+import { createShare } from './questions.ts';
 import {
   type FenceRow,
+  type FoundLinkRow,
   fromFenceRow,
+  fromFoundLinkRow,
   fromProgressRow,
   fromReceiptRow,
   fromRequestRow,
@@ -47,8 +51,6 @@ const RECEIPT_FIELDS = `toString(erasure_id) AS erasure_id, environment_id, lowe
 
 const REQUEST_FIELDS = `toString(erasure_id) AS erasure_id, environment_id,
   arrayMap(key -> lower(hex(key)), subject_keys) AS subjects, arrayMap(key -> lower(hex(key)), member_keys) AS members,
-  arrayMap(link -> (lower(hex(link.1)), lower(hex(link.2)), toUnixTimestamp64Milli(link.3), link.4, link.5,
-    toUnixTimestamp64Milli(link.6)), links) AS found_links,
   toUnixTimestamp64Milli(cutoff_at) AS cutoff_ms, toUnixTimestamp64Milli(requested_at) AS requested_ms, trace_id`;
 
 /**
@@ -126,7 +128,33 @@ async function readOpenSince(connection: Connection, sinceMs: number, look: Buff
     { since: sinceMs },
   );
   await assertTargets(connection, look);
-  return withReceipts(connection, rows.map(fromRequestRow));
+  return withReceipts(connection, await withLinks(connection, rows.map(fromRequestRow)));
+}
+
+/** Adds the links of requests. Streamed, because one person may have half a million. */
+async function withLinks(connection: Connection, requests: readonly ErasureRequest[]): Promise<ErasureRequest[]> {
+  const linksOf = new Map<string, FoundLink[]>();
+  const share = createShare();
+  const all = requests.map(({ erasureId }) => erasureId);
+  for (let start = 0; start < all.length; start += IDS_A_QUESTION_MAX) {
+    const ids = all.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText);
+    const rows = connection.stream<FoundLinkRow>(
+      `SELECT toString(erasure_id) AS erasure_id, lower(hex(link.1)) AS a, lower(hex(link.2)) AS b,
+         toUnixTimestamp64Milli(link.3) AS received_ms, link.4 AS generation, link.5 AS offset,
+         toUnixTimestamp64Milli(link.6) AS unlinked_ms
+       FROM (SELECT erasure_id, links FROM erasure_requests FINAL WHERE ${OF_IDS}) ARRAY JOIN links AS link`,
+      { params: { ids } },
+    );
+    for await (const row of rows) {
+      const links = linksOf.get(row.erasure_id);
+      if (links === undefined) linksOf.set(row.erasure_id, [fromFoundLinkRow(row, share)]);
+      else links.push(fromFoundLinkRow(row, share));
+    }
+  }
+  return requests.map((request) => {
+    const links = linksOf.get(toIdText(request.erasureId));
+    return links === undefined ? request : { ...request, links };
+  });
 }
 
 async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
@@ -163,7 +191,7 @@ const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
 async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
   const found: T[] = [];
   for (let start = 0; start < erasureIds.length; start += IDS_A_QUESTION_MAX)
-    found.push(...(await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText))));
+    for (const row of await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText))) found.push(row);
   return found;
 }
 

@@ -34,7 +34,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       const engine = engineUntil(signal);
       const found: FoundRows[] = [];
       // One table after the other, because the engine has other work too.
-      for (const table of SWEPT_TABLES) found.push(...(await sweepTable(engine, table, batchId)));
+      for (const table of SWEPT_TABLES) for (const each of await sweepTable(engine, table, batchId)) found.push(each);
       await sweepDerived({ connection, batchId }, engine.wait);
       await assertTargets(connection, batchId);
       return found;
@@ -68,9 +68,10 @@ async function findEverywhere(
 ): Promise<FoundRows[]> {
   const { connection, batchId } = batch;
   const found: FoundRows[] = [];
-  for (const table of SWEPT_TABLES) found.push(...(await findRows(connection, table, { batchId, settings })));
+  for (const table of SWEPT_TABLES)
+    for (const each of await findRows(connection, table, { batchId, settings })) found.push(each);
   // As long as there are rows, what is derived from them may be there too.
-  if (found.length === 0) found.push(...(await findDerived(batch)));
+  if (found.length === 0) for (const each of await findDerived(batch)) found.push(each);
   await assertTargets(connection, batchId);
   return found;
 }

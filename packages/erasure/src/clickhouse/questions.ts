@@ -21,7 +21,7 @@ export function createQuestions(
   return {
     readNoted: (batchId) => readNoted(connection, batchId),
     findConsents: checked(findConsents),
-    findLinks: checked(findLinks),
+    findLinks: (batchId) => findLinks(connection, batchId),
     findUnlinks: checked(findUnlinks),
     findLaterLinks: checked(findLaterLinks),
   };
@@ -72,18 +72,32 @@ interface ConsentRow {
   readonly logged_ms: number;
 }
 
-async function findLinks(connection: Connection, batchId: Buffer): Promise<StoredLink[]> {
+async function* findLinks(connection: Connection, batchId: Buffer): AsyncGenerator<StoredLink> {
   const targets = targetsOf(batchId);
-  const rows = await connection.read<LinkRow>(
-    `SELECT environment_id, lower(hex(a_key)) AS a, lower(hex(b_key)) AS b,
+  const rows = connection.stream<LinkRow>(
+    `SELECT environment_id, lower(hex(least(a_key, b_key))) AS a, lower(hex(greatest(a_key, b_key))) AS b,
        min(toUnixTimestamp64Milli(received_at)) AS received_ms,
        max((link_generation, link_offset)) AS last, last.1 AS generation, last.2 AS offset
      FROM identity_links WHERE ${touches(batchId)} AND received_at <= (SELECT max(cutoff_at) FROM ${targets})
      GROUP BY environment_id, a, b`,
   );
-  return rows.map(({ environment_id: environmentId, a, b, received_ms: receivedAtMs, generation, offset }) => {
-    return { environmentId, a: fromHex(a), b: fromHex(b), receivedAtMs, last: { generation, offset } };
-  });
+  const share = createShare();
+  for await (const { environment_id: environmentId, a, b, received_ms: receivedAtMs, generation, offset } of rows)
+    yield { environmentId, a: share(a), b: share(b), receivedAtMs, last: { generation, offset } };
+  await assertTargets(connection, batchId);
+}
+
+/** @returns a function that returns the same Buffer for the same hexadecimal text */
+export function createShare(): (hex: string) => Buffer {
+  const known = new Map<string, Buffer>();
+  return (hex) => {
+    let key = known.get(hex);
+    if (key === undefined) {
+      key = fromHex(hex);
+      known.set(hex, key);
+    }
+    return key;
+  };
 }
 
 interface LinkRow extends FactOrder {

@@ -44,17 +44,27 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
   plain('trace_id', 'String'),
 ];
 
-export function toRequestRow(request: ErasureRequest): object {
-  return {
+/** Links in one piece of a row. */
+const LINKS_A_PIECE = 1_000;
+
+/** A request as pieces of JSON: one with half a million links has 50 MB. */
+export function* toRequestRow(request: ErasureRequest): Generator<string> {
+  const row = {
     erasure_id: toIdText(request.erasureId),
     environment_id: request.environmentId,
     subject_keys: request.subjectKeys.map(toHex),
     member_keys: request.memberKeys.map(toHex),
-    links: (request.links ?? []).map(toLinkRow),
     cutoff_at: request.cutoffAt,
     requested_at: request.requestedAt,
     trace_id: request.traceId,
   };
+  yield `${JSON.stringify(row).slice(0, -1)},"links":[`;
+  const { links = [] } = request;
+  for (let at = 0; at < links.length; at += LINKS_A_PIECE) {
+    const piece = links.slice(at, at + LINKS_A_PIECE).map(toLinkRow);
+    yield `${at === 0 ? '' : ','}${JSON.stringify(piece).slice(1, -1)}`;
+  }
+  yield ']}';
 }
 
 type LinkRow = readonly [
@@ -67,18 +77,31 @@ type LinkRow = readonly [
 ];
 const toLinkRow = ({ a, b, receivedAtMs, last, unlinkedAtMs }: FoundLink): LinkRow => [
   ...([toHex(a), toHex(b), receivedAtMs] as const),
-  ...([last.generation, last.offset, unlinkedAtMs] as const),
+  ...([last.generation, last.offset, unlinkedAtMs ?? null] as const),
 ];
-const fromLinkRow = ([a, b, receivedAtMs, generation, offset, unlinkedAtMs]: LinkRow): FoundLink => {
-  return { a: fromHex(a), b: fromHex(b), receivedAtMs, last: { generation, offset }, unlinkedAtMs };
-};
+
+/** A link of a stored request. */
+export interface FoundLinkRow {
+  readonly erasure_id: string;
+  readonly a: string;
+  readonly b: string;
+  readonly received_ms: number;
+  readonly generation: number;
+  readonly offset: number;
+  readonly unlinked_ms: number | null;
+}
+
+/** @param share returns the key of a text, the same one each time */
+export function fromFoundLinkRow(row: FoundLinkRow, share: (hex: string) => Buffer): FoundLink {
+  const { received_ms: receivedAtMs, generation, offset, unlinked_ms: unlinkedAtMs } = row;
+  return { a: share(row.a), b: share(row.b), receivedAtMs, last: { generation, offset }, unlinkedAtMs };
+}
 
 export interface RequestRow {
   readonly erasure_id: string;
   readonly environment_id: string;
   readonly subjects: readonly string[];
   readonly members: readonly string[];
-  readonly found_links: readonly LinkRow[];
   readonly cutoff_ms: number;
   readonly requested_ms: number;
   readonly trace_id: string;
@@ -90,7 +113,6 @@ export function fromRequestRow(row: RequestRow): ErasureRequest {
     environmentId: row.environment_id,
     subjectKeys: row.subjects.map(fromHex),
     memberKeys: row.members.map(fromHex),
-    ...(row.found_links.length > 0 && { links: row.found_links.map(fromLinkRow) }),
     cutoffAt: row.cutoff_ms,
     requestedAt: row.requested_ms,
     traceId: row.trace_id,

@@ -70,6 +70,8 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
   };
 }
 
+const withoutLinks = ({ links: _, ...request }: ErasureRequest): ErasureRequest => request;
+
 type OfRequests =
   | 'addRequests'
   | 'putRequests'
@@ -98,7 +100,7 @@ function createRequests(
       for (const request of put) requests.set(request.erasureId.toString('hex'), request);
     },
     async readUnfinished() {
-      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => request);
+      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => withoutLinks(request));
       return left.sort((one, other) => one.requestedAt - other.requestedAt);
     },
     async putFound(found) {
@@ -113,14 +115,19 @@ function createRequests(
         identities.some(
           (identity) =>
             identity.environmentId === request.environmentId &&
-            namedKeys(request).some((key) => key.equals(identity.key)),
+            [...namedKeys(request)].some((key) => key.equals(identity.key)),
         );
       const isOpen = ({ receipt }: Erasure) => receipt === null || receipt.visiblyErasedAt >= sinceMs;
       return listAll().filter((erasure) => isOpen(erasure) && isNamed(erasure.request));
     },
     readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
-    readRequests: async (ids) => ids.flatMap((id) => requests.get(id.toString('hex')) ?? []),
-    readErasures: async (page) => pageOf(listAll(), page),
+    readRequests: async (ids) =>
+      ids.flatMap((id) => {
+        const request = requests.get(id.toString('hex'));
+        return request === undefined ? [] : [withoutLinks(request)];
+      }),
+    readErasures: async (page) =>
+      pageOf(listAll(), page).map(({ request, receipt }) => ({ request: withoutLinks(request), receipt })),
   };
 }
 

@@ -22,7 +22,11 @@ const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.t
 function createFalls({ times }: Sweep, cutoffs: Cutoffs): Falls {
   return (row, column) => {
     const cutoffMs = cutoffs.get(nameOf(row.environment_id, row[column] as Buffer));
-    return cutoffMs !== undefined && Math.min(...times.map((time) => Number(row[time]))) <= cutoffMs;
+    return (
+      cutoffMs !== undefined &&
+      times.map((time) => Number(row[time])).reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY) <=
+        cutoffMs
+    );
   };
 }
 
@@ -107,7 +111,7 @@ function sweep(store: Store, batchId: Buffer): FoundRows[] {
   store.noted.set(batchId.toString('hex'), { found, shared });
   for (const { name, clearing } of SWEPT_TABLES) {
     const { left, deleted } = part(tables.get(name)!, clearing, cutoffs);
-    masked.get(name)!.push(...deleted);
+    for (const each of deleted) masked.get(name)!.push(each);
     tables.set(name, left);
   }
   return found;
@@ -157,6 +161,8 @@ function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): LinkPlace[] {
   });
 }
 
+const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) => Math.max(latest, time), 0);
+
 function createQuestions(store: Store) {
   const { tables } = store;
   return {
@@ -171,21 +177,19 @@ function createQuestions(store: Store) {
         return [{ environmentId, identityKey, status: String(row.status), receivedAt: Number(row.received_at), place }];
       });
     },
-    async findLinks(batchId) {
+    async *findLinks(batchId) {
       const cutoffs = begin(store, batchId);
-      const cutoffMs = Math.max(...cutoffs.values());
-      return tables.get('identity_links')!.flatMap((row) => {
+      const cutoffMs = latestOf(cutoffs.values());
+      for (const row of tables.get('identity_links')!) {
         const receivedAtMs = Number(row.received_at);
-        if (!touches(row, cutoffs) || receivedAtMs > cutoffMs) return [];
-        const last = toOrder(row);
-        return [
-          { environmentId: row.environment_id, a: row.a_key as Buffer, b: row.b_key as Buffer, receivedAtMs, last },
-        ];
-      });
+        if (!touches(row, cutoffs) || receivedAtMs > cutoffMs) continue;
+        const [environmentId, a, b] = [row.environment_id, row.a_key as Buffer, row.b_key as Buffer];
+        yield { environmentId, a, b, receivedAtMs, last: toOrder(row) };
+      }
     },
     async findUnlinks(batchId) {
       const cutoffs = begin(store, batchId);
-      const cutoffMs = Math.max(...cutoffs.values());
+      const cutoffMs = latestOf(cutoffs.values());
       return tables.get('identity_unlinks')!.flatMap((row) => {
         const [environmentId, key, side] = [row.environment_id, row.identity_key as Buffer, row.side];
         const unlinkedAtMs = Number(row.unlinked_at);

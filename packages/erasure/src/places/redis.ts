@@ -12,6 +12,7 @@ export const REDIS_PLACES: readonly Place[] = [
     clearing: { by: 'kept', reason: 'without it what was erased would come back; keyed hashes only' },
   },
   without('f:{env}', 'says which buckets have a fence'),
+  without('f:complete', 'a run of Redis'),
   byScript('u:{env}', 'the graph takes the person out; what is left is the time of the latest unlink'),
   without('d:{env}', 'places in the log'),
   byScript('h:{env}', 'the hold is released at the end'),

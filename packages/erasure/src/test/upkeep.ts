@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { openErasureRecords } from '../clickhouse/index.ts';
+import type { FenceEnforcer } from '../fences.ts';
 import { openMemoryErasureRecords } from '../memory/records.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import { hashClosure } from '../upkeep/closure.ts';
@@ -30,6 +31,9 @@ export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness:
   };
   return { harness, records, close };
 }
+
+/** A store of links and consents that has nothing of anybody. */
+export const EMPTY_PEOPLE: FenceEnforcer = { enforce: async () => ({ links: 0, consents: 0 }) };
 
 export interface ErasedPerson {
   readonly environmentId: string;

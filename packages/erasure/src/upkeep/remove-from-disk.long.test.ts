@@ -7,6 +7,7 @@ import { AFTER, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } fr
 import {
   beginErasure,
   createReceiptOf,
+  EMPTY_PEOPLE,
   type ErasedPerson,
   openClickHouseUpkeep,
   openMemoryUpkeep,
@@ -115,7 +116,7 @@ describe.each(STORES)(
       expect(removal).toMatchObject({ marked: 0, foundOnDisk: [place] });
       expect(told).toEqual([[place]]);
       expect([await physicalOf(one.id), await physicalOf(other.id)]).toEqual([null, null]);
-      await scrub({ rows: upkeep.harness.rows, records: upkeep.records, wallClockMs });
+      await scrub({ rows: upkeep.harness.rows, records: upkeep.records, people: EMPTY_PEOPLE, wallClockMs });
       expect(await run()).toMatchObject({ marked: 2, foundOnDisk: [] });
     });
 

@@ -58,7 +58,7 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
     const found: Survivors[] = [];
     for (const batch of batches.ids) {
       signal?.throwIfAborted();
-      found.push(...(await rows.findOnDisk(batch)));
+      for (const each of await rows.findOnDisk(batch)) found.push(each);
     }
     const foundOnDisk = toSurvivors(found);
     if (foundOnDisk.length > 0) options.onFoundOnDisk?.(foundOnDisk);

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ErasureTarget } from '../rows.ts';
 import type { ClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
-import { beginErasure, openClickHouseUpkeep, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
+import {
+  beginErasure,
+  EMPTY_PEOPLE,
+  openClickHouseUpkeep,
+  openMemoryUpkeep,
+  putErased,
+  type UpkeepHarness,
+} from '../test/upkeep.ts';
 import { dropStaleBatches, lookTimeOf } from './batches.ts';
 import { scrub } from './scrub.ts';
 import type { Survivors } from './survivors.ts';
@@ -29,7 +36,7 @@ describe.each(STORES)('a scrub of rows in %s', (_name, open: () => Promise<Upkee
   };
   const run = (over: Partial<Parameters<typeof scrub>[0]> = {}) => {
     const { harness, records } = upkeep;
-    return scrub({ rows: harness.rows, records, wallClockMs, ...over });
+    return scrub({ rows: harness.rows, records, people: EMPTY_PEOPLE, wallClockMs, ...over });
   };
 
   it('sweeps what came behind a fence out of every table, and leaves what is later or of others', async () => {
@@ -222,7 +229,7 @@ describe('a scrub of rows in ClickHouse', () => {
         await harness.add('events', event({ name: key.toString('hex'), identity_key: key }));
     const batch = newBatch();
     await harness.rows.putTargets(batch, [{ environmentId, key: going, cutoffMs: T }]);
-    const options = { rows: harness.rows, records, wallClockMs };
+    const options = { rows: harness.rows, records, people: EMPTY_PEOPLE, wallClockMs };
     await Promise.all([scrub(options), scrub(options), sweepAll(harness.rows, batch)]);
     const names = (await harness.read('events', environmentId, ['trace_id'])).map(([name]) => name);
     expect(names).toEqual(Array.from({ length: 5 }, () => bystander.toString('hex')));
@@ -243,7 +250,9 @@ describe('a scrub of rows in ClickHouse', () => {
     // Mutations are made by the merges' threads.
     await harness.query('SYSTEM STOP MERGES events');
     try {
-      const over = expect(scrub({ rows, records, wallClockMs, signal: stop.signal })).rejects.toThrow('enough');
+      const over = expect(
+        scrub({ rows, records, people: EMPTY_PEOPLE, wallClockMs, signal: stop.signal }),
+      ).rejects.toThrow('enough');
       const mutations = 'system.mutations WHERE database = currentDatabase() AND NOT is_done';
       await until('it is under way', async () => (await harness.query(`SELECT count() FROM ${mutations}`)) === '1');
       stop.abort(new Error('enough'));
@@ -263,7 +272,7 @@ describe('a scrub of rows in ClickHouse', () => {
     const keys = Array.from({ length: 100_000 }, newKey);
     await putErased(records, { environmentId, keys });
     await harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: keys[77_777] }));
-    const { fences, found } = await scrub({ rows: harness.rows, records, wallClockMs });
+    const { fences, found } = await scrub({ rows: harness.rows, records, people: EMPTY_PEOPLE, wallClockMs });
     expect(fences).toBeGreaterThanOrEqual(100_000);
     expect(found).toEqual([{ table: 'events', column: 'identity_key', as: 'own', environmentId, rows: 1 }]);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);

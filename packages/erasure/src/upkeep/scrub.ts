@@ -1,4 +1,5 @@
 import { StoreFault } from '@playline/errors';
+import { enforceFences, type FenceEnforcer } from '../fences.ts';
 import type { ErasureRecords } from '../records.ts';
 import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
@@ -13,6 +14,8 @@ const LOOKS_MAX = 10;
 export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readFinished'>;
+  /** The store of links and consents. What is left there is removed, and its fences are set again. */
+  readonly people: FenceEnforcer;
   /**
    * Told of every look that found something, before it is swept: an incident. Later looks (the first is 1) tell again of
    * rows that the store moved under a sweep.
@@ -34,7 +37,7 @@ export interface Scrubbed {
 }
 
 /**
- * Looks for rows that a fence should have kept out, and sweeps them until none is left. Fences are kept for ever, so
+ * Looks for rows, links and consents that a fence should have kept out, and removes them until none is left. Fences are kept for ever, so
  * everybody who was ever erased is looked for, a hundred thousand in one pass over the keys of the tables. May run beside
  * erasers and beside itself; killed half-way it is simply run again.
  * @throws StoreFault, also when rows come faster than they are swept; the reason of `signal`
@@ -53,14 +56,35 @@ export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
       unfinished += Number(!isFinished);
     }
     await batches.flush();
-    const [found, swept]: [Survivors[], Survivors[]] = [[], []];
+    const inPeople = await scrubPeople(options, finished);
+    const found = [...inPeople];
+    const swept = [...inPeople];
     for (const batch of batches.ids) {
       const outcome = await scrubBatch(options, batches, batch);
-      found.push(...outcome.found);
-      swept.push(...outcome.swept);
+      for (const each of outcome.found) found.push(each);
+      for (const each of outcome.swept) swept.push(each);
     }
     return { fences, unfinished, found: toSurvivors(found), swept: toSurvivors(swept) };
   });
+}
+
+/** Sets the fences of finished erasures again, and removes what is left of their people in the store of links. */
+async function scrubPeople(
+  { records, people, signal, onSurvivors }: ScrubOptions,
+  finished: ReadonlySet<string>,
+): Promise<readonly Survivors[]> {
+  const ofFinished = async function* () {
+    for await (const fence of records.readFences(signal === undefined ? {} : { signal }))
+      if (finished.has(fence.erasureId.toString('hex'))) yield fence;
+  };
+  const survivors: Survivors[] = [];
+  for (const [environmentId, { links, consents }] of await enforceFences(people, ofFinished())) {
+    const left = { column: '', as: 'own', environmentId } as const;
+    if (links > 0) survivors.push({ ...left, table: 'redis.i', rows: links });
+    if (consents > 0) survivors.push({ ...left, table: 'redis.c', rows: consents });
+  }
+  if (survivors.length > 0) onSurvivors?.(survivors, 1);
+  return survivors;
 }
 
 async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: TargetBatches, batch: Buffer) {
@@ -82,6 +106,6 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
       batches.keep(batch);
       throw fault;
     });
-    swept.push(...toSurvivors(await sweep));
+    for (const each of toSurvivors(await sweep)) swept.push(each);
   }
 }

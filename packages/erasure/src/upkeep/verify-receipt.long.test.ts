@@ -29,10 +29,10 @@ function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, num
       membersOf: async () => (known.linked ?? []).map(([key, linkedAt]) => ({ key, linkedAt })),
     },
     consents: {
-      read: async (_, key) => {
-        const chosen = known.chose?.find(([each]) => each.equals(key));
-        return chosen === undefined ? null : { place: { loggedAtMs: chosen[1] } };
-      },
+      readStored: async (_, keys) =>
+        (known.chose ?? []).flatMap(([each, receivedAt]) =>
+          keys.some((key) => each.equals(key)) ? [{ receivedAt }] : [],
+        ),
     },
   };
   return people;
@@ -204,7 +204,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await expect(verify(id, { rows: { ...rows, findSurvivors: away } })).rejects.toThrow('away');
     const onDisk = { isDiskLookedAt: true, rows: { ...rows, findOnDisk: away } };
     await expect(verify(id, onDisk)).rejects.toThrow('away');
-    const people = { ...createPeople({}), consents: { read: away } };
+    const people = { ...createPeople({}), consents: { readStored: away } };
     await expect(verify(id, { people })).rejects.toThrow('away');
     expect(await rows.readBatches()).toEqual([]);
   });

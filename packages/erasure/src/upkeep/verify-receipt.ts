@@ -14,7 +14,7 @@ export interface ErasedPeople {
     membersOf(environmentId: string, key: Buffer): Promise<readonly { key: Buffer; linkedAt: number }[]>;
   };
   readonly consents: {
-    read(environmentId: string, key: Buffer): Promise<{ readonly place: { readonly loggedAtMs: number } } | null>;
+    readStored(environmentId: string, keys: readonly Buffer[]): Promise<readonly { readonly receivedAt: number }[]>;
   };
 }
 
@@ -76,7 +76,7 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
     await batches.flush();
     const look = async (find: (batch: Buffer) => Promise<FoundRows[]>) => {
       const found: FoundRows[] = [];
-      for (const batch of batches.ids) found.push(...(await find(batch)));
+      for (const batch of batches.ids) for (const each of await find(batch)) found.push(each);
       return toRowCounts(found);
     };
     const left = { ...(await look(rows.findSurvivors)), ...(people && (await countPeople(people, receipt, keys))) };
@@ -117,12 +117,12 @@ function toRowCounts(found: readonly FoundRows[]): Counts {
 async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
   const { environmentId, cutoffAt } = receipt;
   const epoch = await people.readEpoch();
-  let [links, consents] = [0, 0];
+  let links = 0;
   for (const key of keys) {
     links += Number(await isLinked(people, { environmentId, key, cutoffAt }));
-    const consent = await people.consents.read(environmentId, key);
-    consents += Number(consent !== null && consent.place.loggedAtMs <= cutoffAt);
   }
+  const stored = await people.consents.readStored(environmentId, keys);
+  const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
   if (epoch === null || (await people.readEpoch()) !== epoch)
     throw new StoreFault('the store of people is empty or was rebuilt meanwhile: it cannot tell who is gone', {
       kind: 'passing',

@@ -10,7 +10,7 @@ import { rowBytesMax, writeInt64, writeString, writeTime, writeUInt16 } from '..
 export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPlace): void {
   const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
   const texts = [environmentId, code, field, surface, library, libraryVersion];
-  out.reserve(rowBytesMax(...texts, traceId));
+  out.reserve(rowBytesMax(environmentId, code, field, surface, library, libraryVersion, traceId));
   const target = out.bytes;
   let at = out.length;
   for (const text of texts) at = writeString(target, at, text);

@@ -75,7 +75,10 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
   const columns = EVENT_TABLE_COLUMNS[table];
   const places = names.map((name) => columns.findIndex((column) => column.name === name));
   if (places.includes(-1)) throw new Error(`${table} has not all of ${names.join(', ')}`);
-  const readers = readersOf(table, Math.max(-1, ...places));
+  const readers = readersOf(
+    table,
+    places.reduce((most, each) => Math.max(most, each), -1),
+  );
   return (row) => {
     const cursor = { row, at: 0 };
     const values = readers.map((read) => read(cursor));

@@ -35,10 +35,10 @@ export async function openScripts(options: RedisMintsOptions): Promise<Scripts> 
     run: async (script, keys, args) => {
       const given = [keys.length, ...keys, ...args];
       try {
-        return await redis.call('EVALSHA', hashOf(script), ...given);
+        return await redis.call('EVALSHA', [hashOf(script), ...given]);
       } catch (error) {
         if (!(error instanceof ReplyError) || !(error as Error).message.startsWith('NOSCRIPT')) throw error;
-        return redis.call('EVAL', script, ...given);
+        return redis.call('EVAL', [script, ...given]);
       }
     },
     ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',

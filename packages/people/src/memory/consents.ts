@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type PlacedConsent } from '../consents.ts';
 import { MissingEpochFault } from '../faults.ts';
 import type { PeopleRebuild } from '../rebuild.ts';
-import { environmentOf, type Model } from './model.ts';
+import { assertWhole, environmentOf, type Model } from './model.ts';
 
 /** Consents and their rebuild. This store is always current, because a process does not restart unnoticed. */
 export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
@@ -15,7 +15,7 @@ export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild,
     if (receivedAt <= (fences.get(hex) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
     const stored = consents.get(hex);
     if (stored !== undefined && !isLater(place, stored.place)) return 'superseded';
-    consents.set(hex, { status, place });
+    consents.set(hex, { status, receivedAt, place });
     return 'applied';
   };
   return {
@@ -24,7 +24,7 @@ export function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild,
       return put(change);
     },
     read: async (environmentId, identityKey) => {
-      needEpoch();
+      assertWhole(model);
       return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
     },
     loadConsents: async (changes) => changes.map(put),

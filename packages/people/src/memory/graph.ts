@@ -4,6 +4,7 @@ import { type GraphFact, namedBy } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
 import {
   appliedOf,
+  assertWhole,
   comparePlaces,
   cutoffsOfHolds,
   type EnvironmentState,
@@ -38,7 +39,7 @@ function createFactCalls(
   };
   return {
     async apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void) {
-      needEpoch();
+      assertWhole(model);
       const applied = appliedOf(model, block);
       if (applied < block.after) throw new GraphBehindFault(applied);
       const results = block.facts.map((fact): Applied => {

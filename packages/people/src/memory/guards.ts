@@ -1,6 +1,6 @@
 import { MissingEpochFault } from '../faults.ts';
 import type { ErasureGuards, HoldName } from '../guards.ts';
-import { environmentOf, heldFromOf, type Model, raise } from './model.ts';
+import { environmentOf, heldFromOf, type Model, raise, removeMember } from './model.ts';
 
 export function createGuards(model: Model): ErasureGuards {
   const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
@@ -37,6 +37,28 @@ export function createGuards(model: Model): ErasureGuards {
     fence: async (cutoffs) => {
       for (const { environmentId, key, cutoffMs } of cutoffs)
         raise(environmentOf(model, environmentId).fences, key, cutoffMs);
+    },
+    enforce: async (cutoffs) => {
+      let [links, consents] = [0, 0];
+      for (const { environmentId, key, cutoffMs } of cutoffs) {
+        const state = environmentOf(model, environmentId);
+        raise(state.fences, key, cutoffMs);
+        const hex = key.toString('hex');
+        const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
+        if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
+          state.unlinkSides.delete(hex);
+          links++;
+        }
+        const consent = state.consents.get(hex);
+        if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
+      }
+      return { links, consents };
+    },
+    fenceStatus: async () => ({ run: String(model.run), isComplete: model.run === model.fencedRun }),
+    completeFences: async (run) => {
+      if (run !== String(model.run)) return false;
+      model.fencedRun = model.run;
+      return true;
     },
   };
 }

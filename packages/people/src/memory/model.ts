@@ -1,5 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
+import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
 import type { Applied, GraphLimits, LinkSourcePartition, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
 import type { GraphFact } from '../identities/steps.ts';
@@ -38,10 +39,13 @@ export interface Model {
   readonly progress: Map<string, number>;
   readonly marks: Map<string, string>;
   epoch: string | null;
+  /** Number of the present run, and of the run in which all fences were set. */
+  run: number;
+  fencedRun: number;
 }
 
 export function createModel(limits: GraphLimits): Model {
-  return { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null };
+  return { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null, run: 1, fencedRun: 1 };
 }
 
 export function environmentOf({ environments }: Model, id: string): EnvironmentState {
@@ -52,6 +56,12 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
   const state = { ...maps, ...unlinks, holds: new Map(), consents: new Map(), outbox: new Map() };
   environments.set(id, state);
   return state;
+}
+
+/** @throws MissingEpochFault, MissingFencesFault */
+export function assertWhole({ epoch, run, fencedRun }: Model): void {
+  if (epoch === null) throw new MissingEpochFault();
+  if (run !== fencedRun) throw new MissingFencesFault();
 }
 
 export function nameOf({ generation, partition }: LinkSourcePartition): string {
@@ -74,7 +84,7 @@ export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutof
   const hex = key.toString('hex');
   const members = state.members.get(state.roots.get(hex) ?? '')?.keys() ?? [hex];
   const held = [...members].flatMap((member) => cutoffs.get(member) ?? []);
-  return held.length === 0 ? null : Math.min(...held);
+  return held.length === 0 ? null : held.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
 }
 
 /** Whether the fact is not later than the erasure of this identity. */

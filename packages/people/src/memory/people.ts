@@ -12,6 +12,8 @@ export interface MemoryPeople extends People {
   holdOf(environmentId: string, key: Buffer): number | null;
   /** Simulates a store that has lost its data. */
   loseEpoch(): void;
+  /** Simulates a restart of the store: its fences count as incomplete. */
+  restart(): void;
 }
 
 /** Opens a plain model of the store in memory. Unit tests use it, and property tests compare the real store with it. */
@@ -24,7 +26,7 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
     guards: createGuards(model),
     rebuild: { ...createRebuild(model), loadConsents },
     readEpoch: async () => model.epoch,
-    ready: async () => model.epoch !== null,
+    ready: async () => model.epoch !== null && model.run === model.fencedRun,
     takesWrites: async () => true,
     rewriteLog: async () => {},
     close: async () => {},
@@ -32,6 +34,9 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
       cutoffsOfHolds(environmentOf(model, environmentId)).get(key.toString('hex')) ?? null,
     loseEpoch: () => {
       model.epoch = null;
+    },
+    restart: () => {
+      model.run++;
     },
   };
 }

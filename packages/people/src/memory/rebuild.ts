@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { EpochPresentFault } from '../faults.ts';
+import { EpochPresentFault, RestartedFault } from '../faults.ts';
 import type { Override } from '../graph.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import {
@@ -19,8 +19,11 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
     if (model.epoch !== null) throw new EpochPresentFault();
   };
   return {
-    async mintEpoch() {
-      model.epoch ??= 'memory';
+    async mintEpoch(run) {
+      if (model.epoch !== null) return model.epoch;
+      if (run !== undefined && run !== String(model.run)) throw new RestartedFault();
+      model.fencedRun = model.run;
+      model.epoch = 'memory';
       return model.epoch;
     },
     async loadOverrides(overrides) {
@@ -49,7 +52,7 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
         const member = members.get(root)!.get(key)!;
         return `${key} ${root} ${member.kind} ${member.linkedAt}\n`;
       });
-      lines.push(...[...unlinkSides.values()].flat().map(toUnlinkSideLine));
+      for (const each of [...unlinkSides.values()].flat().map(toUnlinkSideLine)) lines.push(each);
       return createHash('sha256').update(lines.sort().join('')).digest('hex');
     },
   };

@@ -8,15 +8,23 @@ const STATUSES = new Map(
   (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
 );
 
-/** Status letter, partition, offset, logged at: 15 bytes, which `put-consent.lua` unpacks too. */
-const AT = { status: 0, partition: 1, offset: 3, loggedAt: 3 + NUMBER_BYTES, end: 3 + 2 * NUMBER_BYTES } as const;
+/** Status letter, partition, offset, logged at, received at: 21 bytes, which `put-consent.lua` unpacks too. */
+const AT = {
+  status: 0,
+  partition: 1,
+  offset: 3,
+  loggedAt: 3 + NUMBER_BYTES,
+  receivedAt: 3 + 2 * NUMBER_BYTES,
+  end: 3 + 3 * NUMBER_BYTES,
+} as const;
 
-export function toValue({ status, place }: StoredConsent): Buffer {
+export function toValue({ status, receivedAt, place }: StoredConsent): Buffer {
   const value = Buffer.alloc(AT.end);
   value.write(STATUS_LETTERS[status], AT.status, 'latin1');
   value.writeUInt16BE(place.partition, AT.partition);
   value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
   value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  value.writeUIntBE(Math.max(0, receivedAt), AT.receivedAt, NUMBER_BYTES);
   return value;
 }
 
@@ -29,7 +37,7 @@ export function fromValue(value: Buffer): StoredConsent {
     offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
     loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
   };
-  return { status, place };
+  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), place };
 }
 
 /** @throws Error when the script replied something else */

@@ -20,13 +20,13 @@ export function createConsents(redis: Redis, layout: Layout): ConsentStore & Pic
     const { environmentId, identityKey: key } = change;
     const buckets = [layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
     const keys = [layout.epoch, ...buckets, layout.consentLog];
-    return fromReply(await putConsent(keys, [key, toValue(change), change.receivedAt, epoch]));
+    return fromReply(await putConsent(keys, [key, toValue(change), epoch]));
   };
   return {
     apply: (change) => put(change, 'epoch'),
     loadConsents: (changes) => Promise.all(changes.map((change) => put(change, ''))),
     async read(environmentId, identityKey) {
-      const keys = [layout.epoch, layout.consentsOf(environmentId, identityKey), layout.consentLog];
+      const keys = [layout.epoch, layout.consentsOf(environmentId, identityKey), layout.consentLog, layout.fencedRun];
       const value = await readConsent(keys, [identityKey]);
       return Buffer.isBuffer(value) ? fromValue(value) : null;
     },

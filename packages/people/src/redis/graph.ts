@@ -67,7 +67,7 @@ function createFactCalls(
     const place = [layout.namespace, toSourceText(block), block.after, block.through];
     const { blob, environmentIds } = toFactsBlob(block.facts, withOthers);
     const args = [...place, ...limitArguments, blob, ...environmentIds];
-    return fromReply((await applyFacts([layout.epoch, layout.progress], args)) as Buffer);
+    return fromReply((await applyFacts([layout.epoch, layout.progress, layout.fencedRun], args)) as Buffer);
   };
 
   return {
@@ -99,7 +99,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
   const results: Applied[] = [];
   const tell = (part: Applied[]) => {
-    results.push(...part);
+    for (const each of part) results.push(each);
     onPart?.(part);
   };
   const start = (call: FactBlock) => {
@@ -117,7 +117,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
       tell(part);
       if (part.length === call.facts.length) continue;
       await Promise.allSettled(running.map((later) => later.reply));
-      waiting.unshift(...running.splice(0).map((later) => later.call));
+      for (const later of running.splice(0).reverse()) waiting.unshift(later.call);
       for (let rest = toRest(call, part.length); rest.facts.length > 0; ) {
         const decided = await applyCall(rest, true);
         tell(decided);

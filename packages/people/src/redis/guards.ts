@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import type { ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
+import type { Cutoff, ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
 import { type Layout, NUMBER_BYTES } from './layout.ts';
-import { createScript } from './scripts.ts';
+import { createScript, type ScriptArgument } from './scripts.ts';
 
 /** Far more than can lapse between two sweeps. The next sweep drops the rest. */
 const LAPSED_A_SWEEP_MAX = 1_000;
@@ -17,6 +17,9 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
   const raiseFences = createScript(redis, 'raiseFences');
+  const enforceFences = createScript(redis, 'enforceFences');
+  const fenceStatus = createScript(redis, 'fenceStatus');
+  const completeFences = createScript(redis, 'completeFences');
 
   const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
@@ -37,9 +40,9 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     },
     release: async (name) => void (await release(name, '')),
     async dropLapsed(nowMs) {
-      const range = [layout.lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX] as const;
+      const { lapsing } = layout;
       let dropped = 0;
-      for (const member of await redis.zrangebyscoreBuffer(...range)) {
+      for (const member of await redis.zrangebyscoreBuffer(lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX)) {
         if (await release(fromMember(member), nowMs)) dropped++;
         await redis.zrem(layout.lapsing, member);
       }
@@ -47,13 +50,32 @@ export function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     },
     heldFrom: createHeldFrom(redis, layout),
     async fence(cutoffs) {
-      for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
-        for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
-          const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
-          await raiseFences([], [layout.namespace, environmentId, ...some]);
-        }
+      for (const args of toFenceCalls(layout, cutoffs)) await raiseFences([], args);
     },
+    async enforce(cutoffs) {
+      let [links, consents] = [0, 0];
+      for (const args of toFenceCalls(layout, cutoffs)) {
+        const [taken, removed] = (await enforceFences([], args)) as [number, number];
+        links += taken;
+        consents += removed;
+      }
+      return { links, consents };
+    },
+    async fenceStatus() {
+      const [run, isComplete] = (await fenceStatus([layout.fencedRun], [])) as [Buffer, number];
+      return { run: run.toString(), isComplete: isComplete === 1 };
+    },
+    completeFences: async (run) => (await completeFences([layout.fencedRun], [run])) === 1,
   };
+}
+
+/** Arguments of the calls that set fences. */
+function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<ScriptArgument[]> {
+  for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
+    for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
+      const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
+      yield [layout.namespace, environmentId, ...some];
+    }
 }
 
 function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom'] {

@@ -33,7 +33,7 @@ const FAMILIES = {
   formerLeases: 'e',
   /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
   outbox: 'o',
-  /** HASH identity key -> status, partition, offset, logged at; a bucket each. */
+  /** HASH identity key -> status, partition, offset, logged at, received at; a bucket each. */
   consents: 'c',
 } as const;
 
@@ -91,6 +91,8 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     namespace,
     /** STRING: guards against an empty or half rebuilt store. */
     epoch: `${namespace}identity:epoch`,
+    /** STRING: run of Redis in which the fences of all erased people were set and enforced. */
+    fencedRun: `${namespace}f:complete`,
     /** HASH generation/partition -> last applied offset of the link topic. */
     progress: `${namespace}identity:applied:${linkTopic}`,
     /** HASH 'run' -> run of Redis in which the whole log was applied, partition -> greatest offset applied since. */
@@ -122,6 +124,7 @@ local FAMILY = { ${Object.entries(FAMILIES)
 local KEY_BYTES, MEMBER_BYTES, HEADER_BYTES = ${IDENTITY_KEY_BYTES}, ${MEMBER_BYTES}, ${COMPONENT_HEADER_BYTES}
 local KIND_BITS = { ${kindBits.join(', ')} }
 local NO_EPOCH = 'NOEPOCH there is none'
+local NO_FENCES = 'NOFENCES fences may be missing in this run'
 local floor, unpack_bytes = math.floor, struct.unpack
 local function name_of(namespace, family, environment) return namespace .. family .. ':{' .. environment .. '}' end
 local function bucket_of(key) return floor(unpack_bytes('>I2', key) / ${BUCKET_KEYS}) end

@@ -1,6 +1,6 @@
 import { createRedisClientSetup, type RedisClientOptions, waitAtMost } from '@playline/errors';
 import { Redis } from 'ioredis';
-import { MissingEpochFault } from '../faults.ts';
+import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
 import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
 import type { People } from '../people.ts';
 import { createConsents } from './consents.ts';
@@ -31,13 +31,18 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   const readEpoch = () => redis.get(layout.epoch);
   const parts = { redis, layout, readEpoch };
   const { loadConsents, ...consents } = createConsents(redis, layout);
+  const guards = createGuards(redis, layout);
   return {
     graph: createGraph(parts, options.limits ?? DEFAULT_LIMITS),
     consents,
-    guards: createGuards(redis, layout),
+    guards,
     rebuild: { ...createRebuild(parts), loadConsents },
     readEpoch,
-    ...createReadiness(redis, { readEpoch, onUnusable: options.onUnusable ?? (() => {}) }),
+    ...createReadiness(redis, {
+      readEpoch,
+      hasFences: async () => (await guards.fenceStatus()).isComplete,
+      onUnusable: options.onUnusable ?? (() => {}),
+    }),
     rewriteLog: () => rewriteLog(redis),
     close: async () => redis.disconnect(),
   };
@@ -78,10 +83,16 @@ const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
 /** Less than the second that a readiness probe allows. */
 const WRITE_CHECK_MS = 900;
 
+interface ReadinessParts {
+  readEpoch(): Promise<string | null>;
+  hasFences(): Promise<boolean>;
+  onUnusable(fault: Error): void;
+}
+
 /** Checks whether Redis can be used, and reports why not. */
 function createReadiness(
   redis: Redis,
-  { readEpoch, onUnusable }: { readEpoch(): Promise<string | null>; onUnusable(fault: Error): void },
+  { readEpoch, hasFences, onUnusable }: ReadinessParts,
 ): Pick<People, 'ready' | 'takesWrites'> {
   const check = async (): Promise<boolean> => {
     if (redis.status !== 'ready') return false;
@@ -100,9 +111,10 @@ function createReadiness(
     takesWrites,
     ready: async () => {
       if (redis.status !== 'ready') return false;
-      const [epoch, isWritable] = await Promise.all([readEpoch(), takesWrites()]);
+      const [epoch, isFenced, isWritable] = await Promise.all([readEpoch(), hasFences(), takesWrites()]);
       if (epoch === null) onUnusable(new MissingEpochFault());
-      return epoch !== null && isWritable;
+      else if (!isFenced) onUnusable(new MissingFencesFault());
+      return epoch !== null && isFenced && isWritable;
     },
   };
 }

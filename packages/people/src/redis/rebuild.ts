@@ -10,14 +10,12 @@ import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wi
 /** The rebuild without the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
+  const mintEpoch = createScript(redis, 'mintEpoch');
   const loadOverrides = createScript(redis, 'loadOverrides');
   const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
   const loadDecided = createScript(redis, 'loadDecided');
   return {
-    async mintEpoch() {
-      const minted: string = randomUUID();
-      return (await redis.set(layout.epoch, minted, 'NX', 'GET')) ?? minted;
-    },
+    mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
     async loadOverrides(overrides) {
       await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
     },
@@ -62,6 +60,7 @@ async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: str
   const flat = (await redis.callBuffer('HGETALL', layout.unlinksOf(environmentId))) as Buffer[];
   const sides: UnlinkSide[] = [];
   for (let at = 0; at < flat.length; at += 2)
-    if (flat[at]!.length === IDENTITY_KEY_BYTES) sides.push(...fromSides(environmentId, flat[at]!, flat[at + 1]!));
+    if (flat[at]!.length === IDENTITY_KEY_BYTES)
+      for (const each of fromSides(environmentId, flat[at]!, flat[at + 1]!)) sides.push(each);
   return sides;
 }

@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs';
 import { PRESENT_RUN_LUA } from '@playline/errors';
 import { type Redis, ReplyError } from 'ioredis';
 import { LaggingStoreFault } from '../consents.ts';
-import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from '../faults.ts';
+import {
+  EpochPresentFault,
+  MissingEpochFault,
+  MissingFencesFault,
+  MissingHoldFault,
+  RestartedFault,
+} from '../faults.ts';
 import { GraphBehindFault } from '../graph.ts';
 import { LUA_LAYOUT } from './layout.ts';
 
@@ -20,10 +26,14 @@ interface ScriptParts {
  * never runs half of one.
  */
 const SCRIPTS = {
-  applyFacts: { files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'], flag: '' },
+  applyFacts: {
+    before: PRESENT_RUN_LUA,
+    files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'],
+    flag: '',
+  },
   // It frees memory.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
-  forgetIdentities: { files: ['forget'], flag: '' },
+  forgetIdentities: { files: ['take-out', 'forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
   loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
   loadDecided: { files: ['decided', 'load-decided'], flag: '' },
@@ -32,6 +42,10 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: '' },
   raiseFences: { files: ['raise-fences'], flag: '' },
+  enforceFences: { files: ['take-out', 'enforce-fences'], flag: '' },
+  fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
+  completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: '' },
+  mintEpoch: { before: PRESENT_RUN_LUA, files: ['mint-epoch'], flag: '' },
   forgetConsents: { files: ['forget-consents'], flag: '' },
   putConsent: { before: PRESENT_RUN_LUA, files: ['put-consent'], flag: '' },
   readConsent: { before: PRESENT_RUN_LUA, files: ['read-consent'], flag: 'no-writes' },
@@ -65,12 +79,12 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
   const sha = createHash('sha1').update(text).digest('hex');
   return async (keys, args) => {
     try {
-      return await redis.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args);
+      return await redis.callBuffer('EVALSHA', [sha, keys.length, ...keys, ...args]);
     } catch (error) {
       if (!isReplyStarting(error, 'NOSCRIPT')) throw toFault(error);
     }
     try {
-      return await redis.callBuffer('EVAL', text, keys.length, ...keys, ...args);
+      return await redis.callBuffer('EVAL', [text, keys.length, ...keys, ...args]);
     } catch (error) {
       throw toFault(error);
     }
@@ -84,6 +98,8 @@ function isReplyStarting(error: unknown, code: string): boolean {
 /** Turns error replies of scripts into faults of the ports. */
 function toFault(error: unknown): unknown {
   if (isReplyStarting(error, 'NOEPOCH')) return new MissingEpochFault();
+  if (isReplyStarting(error, 'NOFENCES')) return new MissingFencesFault();
+  if (isReplyStarting(error, 'RESTARTED')) return new RestartedFault();
   if (isReplyStarting(error, 'NOHOLD')) return new MissingHoldFault();
   if (isReplyStarting(error, 'EPOCH')) return new EpochPresentFault();
   if (isReplyStarting(error, 'BEHIND')) return new GraphBehindFault(Number((error as Error).message.split(' ')[1]));

@@ -40,10 +40,10 @@ export function openRedisBalances(options: RedisBalancesOptions): RedisBalances 
 
   const run = async (args: (string | number)[]) => {
     try {
-      return await redis.call('EVALSHA', SCRIPT_SHA, ...args);
+      return await redis.call('EVALSHA', [SCRIPT_SHA, ...args]);
     } catch (error) {
       if (!(error instanceof ReplyError) || !(error as Error).message.startsWith('NOSCRIPT')) throw error;
-      return redis.call('EVAL', SCRIPT, ...args);
+      return redis.call('EVAL', [SCRIPT, ...args]);
     }
   };
 

@@ -61,7 +61,7 @@ export class NewTokens {
     for (const contracts of this.questions()) {
       if (this.options.nowMs() > endMs) break;
       try {
-        described.push(...(await describeTokens(node, this.options.chain, contracts)));
+        for (const each of await describeTokens(node, this.options.chain, contracts)) described.push(each);
       } catch (fault) {
         if (!(fault instanceof NodeFault)) throw fault;
         this.options.onFault(node, fault);

@@ -4,7 +4,7 @@ import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasu
 import type { GraphFact, IdentityGraph, People } from '@playline/people';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type BatchParts, beginBatch, finishBatch, toBatches } from './erase-batch.ts';
 
 const T = Date.UTC(2026, 5, 15);
@@ -29,7 +29,7 @@ function mortal<T extends object>(object: T, die: () => boolean): T {
   return new Proxy(object, {
     get(target, name) {
       const value = Reflect.get(target, name);
-      if (typeof value !== 'function' || name === 'readFences') return value;
+      if (typeof value !== 'function' || name === 'readFences' || name === 'findLinks') return value;
       return async (...args: unknown[]) => {
         const answer = await value.apply(target, args);
         if (die()) throw new Death();
@@ -116,7 +116,7 @@ function toParts(world: World, waiting: number[], die: () => boolean): BatchPart
     pause: async () => {},
   };
 }
-const ENDS = { byName: { 'audience.messages.v1/0': 7 }, consents: new Map([[0, 1_000]]) };
+const ENDS = { 'audience.messages.v1/0': 7 };
 const COMMITS = new Map([[0, 1_000]]);
 
 /** @returns the subject of each erasure, by the erasure's id */
@@ -269,4 +269,64 @@ it('a batch erases everybody in its closures up to the cut-off and nobody else, 
     await checkRecords(world, run, { ...rules, asked });
   });
   await fc.assert(property, { numRuns: 1_500 });
+});
+
+const WRITES = ['forget', 'apply', 'fence', 'place', 'extend', 'trim'];
+
+/** Reports every call that changes the store. */
+function watchWrites<S extends object>(store: S, onWrite: () => void): S {
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function' || !WRITES.includes(String(name))) return value;
+      return async (...args: unknown[]) => {
+        onWrite();
+        return value.apply(target, args);
+      };
+    },
+  });
+}
+
+it('a receipt is written two seconds after the last change of Redis at the earliest, however long the sweep takes', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const own = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ of: 0, at: T - 1 }] };
+    const world = await openWorld({ ...own, events: [], requests: [], deaths: [] });
+    const { people, records, rows, keys } = world;
+    let changedMs = performance.now();
+    const watched = <S extends object>(store: S): S =>
+      watchWrites(store, () => {
+        changedMs = performance.now();
+      });
+    const receiptsAfterMs: number[] = [];
+    const parts: BatchParts = {
+      ...toParts(world, [], () => false),
+      people: { graph: watched(people.graph), guards: watched(people.guards), consents: watched(people.consents) },
+      rows: {
+        ...rows,
+        sweep: async (...args) => {
+          vi.advanceTimersByTime(60_000);
+          return rows.sweep(...args);
+        },
+      },
+      records: {
+        ...records,
+        putReceipts: async (receipts) => {
+          receiptsAfterMs.push(performance.now() - changedMs);
+          await records.putReceipts(receipts);
+        },
+      },
+      pause: async (ms) => void vi.advanceTimersByTime(ms),
+    };
+    const { signal } = new AbortController();
+    const names = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [keys[0]!], memberKeys: [] };
+    await records.putRequests([{ ...names, cutoffAt: T, requestedAt: T, traceId: '' }]);
+    await people.guards.place({ ...names, keys: names.subjectKeys, cutoffMs: T, lapsesAtMs: null });
+    const batch = await beginBatch(parts, await records.readUnfinished(), signal);
+    await finishBatch(parts, batch!, signal);
+    expect(receiptsAfterMs).toEqual([expect.any(Number)]);
+    expect(receiptsAfterMs[0]).toBeGreaterThanOrEqual(2_000);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -6,6 +6,7 @@ import {
   type ErasureReceipt,
   type ErasureRequest,
   FENCES_KNOWN_WITHIN_MS,
+  type FoundLink,
   hashClosure,
   LOG_EXPIRES_AFTER_MS,
 } from '@playline/erasure';
@@ -13,7 +14,7 @@ import { pauseOrThrow } from '@playline/errors';
 import type { HoldName } from '@playline/people';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
-import { type Closure, type ErasedPerson, type FoundClosure, toPersons } from './persons.ts';
+import { type Closure, countLinkEnds, type ErasedPerson, type FoundClosure, takeLinks, toPersons } from './persons.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
@@ -41,29 +42,52 @@ export interface Batch {
   readonly deleted: Map<string, Counts>;
 }
 
-/** Redis writes its log to the disk every second, so changes older than this survive the loss of its machine. */
+/**
+ * Redis writes its log to the disk every second, so changes older than this survive the loss of its machine. Counted
+ * from the last change that a batch makes.
+ */
 const REDIS_ON_DISK_MS = 2_000;
 /** A row that survives this many sweeps comes from a writer that ignores fences. */
 const SWEEPS_MAX = 10;
 
+/** Which requests are left out of a batch. */
+export interface BatchBounds {
+  /**
+   * Called with the requests about people with so many links that they would delay the others. They are left out; without
+   * this function they are not.
+   */
+  readonly onHeavy?: (requests: readonly ErasureRequest[]) => void;
+}
+
+/** A person with more links takes more than a few seconds by itself. */
+const HEAVY_LINKS = 10_000;
+/** Identities of one batch, some 50 MB. A batch of a thousand ordinary people has a few thousand. */
+const IDENTITIES_MAX = 200_000;
+
 /**
  * Begins a batch: finds out who is erased, places holds on all of their identities, and stores the progress. Nothing is
- * erased yet. If the eraser dies before it stores the progress, the batch begins anew.
- * @returns null when all requests wait for other erasures
+ * erased yet. If the eraser dies before it stores the progress, the batch begins anew. Requests that do not fit are left
+ * for a later batch.
+ * @returns null when no request can be done now
  * @throws whatever the stores throw; then it may be called again
  */
 export async function beginBatch(
   parts: BatchParts,
   requests: readonly ErasureRequest[],
   signal: AbortSignal,
+  { onHeavy }: BatchBounds = {},
 ): Promise<Batch | null> {
   parts.onStep?.('resolve');
-  const closures = await settleClosures(parts, requests, signal);
+  const settled = await settleClosures(parts, requests, signal);
+  const isHeavy = (closure: FoundClosure) => onHeavy !== undefined && countLinkEnds(closure) > 2 * HEAVY_LINKS;
+  const heavy = settled.filter(isHeavy);
+  if (heavy.length > 0) onHeavy?.(heavy.map(({ request }) => request));
+  const closures = takeBounded(heavy.length === 0 ? settled : settled.filter((closure) => !heavy.includes(closure)));
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
   // Stored for later requests about linked people, and for checks of the receipt.
-  await parts.records.putFound(closures.map(toFound));
+  await parts.records.putFound([...takeLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
@@ -79,10 +103,20 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
 }
 
 /** Adds the closure and its links. Without links the request's own members already show who was linked. */
-function toFound({ keys, links, request }: FoundClosure): ErasureRequest {
-  if (links.length === 0) return request;
-  const isSubject = (key: Buffer) => request.subjectKeys.some((subject) => subject.equals(key));
-  return { ...request, memberKeys: keys.filter((key) => !isSubject(key)), links };
+function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly FoundLink[]]): ErasureRequest[] {
+  if (links.length === 0) return [];
+  const subjects = new Set(request.subjectKeys.map((key) => key.toString('latin1')));
+  return [{ ...request, memberKeys: keys.filter((key) => !subjects.has(key.toString('latin1'))), links }];
+}
+
+/** The first closures that fit into a batch, at least one. The others are done in a later one. */
+function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[] {
+  let identities = 0;
+  const end = closures.findIndex(({ keys }, at) => {
+    identities += keys.length;
+    return at > 0 && identities > IDENTITIES_MAX;
+  });
+  return end === -1 ? closures : closures.slice(0, end);
 }
 
 /**
@@ -145,25 +179,23 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   // Again, because Redis may have lost its last second.
   await raise(fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
-  const forgottenMs = performance.now();
+  await note(parts, batch, await forget.consents(persons));
+  let changedMs = performance.now();
 
   begin('sweep');
   await rows.putTargets(batchId, fences);
   await rows.awaitInserts(signal);
   await sweepAll(parts, batch, signal);
-  const consents = { kept: await rows.findConsents(batchId), ends: logEnds.consents };
-  await note(parts, batch, await forget.consents(persons, consents));
+  if (await forget.restoreLater(await rows.findConsents(batchId))) changedMs = performance.now();
 
   begin('put back');
   await parts.putBack(batchId);
 
   begin('receipt');
-  await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - forgottenMs)), signal);
-  const verified = { ...NO_ROWS, ...(await forget.verify(persons, consents)) };
+  await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - changedMs)), signal);
+  const verified = { ...NO_ROWS, ...(await forget.verify(persons)) };
   const times = { fencedAt, visiblyErasedAt: wallClockMs(), logExpiresAt: storedAt + LOG_EXPIRES_AFTER_MS };
-  const receipts = persons.flatMap((person) =>
-    toReceipts(batch, person, { ...times, verified, logEnds: logEnds.byName }),
-  );
+  const receipts = persons.flatMap((person) => toReceipts(batch, person, { ...times, verified, logEnds }));
   await records.putReceipts(receipts);
   return receipts;
 }

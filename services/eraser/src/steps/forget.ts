@@ -1,5 +1,5 @@
 import type { ErasureFence, KeptConsent } from '@playline/erasure';
-import type { ChosenStatus, ConsentPlace, HeldConsent, People } from '@playline/people';
+import type { ChosenStatus, People } from '@playline/people';
 import type { Counts } from './counts.ts';
 import type { ErasedPerson } from './persons.ts';
 
@@ -13,24 +13,20 @@ export interface Forget {
    * @param commits the linker's commits by partition
    */
   identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found>;
-  /** Removes all consents except later ones, and restores those that a removed one has hidden. */
-  consents(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Found>;
+  /** Removes the consents received up to the cut-off. */
+  consents(persons: readonly ErasedPerson[]): Promise<Found>;
+  /**
+   * Stores later consents that a removed one had superseded.
+   * @param kept consents of the erased people that ClickHouse still has after the sweep
+   * @returns whether Redis was changed
+   */
+  restoreLater(kept: readonly KeptConsent[]): Promise<boolean>;
   /** Checks that nothing is left. @returns zero for each place @throws Error when anything is left */
-  verify(persons: readonly ErasedPerson[], later: LaterConsents): Promise<Counts>;
-}
-
-/** How to recognise a consent that is later than the erasure, and stays. */
-export interface LaterConsents {
-  /** Consents of the erased people that ClickHouse still has after the sweep. */
-  readonly kept: readonly KeptConsent[];
-  /** End of the consent log by partition. Records after it came when the fences were known, so they are later. */
-  readonly ends: ReadonlyMap<number, number>;
+  verify(persons: readonly ErasedPerson[]): Promise<Counts>;
 }
 
 /** Places of Redis, named as in `infra/redis/README.md`. */
 const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
-
-const nameOf = ({ partition, offset }: ConsentPlace | KeptConsent['place']) => `${partition}/${offset}`;
 
 /** Builds the steps. @param generation of the link topic */
 export function createForget(
@@ -55,21 +51,27 @@ export function createForget(
       }
       return found;
     },
-    async consents(persons, later) {
+    async consents(persons) {
       const found = new Map<ErasedPerson, Counts>();
       for (const person of persons) {
-        const judged = await findConsents(consents, person, later);
-        found.set(person, { [CONSENTS]: await consents.forget(person.environmentId, judged) });
+        const erased = await findConsents(consents, person);
+        found.set(person, { [CONSENTS]: await consents.forget(person.environmentId, erased) });
       }
-      for (const { status, ...consent } of later.kept)
-        await consents.apply({ ...consent, status: status as ChosenStatus });
       return found;
     },
-    async verify(persons, later) {
+    async restoreLater(kept) {
+      let isChanged = false;
+      for (const { status, ...consent } of kept) {
+        const outcome = await consents.apply({ ...consent, status: status as ChosenStatus });
+        isChanged ||= outcome === 'applied';
+      }
+      return isChanged;
+    },
+    async verify(persons) {
       for (const person of persons) {
         const left = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
         if (left.includes(true)) throw new Error('an identity is in the graph again');
-        if ((await findConsents(consents, person, later)).length > 0) throw new Error('a consent is stored again');
+        if ((await findConsents(consents, person)).length > 0) throw new Error('a consent is stored again');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
     },
@@ -87,19 +89,11 @@ async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }
 }
 
 /** Stored consents of a person, without the later ones. */
-async function findConsents(
-  consents: People['consents'],
-  { environmentId, identities }: ErasedPerson,
-  { kept, ends }: LaterConsents,
-) {
-  const places = new Set(kept.filter((each) => each.environmentId === environmentId).map(({ place }) => nameOf(place)));
-  // A consent logged by the cut-off was received by then. The end of a log that was made anew does not show that.
+async function findConsents(consents: People['consents'], { environmentId, identities }: ErasedPerson) {
   const cutoffs = new Map(identities.map(({ key, cutoffMs }) => [key.toString('latin1'), cutoffMs]));
-  const isJudged = ({ identityKey, place: { partition, offset, loggedAtMs } }: HeldConsent) =>
-    offset < (ends.get(partition) ?? 0) || loggedAtMs <= cutoffs.get(identityKey.toString('latin1'))!;
   const stored = await consents.readStored(
     environmentId,
     identities.map(({ key }) => key),
   );
-  return stored.filter((consent) => isJudged(consent) && !places.has(nameOf(consent.place)));
+  return stored.filter(({ identityKey, receivedAt }) => receivedAt <= cutoffs.get(identityKey.toString('latin1'))!);
 }

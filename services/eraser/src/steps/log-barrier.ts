@@ -19,13 +19,11 @@ export interface LogBarrierOptions {
   readonly pollMs?: number;
 }
 
-/** Ends of the log. Every record before them was stored. */
-export interface LogEnds {
-  /** `topic/partition` -> end, of partitions with records; topics without their prefix, as in receipts. */
-  readonly byName: Readonly<Record<string, number>>;
-  /** End of each partition of the consent topic. */
-  readonly consents: ReadonlyMap<number, number>;
-}
+/**
+ * Ends of the log. Every record before them was stored. `topic/partition` -> end, of partitions with records; topics
+ * without their prefix, as in receipts.
+ */
+export type LogEnds = Readonly<Record<string, number>>;
 
 /** Waits until the present records of the log are stored. The signal ends every wait. @throws Error of the brokers */
 export interface LogBarrier {
@@ -82,8 +80,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       const named = [...ends].flatMap(([topic, bounds]) =>
         bounds.filter(({ end }) => end > 0).map(({ partition, end }) => [`${topic.name}/${partition}`, end] as const),
       );
-      const consents = ends.get(TOPICS.consents)!.map(({ partition, end }) => [partition, end] as const);
-      return { byName: Object.fromEntries(named), consents: new Map(consents) };
+      return Object.fromEntries(named);
     },
     linkCommits: () => reader.committed(groups.linker, nameOf(TOPICS.identityLinks)),
   };

@@ -15,10 +15,9 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
-/** A closure, and the links between its people. */
+/** A closure, with what its links are found by. */
 export interface FoundClosure extends Closure {
-  /** Decisions up to the cut-off about anybody of the closure. The erasure deletes them. */
-  readonly links: readonly FoundLink[];
+  readonly nodes: readonly Node[];
 }
 
 /** One person to erase: for one request, or for several with an identity in common. */
@@ -42,9 +41,6 @@ export interface StoredDecisions {
 /** Receipts have the time of the eraser's clock, requests that of a gateway's. Gateways assume the same difference. */
 export const CLOCKS_APART_MS = 2_000;
 
-/** Keys, by their bytes as text. */
-type Keys = Map<string, Buffer>;
-
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
@@ -67,13 +63,44 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
       unlinks: decisions.unlinks.filter(isHere),
       others: decisions.others.filter(({ request }) => isHere(request)),
     };
-    const neighbours = createNeighbours(here);
-    const decided = createNeighbours({ ...here, others: [] });
+    const graph = createLinkGraph(here);
     return own.map((request) => {
-      const keys = follow(neighbours, request);
-      return { request, keys, links: findLinks(decided, keys, request) };
+      const nodes = follow(graph, request);
+      return { request, nodes, keys: nodes.map(({ key }) => key).sort(Buffer.compare) };
     });
   });
+}
+
+/** How many links name somebody of a closure, those between its people counted twice. */
+export const countLinkEnds = ({ nodes }: FoundClosure): number =>
+  nodes.reduce((count, { edges }) => count + edges.length, 0);
+
+/**
+ * The decisions up to the cut-off about anybody of these closures, which their erasure deletes. Each is with one closure;
+ * another closure that has only such decisions has one of them too. May be called once.
+ */
+export function takeLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
+  const taken = new Set<Edge>();
+  // A closure with a later cut-off has the links of the earlier ones.
+  const latestFirst = closures.toSorted((one, other) => other.request.cutoffAt - one.request.cutoffAt);
+  return new Map(latestFirst.map((closure) => [closure, takeLinksOf(closure, taken)]));
+}
+
+function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<Edge>): FoundLink[] {
+  const links: FoundLink[] = [];
+  let known: FoundLink | null = null;
+  for (const node of nodes) {
+    if (node.takenUntilMs >= cutoffAt && known !== null) continue;
+    for (const { edge } of node.edges) {
+      if (edge.knownUntilMs !== undefined || edge.receivedAtMs > cutoffAt || !isPlaced(edge)) continue;
+      known = edge;
+      if (taken.has(edge)) continue;
+      taken.add(edge);
+      links.push(edge);
+    }
+    node.takenUntilMs = Math.max(node.takenUntilMs, cutoffAt);
+  }
+  return links.length === 0 && known !== null ? [known] : links;
 }
 
 /** Joins closures into persons: those with an identity in common, directly or through others, are one person. */
@@ -94,73 +121,79 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-interface Edge {
-  readonly one: Buffer;
-  readonly other: Buffer;
-  readonly receivedAtMs: number;
+/**
+ * A link of two identities: a stored decision, which is used as it was read because there may be half a million of them,
+ * or a link that another erasure deletes.
+ */
+interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
   /** The place of the last fact that linked the two; null when unknown. */
   readonly last: FactOrder | null;
-  /** The link does not count for cut-offs from this time on. */
-  readonly unlinkedAtMs: number;
-  /** End of the erasure that deleted this link. It does not count for requests after that. */
-  readonly knownUntilMs: number;
+  readonly unlinkedAtMs?: number | null;
+  /** End of the erasure that deletes this link; it does not count for requests after that. */
+  readonly knownUntilMs?: number;
 }
 
-interface Neighbour {
+/** An identity with its links. Found by key once, so that following half a million links needs no look-ups. */
+interface Node {
   readonly key: Buffer;
-  readonly edge: Edge;
+  readonly edges: { readonly edge: Edge; readonly to: Node }[];
+  /** The request for which the identity was reached last. */
+  reachedFor: ErasureRequest | null;
+  /** All decisions up to this cut-off are taken. */
+  takenUntilMs: number;
 }
-type Neighbours = ReadonlyMap<string, readonly Neighbour[]>;
+type LinkGraph = (key: Buffer) => Node;
 
-function createNeighbours({ links, unlinks, others }: StoredDecisions): Neighbours {
+function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph {
+  const nodes = new Map<string, Node>();
+  const nodeOf = (key: Buffer): Node => {
+    const name = nameOf(key);
+    let node = nodes.get(name);
+    if (node === undefined) {
+      node = { key, edges: [], reachedFor: null, takenUntilMs: Number.NEGATIVE_INFINITY };
+      nodes.set(name, node);
+    }
+    return node;
+  };
   const unlinksOf = Map.groupBy(unlinks, ({ key }) => nameOf(key));
-  const decided = links.map(({ a: one, b: other, receivedAtMs, last }): Edge => {
-    return { one, other, receivedAtMs, last, unlinkedAtMs: NEVER_MS, knownUntilMs: NEVER_MS };
-  });
-  const ends = [...decided, ...others.flatMap(toEdges)].flatMap((linked) => {
-    const [ofOne, ofOther] = [linked.one, linked.other].map((key) => unlinksOf.get(nameOf(key)) ?? []);
-    const edge = { ...linked, unlinkedAtMs: Math.min(linked.unlinkedAtMs, findUnlink(linked, ofOne!, ofOther!)) };
-    return [
-      { from: nameOf(edge.one), key: edge.other, edge },
-      { from: nameOf(edge.other), key: edge.one, edge },
-    ];
-  });
-  return Map.groupBy(ends, ({ from }) => from);
+  const add = (link: Edge) => {
+    const [ofA, ofB] = [unlinksOf.get(nameOf(link.a)), unlinksOf.get(nameOf(link.b))];
+    const unlinkedAtMs = ofA === undefined || ofB === undefined ? null : findUnlink(link, ofA, ofB);
+    const edge =
+      unlinkedAtMs === null ? link : { ...link, unlinkedAtMs: earlierOf(link.unlinkedAtMs ?? null, unlinkedAtMs) };
+    const [from, to] = [nodeOf(edge.a), nodeOf(edge.b)];
+    from.edges.push({ edge, to });
+    to.edges.push({ edge, to: from });
+  };
+  for (const link of links) add(link);
+  for (const other of others) for (const edge of toEdges(other)) add(edge);
+  return nodeOf;
 }
+
+const earlierOf = (one: number | null, other: number) => (one === null ? other : Math.min(one, other));
 
 /**
  * The links that another erasure deletes, with their own times: which of them count depends on each request's cut-off.
  * If no links are stored with the erasure, only its members are known. They are then linked with the first of them.
  */
-function toEdges({ request, receipt }: Erasure): Edge[] {
+function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;
   const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
-  if (links.length > 0)
-    return links.map(({ a: one, b: other, receivedAtMs, last, unlinkedAtMs }) => {
-      return { one, other, receivedAtMs, last, unlinkedAtMs: unlinkedAtMs ?? NEVER_MS, knownUntilMs };
-    });
-  const [one, ...rest] = [...subjectKeys, ...memberKeys];
-  const edge = { receivedAtMs: cutoffAt, last: null, unlinkedAtMs: NEVER_MS, knownUntilMs };
-  return rest.map((other) => ({ one: one!, other, ...edge }));
+  for (const link of links) yield { ...link, knownUntilMs };
+  if (links.length > 0) return;
+  const [a, ...rest] = [...subjectKeys, ...memberKeys];
+  const edge = { receivedAtMs: cutoffAt, last: null, knownUntilMs };
+  for (const b of rest) yield { ...edge, a: a!, b };
 }
 
-/** The decisions up to the cut-off about anybody of a closure, each once. */
-function findLinks(decided: Neighbours, keys: readonly Buffer[], { cutoffAt }: ErasureRequest): FoundLink[] {
-  const edges = new Set(keys.flatMap((key) => (decided.get(nameOf(key)) ?? []).map(({ edge }) => edge)));
-  return [...edges]
-    .filter(({ receivedAtMs, last }) => receivedAtMs <= cutoffAt && last !== null)
-    .map(({ one: a, other: b, receivedAtMs, last, unlinkedAtMs }) => {
-      return { a, b, receivedAtMs, last: last!, unlinkedAtMs: unlinkedAtMs === NEVER_MS ? null : unlinkedAtMs };
-    });
-}
+const isPlaced = (edge: Edge): edge is Edge & FoundLink => edge.last !== null;
 
-/** Time of the first unlink that came after the last link of the two and parted them; else never. */
-function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number {
-  if (last === null) return NEVER_MS;
-  const parted = ofA.filter(
-    ({ at, side }) => isBehind(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side),
-  );
-  return Math.min(NEVER_MS, ...parted.map(({ unlinkedAtMs }) => unlinkedAtMs));
+/** Time of the first unlink that came after the last link of the two and parted them; null without one. */
+function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number | null {
+  if (last === null) return null;
+  return ofA
+    .filter(({ at, side }) => isBehind(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side))
+    .reduce<number | null>((first, { unlinkedAtMs }) => earlierOf(first, unlinkedAtMs), null);
 }
 
 const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.generation && one.offset === other.offset;
@@ -168,18 +201,26 @@ const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
 /** Everybody reached by links up to the cut-off that counted when the request was made. */
-function follow(neighbours: Neighbours, { subjectKeys, memberKeys, cutoffAt, requestedAt }: ErasureRequest): Buffer[] {
-  const keys: Keys = new Map();
-  const waiting = [...subjectKeys, ...memberKeys];
-  for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
-    const name = nameOf(key);
-    if (keys.has(name)) continue;
-    keys.set(name, key);
-    for (const { key: next, edge } of neighbours.get(name) ?? [])
-      if (edge.receivedAtMs <= cutoffAt && cutoffAt < edge.unlinkedAtMs && requestedAt <= edge.knownUntilMs)
-        waiting.push(next);
-  }
-  return [...keys.values()].sort(Buffer.compare);
+function follow(graph: LinkGraph, request: ErasureRequest): Node[] {
+  const { subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
+  const reached: Node[] = [];
+  const reach = (node: Node) => {
+    if (node.reachedFor === request) return;
+    node.reachedFor = request;
+    reached.push(node);
+  };
+  for (const key of subjectKeys) reach(graph(key));
+  for (const key of memberKeys) reach(graph(key));
+  // The list grows while it is read.
+  for (const { edges } of reached)
+    for (const { edge, to } of edges)
+      if (
+        edge.receivedAtMs <= cutoffAt &&
+        cutoffAt < (edge.unlinkedAtMs ?? NEVER_MS) &&
+        requestedAt <= (edge.knownUntilMs ?? NEVER_MS)
+      )
+        reach(to);
+  return reached;
 }
 
 function groupOverlapping(closures: readonly Closure[]): Closure[][] {

@@ -1,5 +1,5 @@
 import { TOPICS, WAITING_HEADERS } from '@playline/contracts';
-import type { ErasureRows } from '@playline/erasure';
+import type { ErasureRows, LinkPlace } from '@playline/erasure';
 import { type LogReader, type OutgoingRecord, type Producer, type StreamRecord, sendAll } from '@playline/stream';
 
 export interface PutBackParts {
@@ -24,23 +24,40 @@ export interface PutBackParts {
 export async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
   const places = await parts.rows.findLaterLinks(batchId);
   const topic = parts.topicPrefix + TOPICS.identityLinks.name;
-  const facts: OutgoingRecord[] = [];
-  for (const { generation, partition, offset } of places) {
-    const fact = generation === parts.generation ? await readRecord(parts.reader, { topic, partition, offset }) : null;
-    if (fact !== null) facts.push(toOutgoing(fact));
+  let count = 0;
+  let facts: OutgoingRecord[] = [];
+  const send = async () => {
+    await sendAll(parts.producer, facts);
+    count += facts.length;
+    facts = [];
+  };
+  for (const { partition, offsets } of toRanges(places.filter(({ generation }) => generation === parts.generation))) {
+    const wanted = new Set(offsets);
+    const range = { topic, partition, start: offsets[0]!, end: offsets.at(-1)! + 1 };
+    for await (const record of parts.reader.read(range)) {
+      if (record.value === null || !wanted.has(record.offset)) continue;
+      if (facts.push(toOutgoing(record)) === FACTS_A_CALL) await send();
+    }
   }
-  if (facts.length < places.length) parts.onLost(places.length - facts.length);
-  await sendAll(parts.producer, facts);
-  return facts.length;
+  await send();
+  if (count < places.length) parts.onLost(places.length - count);
+  return count;
 }
 
-async function readRecord(
-  reader: LogReader,
-  { topic, partition, offset }: { topic: string; partition: number; offset: number },
-): Promise<StreamRecord | null> {
-  for await (const record of reader.read({ topic, partition, start: offset, end: offset + 1 }))
-    return record.value === null ? null : record;
-  return null;
+/** Facts that are sent together. A person may have a hundred thousand. */
+const FACTS_A_CALL = 1_000;
+/** Facts that are closer are read together: a request of the log takes as long as some hundred records. */
+const GAP_MAX = 500;
+
+/** Places in ranges of the log, in its order. */
+function toRanges(places: readonly LinkPlace[]): { partition: number; offsets: number[] }[] {
+  const ranges: { partition: number; offsets: number[] }[] = [];
+  for (const { partition, offset } of places.toSorted((a, b) => a.partition - b.partition || a.offset - b.offset)) {
+    const last = ranges.at(-1);
+    if (last?.partition === partition && offset - last.offsets.at(-1)! <= GAP_MAX) last.offsets.push(offset);
+    else ranges.push({ partition, offsets: [offset] });
+  }
+  return ranges;
 }
 
 function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): OutgoingRecord {

@@ -63,7 +63,7 @@ function createFindOthers(
   requests: readonly ErasureRequest[],
   noted: readonly ErasureProgress[],
 ): ResolveParts['findOthers'] {
-  const askedAt = Math.min(...requests.map(({ requestedAt }) => requestedAt));
+  const askedAt = requests.reduce((first, { requestedAt }) => Math.min(first, requestedAt), Number.POSITIVE_INFINITY);
   const begun = new Set(noted.map(toId));
   return async (identities) => {
     const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS, identities);

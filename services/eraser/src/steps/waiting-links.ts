@@ -44,20 +44,24 @@ const PLACES = [
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
   const { reader, schemaOf, linkerGroup, topicPrefix } = options;
   const decode = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
-  const toLink = async ({ value, headers }: StreamRecord): Promise<WaitingLink | null> => {
+  const toLink = async (
+    { value, headers }: StreamRecord,
+    share: (key: Buffer) => Buffer,
+  ): Promise<WaitingLink | null> => {
     const keys = headers[WAITING_HEADERS.identityKeys];
     const answer = keys === undefined ? null : await decode(value);
     if (answer?.kind !== 'record') return null;
     const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
-    return { environmentId, receivedAtMs, keys: split(keys!, IDENTITY_KEY_BYTES), isUnlink: unlink.length > 0 };
+    return { environmentId, receivedAtMs, keys: split(keys!, IDENTITY_KEY_BYTES).map(share), isUnlink: unlink.length > 0 };
   };
   const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
     const waiting = new Map<number, WaitingLink>();
+    const share = createShare();
     for await (const record of reader.read(range)) {
       const left = record.headers[WAITING_HEADERS.left];
       for (const offset of left === undefined ? [] : split(left, WAITING_OFFSET_BYTES))
         waiting.delete(Number(offset.readBigUInt64BE()));
-      const link = await toLink(record);
+      const link = await toLink(record, share);
       if (link !== null) waiting.set(record.offset, link);
     }
     return [...waiting.values()];
@@ -74,7 +78,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
       for (const { partition, start, end } of await readDecidedBounds(reader, topic)) {
         const from = Math.max(committed.get(partition) ?? start, start);
         if (from >= end) continue;
-        waiting.push(...(await readPartition({ topic, partition, start: from, end })));
+        for (const link of await readPartition({ topic, partition, start: from, end })) waiting.push(link);
       }
     return waiting;
   };
@@ -87,6 +91,17 @@ async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogB
   const open = all.find(({ end }, partition) => (decided[partition]?.end ?? 0) < end);
   if (open !== undefined) throw new Error(`a transaction is open in ${topic}/${open.partition}`);
   return decided;
+}
+
+/** @returns a function that returns the same Buffer for equal keys: one person may have a hundred thousand links */
+function createShare(): (key: Buffer) => Buffer {
+  const known = new Map<string, Buffer>();
+  return (key) => {
+    const name = key.toString('latin1');
+    const shared = known.get(name) ?? key;
+    if (shared === key) known.set(name, key);
+    return shared;
+  };
 }
 
 function split(bytes: string | Buffer, size: number): Buffer[] {

@@ -79,7 +79,7 @@ export async function openWorld() {
       },
       allStored: async () => {
         await runLinker();
-        return { byName: {}, consents: new Map() };
+        return {};
       },
       linkCommits: async () => new Map([[0, next()]]),
     },

@@ -122,7 +122,7 @@ class Explanation {
     for (const field of ORDER) {
       if (field >= FIELD.library && !hasContext) continue;
       const kind = this.#judge(field);
-      if (kind !== FINE) this.#faults.push(...faultsOf(field, kind));
+      if (kind !== FINE) for (const each of faultsOf(field, kind)) this.#faults.push(each);
     }
     this.#judgeBetween();
     this.#judgeTime();

@@ -143,7 +143,9 @@ class Rounds implements ParkedFacts {
     person.waiting = [];
     this.#waitingBytes -= sumBytes(person.leaving);
     person.roundAfterMs = Math.min(2 * person.roundAfterMs, this.#pace.roundAfterMaxMs);
-    const rounds = Math.max(...person.leaving.map((fact) => fact.rounds));
+    const rounds = person.leaving
+      .map((fact) => fact.rounds)
+      .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
     const isLong = rounds >= this.#pace.roundsMax;
     const { topic } = person.leaving[0]!.outgoing;
     try {

@@ -73,7 +73,10 @@ export function viewBranch(
     return { answer: answers.at(-1), hashes: numbers.map(hashOf) };
   };
   const apart = async () => {
-    const end = await readBlock(ask, Math.max(...numbers));
+    const end = await readBlock(
+      ask,
+      numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
+    );
     const hashes: (string | null)[] = [];
     for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
     return { answer: await ask(other.method, other.params), hashes };

@@ -54,7 +54,7 @@ export class NonceCare {
       if (this.#isPlaced(nonce, head)) return;
       const fate = await this.#findFate(turn, nonce);
       if (fate.kind !== 'absent') {
-        states.push(...settleNonce(settling, nonce, fate));
+        for (const each of settleNonce(settling, nonce, fate)) states.push(each);
         this.#clear(nonce);
         if (fate.kind === 'mined' && !fate.isFinal) placed.set(nonce, toPlace(fate.receipt));
         return;
@@ -62,7 +62,7 @@ export class NonceCare {
       absent.push(nonce);
       // It was in a block that a reorganisation replaced, and the nodes' pools no longer have it.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
-      states.push(...settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate));
+      for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate)) states.push(each);
     };
     const onFault = (nonce: number) => (words: string) =>
       void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`);

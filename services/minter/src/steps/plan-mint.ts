@@ -82,7 +82,8 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
   });
   const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
   const states: MintStateRecord[] = [];
-  for (const refusal of refused) states.push(...(await judge(turn, refusal, callOf([refusal.asset]))));
+  for (const refusal of refused)
+    for (const each of await judge(turn, refusal, callOf([refusal.asset]))) states.push(each);
   if (mintable.length === 0) return { plan: null, states };
   const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
   if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };

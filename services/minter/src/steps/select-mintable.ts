@@ -32,7 +32,7 @@ export async function selectMintable<Asset>(
     if (part.length === 0) return;
     const answer = await simulate([...mintable, ...part]);
     if (answer.kind === 'done') {
-      mintable.push(...part);
+      for (const each of part) mintable.push(each);
       return;
     }
     if (part.length > 1) {

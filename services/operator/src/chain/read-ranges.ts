@@ -59,7 +59,7 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
     const [records, capped]: [ActivityRecord[], CappedLog[]] = [[], []];
     for (const log of found.logs) {
       const reading = read(log, times.get(log.blockNumber)!);
-      records.push(...reading.records);
+      for (const each of reading.records) records.push(each);
       const { claimed } = reading;
       if (claimed !== null)
         capped.push({ block: log.blockNumber, log: log.logIndex, claimed, taken: reading.records.length });

@@ -61,7 +61,7 @@ export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS
     const ofTable = table.clearing.keys.includes('day')
       ? listMonths(query, table)
       : listSlices(query, table, sliceRows);
-    spans.push(...(await ofTable));
+    for (const each of await ofTable) spans.push(each);
   }
   return spans;
 }

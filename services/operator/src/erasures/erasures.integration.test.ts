@@ -142,4 +142,26 @@ describe('erasures, on the stores of a deployment', () => {
     const verified = await runProgram(away, ['erasures', 'verify', id]);
     expect(verified).toMatchObject({ code: 3, err: expect.stringContaining('Redis does not answer') });
   });
+
+  it('scrub finds links and consents of erased people in Redis, removes them and sets their fences again', async () => {
+    const { keys, names } = await erase();
+    await link(names, T);
+    const consent = {
+      environmentId: ENVIRONMENT,
+      status: 'full',
+      place: { partition: 0, offset: 7, loggedAtMs: T },
+    } as const;
+    await people.consents.apply({ ...consent, identityKey: keys[0]!, receivedAt: T });
+    await people.consents.apply({ ...consent, identityKey: keys[1]!, receivedAt: T + 1 });
+    const scrubbed = await operate('scrub');
+    expect(scrubbed.code).toBe(1);
+    expect(scrubbed.out).toContain(`FOUND       2 linked identities in Redis of ${ENVIRONMENT}`);
+    expect(scrubbed.out).toContain(`FOUND       1 consents in Redis of ${ENVIRONMENT}`);
+    expect(await people.graph.membersOf(ENVIRONMENT, keys[0]!)).toEqual([]);
+    // What was received later stays, and the fences refuse what was not.
+    expect((await people.consents.readStored(ENVIRONMENT, keys)).map(({ receivedAt }) => receivedAt)).toEqual([T + 1]);
+    await link(names, T);
+    expect(await people.graph.membersOf(ENVIRONMENT, keys[0]!)).toEqual([]);
+    expect((await operate('scrub')).code).toBe(0);
+  });
 });

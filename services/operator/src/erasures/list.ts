@@ -8,7 +8,10 @@ import { toAgeText, toSpanText } from './times.ts';
 
 /** Longer lists are useless; `--after` continues. */
 const ERASURES_MAX = 1_000;
-const STATE_WIDTH = Math.max(...ERASURE_STATES.map((state) => state.length));
+const STATE_WIDTH = ERASURE_STATES.map((state) => state.length).reduce(
+  (most, each) => Math.max(most, each),
+  Number.NEGATIVE_INFINITY,
+);
 
 /** `erasures list`: requests, the newest first, and the state of each. */
 export async function list({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {

@@ -76,7 +76,9 @@ function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { at, nowMs }: 
 
 function countsOf({ deleted, verified }: ErasureReceipt): string[] {
   const places = [...new Set([...Object.keys(deleted), ...Object.keys(verified)])].sort();
-  const width = Math.max(...places.map((place) => place.length));
+  const width = places
+    .map((place) => place.length)
+    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   const said = (count: number | undefined) => (count === undefined ? 'not counted' : String(count));
   return places.map(
     (place) => `${place.padEnd(width)}  deleted ${said(deleted[place])}, then found ${said(verified[place])}`,

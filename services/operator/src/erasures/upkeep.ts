@@ -1,19 +1,23 @@
 import { removeFromDisk, type Survivors, scrub as scrubRows } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
 import { toLine } from './lines.ts';
 import { type ErasuresWork, withRows } from './stores.ts';
 
-/** `erasures scrub`: looks for rows of all people who were ever erased, and deletes them. */
+/** `erasures scrub`: looks for rows, links and consents of all people who were ever erased, and deletes them. */
 export async function scrub({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress('looking for rows of everybody who was ever erased');
-  const scrubbed = await withRows(context, (rows) =>
-    scrubRows({
-      ...{ rows, records, wallClockMs, signal },
-      onSurvivors: (survivors, look) => {
-        for (const each of survivors) terminal.progress(`look ${look} found ${toText(each)}: sweeping`);
-      },
-    }),
+  const scrubbed = await withPeople(context, ({ guards }) =>
+    withRows(context, (rows) =>
+      scrubRows({
+        ...{ rows, records, wallClockMs, signal },
+        people: guards,
+        onSurvivors: (survivors, look) => {
+          for (const each of survivors) terminal.progress(`look ${look} found ${toText(each)}: sweeping`);
+        },
+      }),
+    ),
   );
   const { fences, unfinished, found, swept } = scrubbed;
   if (values.json === true) terminal.result(JSON.stringify(scrubbed));
@@ -56,5 +60,12 @@ export async function remove({ context, records, values, terminal }: ErasuresWor
   return foundOnDisk.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
+const IN_REDIS: Readonly<Record<string, string>> = { 'redis.i': 'linked identities', 'redis.c': 'consents' };
+
 const toText = ({ table, column, as, environmentId, rows }: Survivors) =>
+  table in IN_REDIS
+    ? `${rows} ${IN_REDIS[table]} in Redis of ${environmentId}`
+    : toRowsText({ table, column, as, environmentId, rows });
+
+const toRowsText = ({ table, column, as, environmentId, rows }: Survivors) =>
   `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', carried by somebody else'}`;

@@ -24,7 +24,9 @@ export async function verify(work: ErasureWork): Promise<ExitCode> {
 
 function toLines(verification: Verification, isWhole: boolean): string[] {
   const { receipt, identities, left, onDisk } = verification;
-  const width = Math.max(...Object.keys(left).map((place) => place.length));
+  const width = Object.keys(left)
+    .map((place) => place.length)
+    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   const inFiles = (place: string) => {
     const rows = onDisk?.[place];
     if (rows === undefined) return '';

@@ -23,13 +23,14 @@ export async function rebuildIdentity(
   progress: LinkerProgress,
 ): Promise<RebuiltIdentity> {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
+  const { run } = await people.guards.fenceStatus();
   const restored = await restoreGraph(sources, people, progress).catch((fault: unknown) => {
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
   const restoredConsents = await restoreConsents(sources, people);
   // Late, since erasures may be requested while the graph is read.
   const holds = await restoreHolds(sources, people);
-  const epoch = await people.rebuild.mintEpoch();
+  const epoch = await people.rebuild.mintEpoch(run);
   // After the epoch: until then a gateway may log changes that it cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
     throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });

@@ -47,7 +47,9 @@ export async function openClickHouseTarget(
     async write(activities) {
       const lines = activities.map((activity) => JSON.stringify(toRow(chain, activity)));
       await execute(account, `INSERT INTO ${table} (${columns}) FORMAT JSONEachRow`, lines.join('\n'));
-      return Math.max(...activities.map(({ updated_at }) => parseTimestampMicros(updated_at)));
+      return activities
+        .map(({ updated_at }) => parseTimestampMicros(updated_at))
+        .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
     },
     close: async () => {},
   };

@@ -182,7 +182,7 @@ async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncG
     while (lines.length < size && !isOver) {
       const group = traffic.next(Date.now());
       isOver = group === null;
-      lines.push(...(group ?? []));
+      for (const each of group ?? []) lines.push(each);
     }
     await pace.due(lines.length);
     if (lines.length > 0) yield lines;

@@ -69,7 +69,8 @@ async function readMints(stage: MintStage, { timestampS }: ChainPlace): Promise<
     });
     for await (const { activities } of readForwards(readHistory, null, NEVER)) {
       api.tally.calls++;
-      mints.push(...activities.filter((activity) => assets.isOwner(String(detailsOf(activity).to))));
+      for (const each of activities.filter((activity) => assets.isOwner(String(detailsOf(activity).to))))
+        mints.push(each);
     }
   }
   return Map.groupBy(mints, ({ id }) => id);

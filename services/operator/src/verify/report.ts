@@ -107,7 +107,9 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
 export function toLines(report: VerifyReport): string[] {
   const head = COLUMNS.map(([name]) => name);
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
-  const widths = head.map((name, index) => Math.max(name.length, ...body.map((cells) => cells[index]!.length)));
+  const widths = head.map((name, index) =>
+    body.map((cells) => cells[index]!.length).reduce((most, each) => Math.max(most, each), name.length),
+  );
   const toLine = (cells: string[]) =>
     cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[index]!))).join('  ');
   const examples = report.partitions.flatMap((partition) =>
@@ -132,7 +134,10 @@ function toExampleLines(report: PartitionReport, { kind, start, end }: Example):
   const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
   if (kind !== 'lost') return [line];
   // One command per partition with its first offset: a second move to a later one would skip what the first reads.
-  const from = Math.min(...examples.filter((each) => each.kind === 'lost').map((each) => each.start));
+  const from = examples
+    .filter((each) => each.kind === 'lost')
+    .map((each) => each.start)
+    .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
   const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
   return [line, `  read again, while the group's consumers are stopped, by: ${command}`];
 }

@@ -219,7 +219,8 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
     }
   await explain();
   const room = Math.max(0, EXAMPLES_MAX - report.examples.length);
-  report.examples.push(...lost.slice(0, room).map((range) => ({ kind: 'lost' as const, ...range })));
+  for (const each of lost.slice(0, room).map((range) => ({ kind: 'lost' as const, ...range })))
+    report.examples.push(each);
   await countHoles(work, { gaps, records });
 }
 
@@ -273,7 +274,9 @@ async function addFuture(
   const topic = parts.topicPrefix + flow.topic;
   for (const [partition, last] of lastOffsets) {
     const bounds = ends.find((each) => each.partition === partition) ?? { partition, start: 0, end: 0 };
-    const from = Math.max(bounds.end, ...replacedIn({ topic, partition }, parts).map(({ end }) => end));
+    const from = replacedIn({ topic, partition }, parts)
+      .map(({ end }) => end)
+      .reduce((most, each) => Math.max(most, each), bounds.end);
     if (last < from) continue;
     let report = reports.find((each) => each.partition === partition);
     if (report === undefined) {

@@ -44,16 +44,15 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
       bucketSize: BUCKET_OFFSETS,
       onProgress,
     };
-    partitions.push(
-      ...(await verifyFlow(flow, {
-        ...parts,
-        readDeadOffsets: () => readDeadOffsets(log, [deadLetterTopicOf(topicPrefix + flow.topic)]),
-        readIsFenced: async () => {
-          const fences = await readFenceSet(records);
-          return (question) => fences.isFenced(question);
-        },
-      })),
-    );
+    for (const each of await verifyFlow(flow, {
+      ...parts,
+      readDeadOffsets: () => readDeadOffsets(log, [deadLetterTopicOf(topicPrefix + flow.topic)]),
+      readIsFenced: async () => {
+        const fences = await readFenceSet(records);
+        return (question) => fences.isFenced(question);
+      },
+    }))
+      partitions.push(each);
   }
   return { partitions, derived: await findDrift(query, onProgress) };
 }

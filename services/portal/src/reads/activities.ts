@@ -108,7 +108,8 @@ async function readWindow(
   const found: ActivityLine[] = [];
   for (const contracts of inQuestions(question.contracts)) {
     const some = { ...question, contracts };
-    found.push(...(await askWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) })));
+    for (const each of await askWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) }))
+      found.push(each);
   }
   return found.sort(byNewest).slice(0, window.rowsMax);
 }
@@ -143,7 +144,7 @@ async function findStart(
       },
       options,
     );
-    latestUs = Math.max(latestUs, ...times);
+    latestUs = times.reduce((most, each) => Math.max(most, each), latestUs);
   }
   return latestUs;
 }

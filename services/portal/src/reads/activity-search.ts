@@ -95,7 +95,7 @@ export async function searchBackwards<T extends ActivityPlace>(
       spans.refuse({ sinceUs, untilUs }, isAsked ? await nullIfTooMuch(find) : null);
       continue;
     }
-    found.push(...rows);
+    for (const each of rows) found.push(each);
     if (found.length > max) return { activities: found.slice(0, max), ...endOf(found[max - 1]!) };
     if (sinceUs === 0) return { activities: found, next: null, searchedSinceMs: 0 };
     // The window was read to its start, which is part of it.

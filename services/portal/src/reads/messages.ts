@@ -166,7 +166,7 @@ export async function searchMessages(
     const since = Math.max(sinceMs, end - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY));
     const window = { sinceMs: since, untilMs: place.happenedMs, before: place.messageId, rowsMax };
     const lines = await readWindow(query, search, { ...options, ...window });
-    found.push(...lines);
+    for (const each of lines) found.push(each);
     const messages = foldCopies(found);
     if (messages.length > max) return { messages: messages.slice(0, max), ...endOf(messages[max - 1]!) };
     // So many copies that the window holds more than was read of it.

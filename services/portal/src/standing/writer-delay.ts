@@ -31,6 +31,11 @@ export async function readWriterDelay({ log, topic, writerGroup }: WriterDelayPa
   const behind = partitions.filter((each) => each !== null);
   return {
     waiting: behind.reduce((sum, { waiting }) => sum + waiting, 0),
-    oldestMs: behind.length === 0 ? null : Math.min(...behind.map(({ oldestMs }) => oldestMs)),
+    oldestMs:
+      behind.length === 0
+        ? null
+        : behind
+            .map(({ oldestMs }) => oldestMs)
+            .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY),
   };
 }

@@ -1,6 +1,6 @@
 -- Applies link facts of one partition in order, each once. The graph changes only here.
 -- Redis runs a script atomically. Because of the first line (scripts.ts), it refuses the whole script without memory.
--- KEYS  epoch, progress
+-- KEYS  epoch, progress, run with all fences
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
 --       environments of the facts
 -- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when done before,
@@ -31,6 +31,7 @@ local call, pack_bytes = redis.call, struct.pack
 local sub, byte, concat, min = string.sub, string.byte, table.concat, math.min
 
 if call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
+if call('GET', KEYS[3]) ~= present_run() then return redis.error_reply(NO_FENCES) end
 local applied = tonumber(call('HGET', KEYS[2], source) or -1)
 if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
 

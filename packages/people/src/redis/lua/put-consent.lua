@@ -1,21 +1,21 @@
 -- Applies one change of a consent, unless the same or a later place is stored or a fence refuses it.
 -- Redis runs a script atomically, so of two concurrent changes the later place stays.
 -- KEYS  epoch, bucket of consents, bucket of fences, standing to the log
--- ARGV  identity key, value (consent-wire.ts), received at in ms, 'epoch' when an epoch is required; a rebuild does not
---       require it, and does not move the position
+-- ARGV  identity key, value (consent-wire.ts), 'epoch' when an epoch is required; a rebuild does not require it, and does
+--       not move the position
 -- Reply 'a' applied, 's' superseded, 'f' fenced
-if ARGV[4] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
+if ARGV[3] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply(NO_EPOCH)
 end
-local _, partition, offset, logged_at = struct.unpack('>c1I2I6I6', ARGV[2])
+local _, partition, offset, logged_at, received_at = struct.unpack('>c1I2I6I6I6', ARGV[2])
 -- The position is stored with the data, so both are lost together. In a new run it stays until the possible losses of
 -- the last run are restored; if it moved earlier, it would claim that they are.
-if ARGV[4] == 'epoch' and redis.call('HGET', KEYS[4], 'run') == present_run() then
+if ARGV[3] == 'epoch' and redis.call('HGET', KEYS[4], 'run') == present_run() then
   local applied = tonumber(redis.call('HGET', KEYS[4], partition) or -1)
   if offset > applied then redis.call('HSET', KEYS[4], partition, string.format('%.0f', offset)) end
 end
 local cutoff = tonumber(redis.call('HGET', KEYS[3], ARGV[1]) or nil)
-if cutoff and tonumber(ARGV[3]) <= cutoff then return 'f' end
+if cutoff and received_at <= cutoff then return 'f' end
 local stored = redis.call('HGET', KEYS[2], ARGV[1])
 if stored then
   local _, stored_partition, stored_offset, stored_at = struct.unpack('>c1I2I6I6', stored)

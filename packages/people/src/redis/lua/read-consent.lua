@@ -1,7 +1,9 @@
 -- In one step, because a store that is lost, restarted or rebuilt in between must not look like one without a choice.
--- KEYS  epoch, bucket of consents, standing to the log
+-- KEYS  epoch, bucket of consents, standing to the log, run with all fences
 -- ARGV  identity key
 -- Reply the value, or nil
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
-if redis.call('HGET', KEYS[3], 'run') ~= present_run() then return redis.error_reply('LAGGING the run is a new one') end
+local run = present_run()
+if redis.call('GET', KEYS[4]) ~= run then return redis.error_reply(NO_FENCES) end
+if redis.call('HGET', KEYS[3], 'run') ~= run then return redis.error_reply('LAGGING the run is a new one') end
 return redis.call('HGET', KEYS[2], ARGV[1])

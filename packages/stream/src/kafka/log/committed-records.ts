@@ -46,7 +46,7 @@ export function readCommitted(
       continue;
     }
     if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && undone.has(batch.producerId)) continue;
-    records.push(...toRecords(batch, { topic, partition: partition.partitionIndex }));
+    for (const each of toRecords(batch, { topic, partition: partition.partitionIndex })) records.push(each);
   }
   return { records, next };
 }

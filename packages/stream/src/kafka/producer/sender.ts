@@ -198,7 +198,8 @@ export class Sender {
     // another identity, would not be recognised as copies. So it fails with an unknown outcome.
     if (flight.ambiguous) this.#require('epoch');
     else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
-      flights.splice(flights.indexOf(flight), 1, ...splitFlight(flight));
+      const [first, second] = splitFlight(flight);
+      flights.splice(flights.indexOf(flight), 1, first!, second!);
       return true;
     } else if (verdict.kind === 'identity' && flight.identityChanges++ < IDENTITY_CHANGES_MAX) return false;
     const { code } = verdict;

@@ -77,7 +77,7 @@ function toUse(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: Pro
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'nothing in the last hour';
   const tell = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
-  const busiest = Math.max(...perSecond);
+  const busiest = perSecond.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   // Where neither is set the gateways' own setting counts, which the portal does not know.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
   const of = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of what is allowed` : '';

@@ -23,7 +23,7 @@ export function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, ste
   const count = Math.max(1, Math.ceil((untilMs - first) / stepMs));
   const errors = new Map<number, number>();
   for (const step of steps) errors.set(step.stepMs, (errors.get(step.stepMs) ?? 0) + step.errors);
-  const most = Math.max(1, ...errors.values());
+  const most = [...errors.values()].reduce((most, each) => Math.max(most, each), 1);
   const width = WIDTH / count;
   const bars = [...errors].map(([at, value]) => {
     const height = Math.max(BAR_MIN, (value / most) * HEIGHT);

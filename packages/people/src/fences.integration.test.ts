@@ -1,0 +1,121 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { PlacedConsent } from './consents.ts';
+import { MissingFencesFault, RestartedFault } from './faults.ts';
+import type { GraphFact } from './identities/steps.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
+import { openTestPeople } from './test/test-people.ts';
+
+const T = Date.UTC(2026, 5, 15);
+const SOURCE = { generation: 0, partition: 0 };
+
+interface Harness {
+  readonly people: People;
+  /** Simulates a start of the store: nothing is known to be complete. */
+  restart(): Promise<void>;
+}
+
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
+
+async function openRedis(): Promise<Harness> {
+  const { people, namespace } = await inRedis.open();
+  await people.rebuild.mintEpoch();
+  return { people, restart: async () => void (await inRedis.redis.set(`${namespace}f:complete`, 'the run before')) };
+}
+
+async function openMemory(): Promise<Harness> {
+  const people = openMemoryPeople();
+  await people.rebuild.mintEpoch();
+  return { people, restart: async () => people.restart() };
+}
+
+describe.each([
+  ['memory', openMemory],
+  ['redis', openRedis],
+])('fences in %s', (_name, open) => {
+  async function openPeople() {
+    const harness = await open();
+    const { people } = harness;
+    const environmentId = `test-${randomUUID()}`;
+    let offset = 0;
+    const link = async (aKey: Buffer, bKey: Buffer, receivedAt: number) => {
+      const step = {
+        link: 'alias',
+        aKind: 'custom',
+        bKind: 'custom',
+        blocked: false,
+        otherKeys: [],
+        aKey,
+        bKey,
+      } as const;
+      const fact = { environmentId, offset, receivedAt, eventTime: receivedAt, steps: [step] } as unknown as GraphFact;
+      await people.graph.apply({ ...SOURCE, after: offset - 1, through: offset, facts: [fact] });
+      offset++;
+    };
+    const consentOf = (identityKey: Buffer, receivedAt: number): PlacedConsent => {
+      return {
+        environmentId,
+        identityKey,
+        status: 'full',
+        receivedAt,
+        place: { partition: 0, offset: 1, loggedAtMs: T + 9 },
+      };
+    };
+    const membersOf = async (key: Buffer) =>
+      (await people.graph.membersOf(environmentId, key)).map((member) => member.key.toString('hex'));
+    return { ...harness, environmentId, link, consentOf, membersOf };
+  }
+
+  it('that are enforced remove links and consents up to the cut-off, and nothing that is later or of others', async () => {
+    const { people, environmentId, link, consentOf, membersOf } = await openPeople();
+    const [erased, friend, stranger, returned, later] = Array.from({ length: 5 }, () => randomBytes(16));
+    await link(erased!, friend!, T);
+    await link(erased!, stranger!, T);
+    await link(returned!, later!, T + 1);
+    for (const key of [erased!, friend!]) await people.consents.apply(consentOf(key, T));
+    await people.consents.apply(consentOf(returned!, T + 1));
+    const cutoffs = [erased!, returned!].map((key) => ({ environmentId, key, cutoffMs: T }));
+    expect(await people.guards.enforce(cutoffs)).toEqual({ links: 1, consents: 1 });
+    expect(await people.guards.enforce(cutoffs)).toEqual({ links: 0, consents: 0 });
+    expect(await membersOf(erased!)).toEqual([]);
+    expect(await membersOf(friend!)).toEqual([friend!, stranger!].map((key) => key.toString('hex')).sort());
+    expect(await membersOf(returned!)).toEqual([returned!, later!].map((key) => key.toString('hex')).sort());
+    const stored = await people.consents.readStored(environmentId, [erased!, friend!, returned!]);
+    expect(stored.map(({ identityKey }) => identityKey)).toEqual([friend, returned]);
+    // The fences are set.
+    await link(erased!, friend!, T);
+    expect(await membersOf(erased!)).toEqual([]);
+    expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
+  });
+
+  it('may be missing after a restart: no link is applied and no consent is read until they are complete again', async () => {
+    const { people, environmentId, link, consentOf, restart } = await openPeople();
+    const [one, other] = [randomBytes(16), randomBytes(16)];
+    expect(await people.ready()).toBe(true);
+    await restart();
+    expect(await people.ready()).toBe(false);
+    await expect(link(one, other, T)).rejects.toThrow(MissingFencesFault);
+    await expect(people.consents.read(environmentId, one)).rejects.toThrow(MissingFencesFault);
+    // A change of a consent is accepted: the fences remove it if it is not later than a cut-off.
+    expect(await people.consents.apply(consentOf(one, T))).toBe('applied');
+    const { run, isComplete } = await people.guards.fenceStatus();
+    expect(isComplete).toBe(false);
+    expect(await people.guards.completeFences('an earlier run')).toBe(false);
+    expect(await people.guards.completeFences(run)).toBe(true);
+    expect(await people.ready()).toBe(true);
+    await link(one, other, T);
+  });
+
+  it('count as complete with a new epoch, unless the store was restarted since loading began', async () => {
+    const { people } = await open();
+    const epoch = await people.readEpoch();
+    expect(await people.rebuild.mintEpoch('an earlier run')).toBe(epoch);
+    const empty = _name === 'redis' ? (await inRedis.open()).people : openMemoryPeople();
+    await expect(empty.rebuild.mintEpoch('an earlier run')).rejects.toThrow(RestartedFault);
+    expect(await empty.readEpoch()).toBeNull();
+    await empty.rebuild.mintEpoch((await empty.guards.fenceStatus()).run);
+    expect((await empty.guards.fenceStatus()).isComplete).toBe(true);
+  });
+});

@@ -1,0 +1,26 @@
+-- Sets fences of one environment, except where a later one exists, and removes what they should have kept out: members
+-- of components that were first linked, and consents that were received, not later than the cut-off.
+-- ARGV  namespace, environment, then identity key and cut-off in turn
+-- Reply how many identities were taken out of the graph, and how many consents were removed
+local namespace, environment = ARGV[1], ARGV[2]
+local map = name_of(namespace, FAMILY.fences, environment)
+local consents = name_of(namespace, FAMILY.consents, environment) .. ':'
+-- Bytes of a stored consent before the time at which it was received (consent-wire.ts).
+local RECEIVED_AT = 15
+local keys, cutoffs, removed = {}, {}, 0
+for at = 3, #ARGV, 2 do
+  local key, bucket = ARGV[at], bucket_of(ARGV[at])
+  local fences = map .. ':' .. bucket
+  local known, cutoff = tonumber(redis.call('HGET', fences, key) or 0), tonumber(ARGV[at + 1])
+  -- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
+  redis.call('SETBIT', map, bucket, 1)
+  if cutoff > known then redis.call('HSET', fences, key, ARGV[at + 1]) end
+  -- Not the stored cut-off: a later erasure removes what is up to its own.
+  keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
+  local stored = redis.call('HGET', consents .. bucket, key)
+  if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then
+    removed = removed + redis.call('HDEL', consents .. bucket, key)
+  end
+end
+local taken = take_out(namespace, environment, keys, function(key, linked_at) return linked_at <= cutoffs[key] end)
+return { taken, removed }

@@ -1,0 +1,47 @@
+-- Takes identities out of their components. Those who stay keep their root, also where it is one of those who go; a fence
+-- on it tells the graph's script that it may be (components.lua).
+-- `may_go(key, linked_at)` decides for each member; an identity that its component lacks goes always.
+-- Reads everything before it writes. A script that failed half-way would seem done when it is repeated.
+-- Returns how many were taken out.
+local function take_out(namespace, environment, keys, may_go)
+  local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
+  local components = name_of(namespace, FAMILY.component, environment) .. ':'
+  local unlinks = name_of(namespace, FAMILY.unlinks, environment)
+  local buckets, parts, changed = {}, {}, {}
+  for _, key in ipairs(keys) do
+    local bucket = indexes .. bucket_of(key)
+    local root = redis.call('HGET', bucket, key)
+    if root then
+      buckets[key] = bucket
+      parts[root] = parts[root] or redis.call('GET', components .. root) or ''
+    end
+  end
+
+  for root, value in pairs(parts) do
+    local kept, kinds, anonymous_ids = {}, 0, 0
+    for at = HEADER_BYTES + 1, #value, MEMBER_BYTES do
+      local member = string.sub(value, at, at + MEMBER_BYTES - 1)
+      local key, kind, linked_at = struct.unpack('>c' .. KEY_BYTES .. 'c1I6', member)
+      if buckets[key] and may_go(key, linked_at) then
+        changed[root] = true
+      else
+        buckets[key] = nil
+        kinds = bit.bor(kinds, KIND_BITS[kind])
+        if kind == 'a' then anonymous_ids = anonymous_ids + 1 end
+        kept[#kept + 1] = member
+      end
+    end
+    parts[root] = #kept > 0 and struct.pack('>I2I2', kinds, anonymous_ids) .. table.concat(kept)
+  end
+
+  for root in pairs(changed) do
+    if parts[root] then redis.call('SET', components .. root, parts[root]) else redis.call('DEL', components .. root) end
+  end
+  local count = 0
+  for key, bucket in pairs(buckets) do
+    count = count + redis.call('HDEL', bucket, key)
+    -- The fence refuses the same facts as these sides: no unlink of this person is later than the cut-off.
+    redis.call('HDEL', unlinks, key)
+  end
+  return count
+end

@@ -1,0 +1,31 @@
+import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
+import { openMemoryPeople } from '@playline/people/memory';
+import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
+
+// Erases everybody who waits, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. Prints the number
+// of receipts, and the milliseconds of each step.
+const target = JSON.parse(process.env.CLICKHOUSE_TARGET!);
+const [rows, records, people] = [openErasureRows(target), openErasureRecords(target), openMemoryPeople()];
+await people.rebuild.mintEpoch();
+const unfinished = await records.readUnfinished();
+for (const { erasureId, environmentId, subjectKeys: keys, cutoffAt: cutoffMs } of unfinished)
+  await people.guards.place({ erasureId, environmentId, keys, cutoffMs, lapsesAtMs: null });
+const steps: Record<string, number> = {};
+let [step, beganMs] = ['', performance.now()];
+const note = (next: string) => {
+  if (step !== '') steps[step] = Math.round(performance.now() - beganMs);
+  [step, beganMs] = [next, performance.now()];
+};
+const parts = {
+  ...{ rows, records, people, generation: 0, wallClockMs: Date.now, pause: async () => {}, onStep: note },
+  putBack: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
+  barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+};
+const { signal } = new AbortController();
+const batch = await beginBatch(parts, unfinished, signal);
+const receipts = await finishBatch(parts, batch!, signal);
+note('');
+const peakMb = Math.round(process.resourceUsage().maxRSS / 1024);
+const identities = receipts.map(({ closureCount }) => closureCount);
+process.stdout.write(JSON.stringify({ receipts: receipts.length, identities, steps, peakMb }));
+await Promise.all([rows.close(), records.close()]);

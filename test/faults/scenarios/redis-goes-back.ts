@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createKey } from '@playline/access-keys';
+import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { createPersons } from '../linker-persons.ts';
+import { ask, rowsOf } from '../world/clickhouse.ts';
+import { settle } from '../world/end-check.ts';
+import { metricsOf, sumOf } from '../world/metrics.ts';
+import { operate } from '../world/operate.ts';
+import { KEY_HEADER, MESSAGES_PATH } from '../world/post.ts';
+import type { Reached } from '../world/reached.ts';
+import type { ServiceProcess } from '../world/service-process.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import type { World } from '../world/world.ts';
+
+const SECRET_HEADER = 'x-service-api-key';
+const CONSENT_PATH = '/v1/audience/tracking-consent';
+/** How long answers about an erased person are watched after Redis answers again. */
+const WATCHED_MS = 3_000;
+const SAMPLE_MS = 25;
+/** Longer than Redis takes to write its log to the file. */
+const WRITTEN_MS = 1_500;
+
+const folderOf = (world: World) => join(world.stack.places.state, 'data', 'redis', 'appendonlydir');
+
+/** Replaces the files of Redis while it is stopped, and kills it. The stack starts it again. */
+async function goBack(world: World, replaceFiles: () => void): Promise<void> {
+  const pid = await world.storePid('redis');
+  process.kill(pid, 'SIGSTOP');
+  replaceFiles();
+  process.kill(pid, 'SIGKILL');
+  await waitFor('Redis was started again', () => (world.stack.file.processes.redis ?? pid) !== pid);
+}
+
+/** Sizes of the file that Redis appends to, by time. */
+function openSizes(world: World) {
+  const sizes: { atMs: number; file: string; bytes: number }[] = [];
+  const look = () => {
+    const last = readdirSync(folderOf(world)).filter((name) => name.endsWith('.incr.aof'));
+    for (const name of last) {
+      const file = join(folderOf(world), name);
+      sizes.push({ atMs: performance.now(), file, bytes: statSync(file).size });
+    }
+  };
+  const timer = setInterval(look, SAMPLE_MS);
+  return {
+    close: () => clearInterval(timer),
+    /** Cuts off what was appended in the last milliseconds. @returns the number of bytes */
+    cut(lostMs: number): number {
+      const endMs = performance.now() - lostMs;
+      const before = sizes.findLast(({ atMs }) => atMs <= endMs);
+      if (before === undefined) return 0;
+      const now = statSync(before.file).size;
+      truncateSync(before.file, before.bytes);
+      return now - before.bytes;
+    },
+  };
+}
+
+/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
+async function createErased(trial: Trial, gateway: ServiceProcess) {
+  const { world, key, environmentId } = trial;
+  const store = await openRedisKeyStore({ url: world.stack.file.redis });
+  const owner = { projectId: 'test-faults', environmentId, environment: 'production', kind: 'secret' } as const;
+  const secret = (await createKey({ store, prefix: 'svcapik' }, owner)).key;
+  await store.close();
+  const anonymousId = `erased-${randomUUID()}`;
+  const call = (path: string, init: RequestInit = {}) =>
+    fetch(gateway.url + path, {
+      ...init,
+      headers: { 'content-type': 'application/json', [KEY_HEADER]: key, ...init.headers },
+    });
+  const common = () => ({ messageId: randomUUID(), surface: 'web', eventTimestamp: new Date().toISOString() });
+  const user = { userId: anonymousId, identityType: 'passport' };
+  const messages = [
+    { ...common(), type: 'track', eventName: 'gone', anonymousId },
+    { ...common(), type: 'identify', anonymousId, ...user },
+    { ...common(), type: 'track', eventName: 'gone', ...user },
+  ];
+  const consent = JSON.stringify({ anonymousId, status: 'full', source: 'faults' });
+  await waitFor('messages are taken', async () => {
+    const answer = await call(MESSAGES_PATH, { method: 'POST', body: JSON.stringify({ messages }) });
+    return answer.status === 200;
+  });
+  await waitFor('the consent is taken', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
+  return {
+    /** The status that the gateway answers; a number when it answers none. */
+    readConsent: async (): Promise<string | number> => {
+      const answer = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
+      if (answer?.status !== 200) return answer?.status ?? 0;
+      return ((await answer.json()) as { status: string }).status;
+    },
+    /** Requests the erasure and waits for its receipt. @returns its id */
+    async erase(): Promise<string> {
+      const path = `/v1/audience/data?anonymousId=${anonymousId}`;
+      const id = await waitFor('the erasure is accepted', async () => {
+        const answer = await call(path, { method: 'DELETE', headers: { [SECRET_HEADER]: secret } });
+        return answer.headers.get('x-erasure-id');
+      });
+      const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
+      await waitFor('there is a receipt', async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1');
+      return id;
+    },
+  };
+}
+
+interface Back {
+  /** Called before the erasure, and when all writes until then are in the file. */
+  remember(trial: Trial): void;
+  /** Called after the receipt. @returns counts of what took effect */
+  goBack(trial: Trial): Promise<Reached>;
+}
+
+async function run(trial: Trial, back: Back): Promise<Reached> {
+  const { world, key } = trial;
+  // The trial has stopped merges, and with them the deletes of an erasure.
+  await ask(world.deployment.engine, 'SYSTEM START MERGES events');
+  const gateway = await trial.start('gateway');
+  const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
+  const eraser = await trial.start('eraser', { ...groups, BATCH_WINDOW_MS: '100' });
+  const persons = createPersons(trial, () => ({ gateway, key }));
+  await persons.identify('kept');
+  const erased = await createErased(trial, gateway);
+  await settle(world);
+  assert.equal(await waitFor('consents are answered', async () => (await erased.readConsent()) || null), 'full');
+  await delay(WRITTEN_MS);
+  back.remember(trial);
+  const erasureId = await erased.erase();
+  const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
+  const before = await restoresOf();
+  const reached = await back.goBack(trial);
+  const answers = new Set<string | number>();
+  await waitFor('consents are answered again', async () => {
+    const answer = await erased.readConsent();
+    answers.add(answer);
+    return typeof answer === 'string';
+  });
+  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; ) answers.add(await erased.readConsent());
+  assert.deepEqual([...answers].filter((answer) => typeof answer === 'string'), ['not_set'], 'consents of an erased person');
+  await persons.alias('kept');
+  await persons.assertWhole(['kept'], 3);
+  const settings = { REDIS_URL: world.stack.file.redis };
+  const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
+  assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+  return { ...reached, 'fences set again': (await restoresOf()) - before };
+}
+
+/** A copy of the files from before the erasure takes the place of the present ones. */
+export const redisRestoredFromCopy: Scenario = {
+  fault: 20,
+  title: 'an erased person stays erased when Redis comes back from a copy made before the erasure',
+  tried: 'Redis SIGKILL, started from an older copy of its files',
+  run: (trial) => {
+    const copy = join(trial.world.folder, 'redis-copy');
+    return run(trial, {
+      remember: ({ world }) => {
+        rmSync(copy, { recursive: true, force: true });
+        cpSync(folderOf(world), copy, { recursive: true });
+      },
+      async goBack({ world, random }) {
+        await delay(random.integer(0, 2_000));
+        await goBack(world, () => {
+          rmSync(folderOf(world), { recursive: true });
+          cpSync(copy, folderOf(world), { recursive: true });
+        });
+        return { 'copies restored': 1 };
+      },
+    });
+  },
+};
+
+/** The end of the append-only file is cut off, as when a machine dies before it was on the disk. */
+export const redisLosesItsEnd: Scenario = {
+  fault: 20,
+  title: 'an erased person stays erased when Redis loses its last half second to two seconds after the receipt',
+  tried: 'Redis SIGKILL, the last 0.5 to 2 s of its append-only file cut off',
+  run: async (trial) => {
+    const sizes = openSizes(trial.world);
+    try {
+      return await run(trial, {
+        remember: () => {},
+        async goBack({ world, random }) {
+          await delay(random.integer(0, 300));
+          const lostMs = random.integer(500, 2_000);
+          let bytes = 0;
+          await goBack(world, () => {
+            bytes = sizes.cut(lostMs);
+          });
+          return { 'bytes lost': bytes };
+        },
+      });
+    } finally {
+      sizes.close();
+    }
+  },
+};
