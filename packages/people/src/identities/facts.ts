@@ -14,6 +14,14 @@ export function toIdentityKind(type: string): IdentityKind {
 }
 
 /**
+ * Kind of the `fromId` of an alias. Without a type it is untyped, unless it is the message's own anonymous id: a client
+ * that aliases itself names its anonymous identity.
+ */
+function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind {
+  return fromType === '' && fromId.trim() === anonymousId.trim() ? 'anonymous' : toIdentityKind(fromType);
+}
+
+/**
  * The link fact of an accepted message, or null when it links nobody: only identify and alias do, and an identify
  * without an anonymous id only when its user id is typed, because the same id text without a type is linked to it.
  * Such a fact carries `fromId` '' (and `fromKind` anonymous, which then means nothing).
@@ -25,7 +33,7 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
     return {
       ...origin,
       link: 'alias',
-      fromKind: toIdentityKind(message.fromType),
+      fromKind: toFromKind(message),
       fromId: message.fromId.trim(),
       toKind: toIdentityKind(message.toType),
       toId: message.toId.trim(),
