@@ -40,5 +40,9 @@ end
 local count = 0
 for key, index in pairs(buckets) do count = count + redis.call('HDEL', index, key) end
 -- The fences refuse the same facts as these sides: no unlink of this person is later than the cut-off.
-for at = 4, #ARGV do redis.call('HDEL', unlinks, ARGV[at]) end
+local suspects = name_of(ARGV[1], FAMILY.suspects, ARGV[2])
+for at = 4, #ARGV do
+  redis.call('HDEL', unlinks, ARGV[at])
+  redis.call('HDEL', suspects, ARGV[at])
+end
 return count
