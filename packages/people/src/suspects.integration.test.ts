@@ -16,12 +16,15 @@ const inRedis = openTestPeople();
 afterAll(inRedis.close);
 
 const toGraphFact = createGraphFact({ keyOf: () => Buffer.alloc(16), isBlocked: () => false });
-const ruling = (scenario: Scenario, verdict: Ruling['verdict'], name: Name, receivedAt = NOW): GraphFact => {
-  const kind = name.slice(0, name.indexOf(':')) as Ruling['kind'];
-  const parts = { environmentId: scenario.environmentId, messageId: Buffer.alloc(16), receivedAt, traceId: '' };
-  const { offset } = scenario.position({ link: 'alias', from: 'custom:x', to: 'custom:y' });
-  return toGraphFact(toRulingFact({ verdict, key: scenario.keyOf(name), kind }, parts), offset);
-};
+const rulingAt =
+  (receivedAt: number) =>
+  (scenario: Scenario, verdict: Ruling['verdict'], name: Name): GraphFact => {
+    const kind = name.slice(0, name.indexOf(':')) as Ruling['kind'];
+    const parts = { environmentId: scenario.environmentId, messageId: Buffer.alloc(16), receivedAt, traceId: '' };
+    const { offset } = scenario.position({ link: 'alias', from: 'custom:x', to: 'custom:y' });
+    return toGraphFact(toRulingFact({ verdict, key: scenario.keyOf(name), kind }, parts), offset);
+  };
+const ruling = rulingAt(NOW);
 
 describe.each([
   { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(limits) },
@@ -79,7 +82,7 @@ describe.each([
 
   it('links again once an operator has allowed it, and so do the refused facts when they come again', async () => {
     await gather(4, 'untyped:cafe');
-    expect(await apply(ruling(scenario, 'allow', 'untyped:cafe', NOW + 5))).toEqual(['unchanged: operator_allowed']);
+    expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
     expect(await gather(6, 'untyped:cafe')).toEqual([
       ...['unchanged', 'unchanged', 'unchanged'],

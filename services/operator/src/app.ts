@@ -21,7 +21,7 @@ export async function runCommand(
 ): Promise<ExitCode> {
   const [name, ...rest] = args;
   if (name === undefined || name === '--help' || name === 'help') {
-    printLines(terminal.result, overview(commands));
+    (terminal.text ?? terminal.result)(overview(commands));
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
   const command = commands.find((candidate) => candidate.name === name);
@@ -31,7 +31,7 @@ export async function runCommand(
     return EXIT.usage;
   }
   if (rest.includes('--help')) {
-    printLines(terminal.result, command.help);
+    (terminal.text ?? terminal.result)(command.help);
     return EXIT.ok;
   }
   try {

@@ -31,6 +31,7 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
   return {
     result: print(stdout),
     progress: print(stderr),
+    text: (text) => printLines(print(stdout), text),
     isInteractive: stderr.isTTY === true,
     ...(stdin.isTTY === true ? { ask } : {}),
   };

@@ -42,7 +42,23 @@ const PLACEHOLDERS = [
   ...['d41d8cd98f00b204e9800998ecf8427e', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
 ];
 const IDS = [
-  ...['1', '10', '-10', '11', '99', 'ids', 'a@null', "'", '0x0', 'nullable', 'player', 'player-0', 'user-1', 'guest-1'],
+  ...[
+    '1',
+    '10',
+    '-10',
+    '11',
+    '99',
+    '777',
+    'ids',
+    'a@null',
+    "'",
+    '0x0',
+    'nullable',
+    'player',
+    'player-0',
+    'user-1',
+    'guest-1',
+  ],
   ...[
     'nobody',
     'anon',

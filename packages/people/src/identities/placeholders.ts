@@ -49,8 +49,8 @@ const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
 /** Only zeros and separators, such as `0.0` and the nil UUID; also in hexadecimal, such as the zero address. */
 const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0{3,}$/;
-/** At least so many: shorter ids may be those of the first users of a game that counts them. */
-const REPEATED = /^([\x21-\x7e])\1{2,}$/;
+/** Fewer digits may be the id of one of the first thousand users of a game that counts them. */
+const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Characters that nobody sees. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

@@ -114,7 +114,6 @@ const WORDS: Readonly<Record<string, Word>> = {
   members: always(members),
   why: always(why),
   unlink,
-  suspects,
   init: always((context, args, terminal) => {
     parseOptions(args, REBUILD_OPTIONS, 1);
     return init(context, terminal);
@@ -122,6 +121,7 @@ const WORDS: Readonly<Record<string, Word>> = {
   rebuild: always((context, args, terminal) =>
     rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
   ),
+  suspects,
 };
 
 export function createIdentityCommand(context: IdentityContext): Command {
