@@ -148,3 +148,35 @@ it('a filter on a column in which copies differ uses the copy that is shown, whi
   }
   await run('SYSTEM START MERGES events');
 });
+
+it('sessions and last seen use the time of receipt for an event of the future', async () => {
+  const event = (hours: number, session: string) =>
+    `('ahead', 'track', 'e', toDateTime64('2026-10-01 10:00:00', 3, 'UTC') + INTERVAL ${hours} HOUR, '2026-10-01 10:00:30', '${randomUUID()}', unhex('${KEYS[0]}'), '${session}')`;
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, session_id) VALUES
+    ${[event(0, 'mixed'), event(20, 'mixed'), event(23, 'only ahead')].join(', ')}`);
+  const seen = await rowsOf(
+    "SELECT toString(first_seen_at), toString(last_seen_at) FROM persons WHERE environment_id = 'ahead'",
+  );
+  expect(seen).toEqual([['2026-10-01 10:00:00.000', '2026-10-01 10:01:30.000']]);
+  const sessions = await rowsOf(
+    `SELECT session_id, toString(started_at), toString(ended_at), seconds FROM sessions(environment = 'ahead', since = '2026-10-01 00:00:00', until = '2026-10-02 00:00:00') ORDER BY session_id`,
+  );
+  const end = '2026-10-01 10:01:30.000';
+  expect(sessions).toEqual([
+    ['mixed', '2026-10-01 10:00:00.000', end, '90'],
+    ['only ahead', end, end, '0'],
+  ]);
+});
+
+it('an identify without traits keeps those of the last one that has some, and an empty object replaces them', async () => {
+  const traits = async (environment: string, texts: readonly string[]) => {
+    for (const [index, text] of texts.entries())
+      await run(`INSERT INTO events (environment_id, type, event_time, received_at, message_id, identity_key, traits) VALUES
+        ('${environment}', 'identify', '2026-10-01 10:00:0${index}', '2026-10-01 11:00:00', '${randomUUID()}', unhex('${KEYS[0]}'), '${text}')`);
+    return rowsOf(`SELECT traits FROM persons_raw WHERE environment_id = '${environment}'`);
+  };
+  expect(await traits('none', ['{"plan":"pro"}', ''])).toEqual([['{"plan":"pro"}']]);
+  expect(await traits('given', ['{"plan":"pro"}', '{"level":3}', ''])).toEqual([['{"level":3}']]);
+  expect(await traits('empty', ['{"plan":"pro"}', '{}'])).toEqual([['{}']]);
+  expect(await traits('never', [''])).toEqual([['']]);
+});

@@ -1,5 +1,5 @@
 // Contract, `test` of a message, and rows of ingest about what is stored of a message: unknown extra fields, null,
-// blank optional ids, `test: true`.
+// blank optional ids, placeholders, an alias from the own anonymous id, `test: true`.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, expectAccepted, message, type Sent, track, withContext } from './client.ts';
@@ -67,6 +67,29 @@ describe('a blank optional id', () => {
     const [absent] = await keep(track({ anonymousId: 'visitor' }));
     expect(blank?.key).not.toBeNull();
     expect(blank?.key).toEqual(absent?.key);
+  });
+});
+
+describe('a placeholder as an id', () => {
+  it.each(['N/A', ' undefined ', '{"id":null}', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
+    '%j is stored and owns nothing',
+    async (placeholder) => {
+      const [kept] = await keep(track({ anonymousId: placeholder, userId: placeholder }));
+      expect(kept?.key).toBeNull();
+      expect(kept?.record).toMatchObject({ anonymousId: placeholder, userId: placeholder });
+    },
+  );
+});
+
+describe('an alias from the own anonymous id', () => {
+  it('without a type names the anonymous identity, and any other id without a type an untyped one', async () => {
+    const own = `anon-${randomUUID()}`;
+    const same = message('alias', { anonymousId: own, fromId: ` ${own}`, fromType: undefined });
+    const other = message('alias', { anonymousId: own, fromId: `anon-${randomUUID()}`, fromType: undefined });
+    const [kept] = await keep(same, other);
+    expect(kept?.record.fromKey).toEqual(kept?.record.anonymousKey);
+    const links = await linksOnLog(client.topicPrefix, [same.messageId, other.messageId]);
+    expect(links.map(({ fromKind }) => fromKind).sort()).toEqual(['anonymous', 'untyped']);
   });
 });
 

@@ -65,6 +65,24 @@ export interface DecidedPlace extends LinkSourcePartition {
   readonly offset: number;
 }
 
+/**
+ * An identity that has gathered anonymous ids as only a placeholder does, or about which an operator has ruled. While it
+ * is held or blocked, links of it are refused.
+ */
+export interface Suspect {
+  readonly environmentId: string;
+  readonly key: Buffer;
+  readonly state: 'held' | 'allowed' | 'blocked';
+  /** Epoch milliseconds: when the fact was received that brought it into this state. */
+  readonly since: number;
+}
+
+/** Place of a decision beside the suspect that it made. */
+export interface PlacedSuspect extends Suspect {
+  readonly generation: number;
+  readonly offset: number;
+}
+
 export interface Member {
   readonly key: Buffer;
   readonly kind: IdentityKind;
@@ -79,7 +97,24 @@ export interface GraphLimits {
   readonly anonymousWindowMs: number;
   /** A person has at most one value of each of these kinds: an alias may not join two. */
   readonly uniqueTypes: readonly IdentityKind[];
+  /** Absent: no id is held for what it gathers. */
+  readonly gathering?: GatheringLimit;
 }
+
+/** More anonymous ids than this, linked within the window, and the id that links them is held for an operator. */
+export interface GatheringLimit {
+  readonly anonymousIdsMax: number;
+  readonly windowMs: number;
+}
+
+/**
+ * A person brings a few new devices, browsers and private windows a day. Even a tester seldom reaches twenty, while a
+ * placeholder of a game with a thousand sign-ins a day gets there within half an hour. A day covers every time zone.
+ */
+export const GATHERING: GatheringLimit = { anonymousIdsMax: 20, windowMs: 24 * 60 * 60 * 1000 };
+
+/** Held ids of an environment. Further ones are refused without being listed, until an operator has ruled. */
+export const SUSPECTS_MAX = 10_000;
 
 export const DEFAULT_LIMITS: GraphLimits = {
   identitiesMax: 1_000,
@@ -112,6 +147,8 @@ export interface IdentityGraph {
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
   /** All members of the identity's component, by ascending key; empty when it is not linked. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
+  /** Identities that are held, and those about which an operator has ruled, by ascending key. @throws MissingEpochFault */
+  suspects(environmentId: string): Promise<Suspect[]>;
   /**
    * For erasures: removes identities from their components and from the memory of unlinks. Those who stay keep the
    * person key. Safe to repeat. Fence the identities first, or a fact in flight brings them back. Hold all of them:

@@ -8,6 +8,7 @@ export * from './identities/decisions.ts';
 export * from './identities/facts.ts';
 export * from './identities/keyer.ts';
 export * from './identities/link-words.ts';
+export * from './identities/placeholders.ts';
 export * from './identities/steps.ts';
 export * from './parting.ts';
 export * from './people.ts';

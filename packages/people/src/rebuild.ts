@@ -1,7 +1,8 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
 import type { ApplyOutcome, PlacedConsent } from './consents.ts';
-import type { DecidedPlace, LinkSourcePartition, Override, UnlinkSide } from './graph.ts';
+import type { DecidedPlace, LinkSourcePartition, Override, PlacedSuspect, Suspect, UnlinkSide } from './graph.ts';
 import type { Cutoff } from './guards.ts';
+import { RULING_REASONS } from './identities/decisions.ts';
 import type { People } from './people.ts';
 
 /** Restores everything into an emptied store. */
@@ -29,6 +30,11 @@ export interface PeopleRebuild {
    */
   loadDecided(places: readonly DecidedPlace[]): Promise<void>;
   /**
+   * Restores suspects. Of two rows of an identity the one of the later fact counts.
+   * @throws EpochPresentFault
+   */
+  loadSuspects(suspects: readonly PlacedSuspect[]): Promise<void>;
+  /**
    * Raises the offset that counts as applied.
    * @throws EpochPresentFault
    */
@@ -54,11 +60,13 @@ export interface GraphSources {
   /** Fences of erasures. */
   readonly fences: readonly Cutoff[];
   /** Rows of decisions that the table may lack, in any order and with copies. Read first and kept in memory. */
-  readonly later: Rows<VersionedOverride | UnlinkSide | DecidedPlace>;
+  readonly later: Rows<VersionedOverride | UnlinkSide | PlacedSuspect | DecidedPlace>;
   /** Rows of the table, one per identity. Streamed. */
   readonly stored: Rows<VersionedOverride>;
   /** Sides of unlinks that the table has. Streamed. */
   readonly unlinks: Rows<UnlinkSide>;
+  /** Suspects that the table has, the latest of each identity. Streamed. */
+  readonly suspects?: Rows<PlacedSuspect>;
   /** Places of facts after `applied` with a decision in the table. Streamed. */
   readonly decided: Rows<DecidedPlace>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
@@ -102,6 +110,28 @@ export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   return [...toSides(moved, 'split'), ...toSides(unlink.stayed, 'stayed')];
 }
 
+const STATES: Readonly<Record<string, Suspect['state']>> = {
+  suspect: 'held',
+  [RULING_REASONS.allow]: 'allowed',
+  [RULING_REASONS.block]: 'blocked',
+};
+export const SUSPECT_REASONS = Object.keys(STATES);
+
+/** The suspect of a decision that holds an identity, or records a ruling; nothing of any other decision. */
+export function toSuspects(
+  decision: Pick<
+    IdentityDecisionRecord,
+    'environmentId' | 'generation' | 'offset' | 'receivedAt' | 'aKey' | 'aKind' | 'bKey' | 'bKind' | 'reason'
+  >,
+): PlacedSuspect[] {
+  const { environmentId, generation, offset, receivedAt, aKey, aKind, bKey, bKind, reason } = decision;
+  const state = Object.hasOwn(STATES, reason) ? STATES[reason] : undefined;
+  if (state === undefined) return [];
+  // The side that gathers, as the graph's script tells.
+  const key = bKind === 'anonymous' && aKind !== 'anonymous' ? aKey : bKey;
+  return [{ environmentId, key, state, since: receivedAt, generation, offset }];
+}
+
 /** Place of the fact of a decision. */
 export function toDecidedPlace(decision: DecidedPlace): DecidedPlace {
   const { environmentId, generation, partition, offset } = decision;
@@ -121,7 +151,7 @@ export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: 
 export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
   await people.guards.fence(sources.fences);
   const isApplied = createIsApplied(sources.applied);
-  const { later, sides, places } = await collectLater(sources.later, isApplied);
+  const { later, sides, suspects, places } = await collectLater(sources.later, isApplied);
   const isErased = createIsErased(sources.fences);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0, unlinkSides: 0 };
   const loader = createLoader((rows: readonly Override[]) => people.rebuild.loadOverrides(rows));
@@ -147,6 +177,10 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
       await sideLoader.add(side);
     }
   await sideLoader.flush();
+  const suspectLoader = createLoader((rows: readonly PlacedSuspect[]) => people.rebuild.loadSuspects(rows));
+  for (const rows of [sources.suspects ?? [], suspects])
+    for await (const row of rows) if (!isErased(row, row.since)) await suspectLoader.add(row);
+  await suspectLoader.flush();
   const placeLoader = createLoader((rows: readonly DecidedPlace[]) => people.rebuild.loadDecided(rows));
   for (const rows of [sources.decided, places])
     for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
@@ -164,9 +198,11 @@ function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>)
 async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedPlace) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
+  const suspects: PlacedSuspect[] = [];
   const places: DecidedPlace[] = [];
   for await (const row of rows) {
     if ('side' in row) sides.push(row);
+    else if ('state' in row) suspects.push(row);
     else if (!('key' in row)) {
       if (!isApplied(row)) places.push(row);
     } else {
@@ -175,7 +211,7 @@ async function collectLater(rows: GraphSources['later'], isApplied: (place: Deci
       if (known === undefined || known.version < row.version) later.set(name, row);
     }
   }
-  return { later, sides, places };
+  return { later, sides, suspects, places };
 }
 
 /** Whether the fact of a decision will not be delivered again. */

@@ -1,5 +1,6 @@
 import { hasCodePointsAtMost, isBlank } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
+import { isPlaceholder } from '@playline/people';
 
 /**
  * The text of a required field.
@@ -16,4 +17,13 @@ export function requireText(
   if (!hasCodePointsAtMost(value, codePointsMax))
     throw invalidField(field, `${field} is longer than ${codePointsMax} characters`);
   return value;
+}
+
+/**
+ * Refuses a request about a placeholder, because it would be about everybody whose client sends it.
+ * @throws PublicError VALIDATION_ERROR
+ */
+export function assertIdentifies(id: string, field: string): void {
+  if (isPlaceholder(id))
+    throw invalidField(field, `${field} is a placeholder that many clients send, not an id. Send the id of one person`);
 }

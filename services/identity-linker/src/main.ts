@@ -1,7 +1,7 @@
 import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
-import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS } from '@playline/people';
+import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, GATHERING } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
@@ -34,7 +34,7 @@ await runService(logger, async (use) => {
       ...toRedis(config),
       linkTopic,
       onUnusable: faults.of('Redis'),
-      limits: { ...DEFAULT_LIMITS, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
+      limits: { ...DEFAULT_LIMITS, gathering: GATHERING, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
         logger.warn({ error }, 'the identity graph does not answer');
         faults.of('Redis')(error);

@@ -8,6 +8,7 @@ import {
   UnreachableError,
   UsageError,
 } from './command.ts';
+import { printLines } from './terminal.ts';
 
 /**
  * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
@@ -20,16 +21,17 @@ export async function runCommand(
 ): Promise<ExitCode> {
   const [name, ...rest] = args;
   if (name === undefined || name === '--help' || name === 'help') {
-    terminal.result(overview(commands));
+    (terminal.text ?? terminal.result)(overview(commands));
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
   const command = commands.find((candidate) => candidate.name === name);
   if (command === undefined) {
-    terminal.progress(`unknown command '${name}'\n\n${overview(commands)}`);
+    terminal.progress(`unknown command '${name}'`);
+    printLines(terminal.progress, `\n${overview(commands)}`);
     return EXIT.usage;
   }
   if (rest.includes('--help')) {
-    terminal.result(command.help);
+    (terminal.text ?? terminal.result)(command.help);
     return EXIT.ok;
   }
   try {
@@ -42,7 +44,8 @@ export async function runCommand(
 function explain(error: unknown, command: Command, terminal: Terminal): ExitCode {
   const text = redactSecrets(error instanceof Error ? error.message : String(error));
   if (error instanceof UsageError) {
-    terminal.progress(`${command.name}: ${text}\n\n${command.help}`);
+    terminal.progress(`${command.name}: ${text}`);
+    printLines(terminal.progress, `\n${command.help}`);
     return EXIT.usage;
   }
   terminal.progress(`${command.name}: ${text}`);

@@ -4,6 +4,8 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
+  /** Prints a text of several lines in which nothing comes from outside, such as help. Absent: as a result. */
+  readonly text?: (text: string) => void;
   /** Whether a person watches the progress, who may see a line each second. */
   readonly isInteractive: boolean;
   /** Asks the person at the terminal; absent without a terminal. */

@@ -1,26 +1,16 @@
-import { createInterface } from 'node:readline/promises';
 import { createAskNode, createRpcNode } from '@playline/chain/rpc';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import { type Addresses, createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
-import { EXIT, type Terminal } from './command.ts';
+import { EXIT } from './command.ts';
 import { createCommandGroups } from './commands/groups.ts';
 import { configSchema } from './config.ts';
 import type { StoreOpeners } from './store-openers.ts';
+import { createTerminal, printLines } from './terminal.ts';
 
-async function ask(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  return lines.question(question).finally(() => lines.close());
-}
-
-const terminal: Terminal = {
-  result: (line) => void process.stdout.write(`${line}\n`),
-  progress: (line) => void process.stderr.write(`${line}\n`),
-  isInteractive: process.stderr.isTTY === true,
-  ...(process.stdin.isTTY === true ? { ask } : {}),
-};
+const terminal = createTerminal(process);
 
 // A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
@@ -79,6 +69,6 @@ try {
   process.exitCode = await main();
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
-  terminal.progress(error.message);
+  printLines(terminal.progress, error.message);
   process.exitCode = EXIT.usage;
 }

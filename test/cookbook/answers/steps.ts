@@ -58,17 +58,16 @@ export function funnelInAnyOrder(world: World, asked: Asked): Row[] {
   return toFunnel(names, reached);
 }
 
+/** The time of an event in the view of sessions: at most a minute after it was received. */
+const seenAt = ({ message, receivedAt }: Fact) => Math.min(message.eventTime, receivedAt + 60_000);
+const happenedAt = ({ message }: Fact) => message.eventTime;
+
 /** The events, in order, of each session of a person that began in the span. */
-export function sessionsOf(world: World, asked: Asked): Fact[][] {
+export function sessionsOf(world: World, asked: Asked, timeOf: (fact: Fact) => number = happenedAt): Fact[][] {
   const inSession = happened(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
-    .map(([, facts]) =>
-      facts.toSorted((a, b) => compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder])),
-    )
-    .filter(([first]) => {
-      const { eventTime } = first!.message;
-      return eventTime >= toMs(asked.since) && eventTime < toMs(asked.until);
-    });
+    .map(([, facts]) => facts.toSorted((a, b) => compareLists([timeOf(a), a.idOrder], [timeOf(b), b.idOrder])))
+    .filter(([first]) => timeOf(first!) >= toMs(asked.since) && timeOf(first!) < toMs(asked.until));
 }
 
 /** The name of an event in a path. */
@@ -89,10 +88,10 @@ export function paths(world: World, asked: Asked): Row[] {
 }
 
 export function sessions(world: World, asked: Asked): Row[] {
-  return groupSorted(sessionsOf(world, asked), ([first]) => [toDay(first!.message.eventTime)] as const).map(
+  return groupSorted(sessionsOf(world, asked, seenAt), ([first]) => [toDay(seenAt(first!))] as const).map(
     ([[day], ofDay]) => {
       const seconds = ofDay.map((facts) => {
-        const [from, to] = [facts[0]!, facts.at(-1)!].map(({ message }) => Math.floor(message.eventTime / 1000));
+        const [from, to] = [facts[0]!, facts.at(-1)!].map((fact) => Math.floor(seenAt(fact) / 1000));
         return to! - from!;
       });
       return {

@@ -25,6 +25,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       by: 'derived',
       view: 'derived_identities',
       keys: ['environment_id', 'identity_key'],
+      // Without last_active_at, in which two copies of a message may differ.
       values: ['min(first_seen_at)', 'max(last_seen_at)', 'argMinMerge(first_touch)', 'argMaxIfMerge(latest_traits)'],
     },
     columns: {
@@ -35,6 +36,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       last_seen_at: WITH_ROW,
       first_touch: WITH_ROW,
       latest_traits: WITH_ROW,
+      last_active_at: WITH_ROW,
     },
   },
 ];

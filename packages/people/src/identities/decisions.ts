@@ -15,12 +15,18 @@ export const REFUSAL_REASONS = [
   'too_many_identities',
   /** The joined component would have too many anonymous ids that were linked within the window. */
   'too_many_anonymous_ids',
+  /** The id gathers anonymous ids as only a placeholder does. It is held until an operator rules. */
+  'suspect',
   /** The fact is not later than an unlink that has separated the two sides. */
   'unlinked',
   /** Of an unlink: the identities to be split off do not belong to one person. */
   'not_one_person',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** The ruling that a decision records, as its reason; the outcome is `unchanged`. */
+export const RULING_REASONS = { allow: 'operator_allowed', block: 'operator_blocked' } as const;
+export type RulingReason = (typeof RULING_REASONS)[keyof typeof RULING_REASONS];
 
 /** An identity whose person key changed. */
 export interface MovedIdentity {
@@ -42,7 +48,7 @@ export interface SplitSide {
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
-  readonly reason: RefusalReason | '';
+  readonly reason: RefusalReason | RulingReason | '';
   /** Person key of the joined component, or of those who were split off; zero when refused or ambiguous. */
   readonly root: Buffer;
   /** In ascending order of key; of an unlink all who were split off, also those who keep their person key. */
@@ -74,7 +80,7 @@ export function toDecisionRecords(
     offset,
     step,
     messageId,
-    link: link === 'unlink' ? 'alias' : link,
+    link: link === 'unlink' || link === 'allow' || link === 'block' ? 'alias' : link,
     aKey,
     aKind,
     bKey,

@@ -6,6 +6,10 @@ const REFUSALS: Readonly<Record<string, string>> = {
   two_known_users: 'an alias may not join two users who are known',
   too_many_identities: 'the person would have too many identities',
   too_many_anonymous_ids: 'the person would have too many new anonymous ids',
+  suspect:
+    'one of the ids links as many anonymous ids as no person has. An operator allows or blocks it (identity suspects)',
+  operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
+  operator_blocked: 'an operator has blocked the id: it links nobody (identity suspects)',
   unlinked: 'an operator has split the two, and the message is not later than that (identity unlink)',
   not_one_person: 'those to be split off are not of one person',
 };
@@ -29,6 +33,7 @@ export function wordsOfLink({ link, outcome, reason, movedCount }: DecidedLink):
   if (outcome === 'linked') return `the two became one person, ${moved} came under another person key`;
   if (outcome === 'unlinked') return `an operator split the two, and ${moved} became a person of their own`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
+  if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
   if (outcome === 'unchanged') return 'they were one person already';
   if (outcome === 'ambiguous') return 'left alone: the id without a type belongs to the same id of another type';
   return refusalText(reason);

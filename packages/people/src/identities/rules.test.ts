@@ -36,6 +36,12 @@ describe('what a message links', () => {
     const alias = { type: 'alias', fromId: 'f', fromType: 'email', toId: 't' };
     expect(linksOf(alias)).toEqual(['alias email untyped']);
   });
+  it('is the anonymous identity for an alias from the own anonymous id without a type', () => {
+    const alias = { type: 'alias', anonymousId: ' v ', fromId: 'v', toId: 'u' };
+    expect(linksOf(alias)).toEqual(['alias anonymous untyped']);
+    expect(linksOf({ ...alias, fromType: 'steam' })).toEqual(['alias steam untyped']);
+    expect(linksOf({ ...alias, anonymousId: 'w' })).toEqual(['alias untyped untyped']);
+  });
 });
 
 describe('a blocked value', () => {

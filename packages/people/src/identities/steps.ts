@@ -1,10 +1,11 @@
 import { IDENTITY_TYPES, type IdentityKind, type IdentityLinkRecord } from '@playline/contracts';
 import type { IsBlocked } from './blocked.ts';
+import { type Ruling, rulingOf } from './facts.ts';
 import type { IdentityKeyer } from './keyer.ts';
 
 /** One question to the graph: may these two identities become one person? */
 export interface GraphStep {
-  readonly link: 'identify' | 'alias' | 'same_id';
+  readonly link: 'identify' | 'alias' | 'same_id' | Ruling['verdict'];
   readonly aKey: Buffer;
   readonly aKind: IdentityKind;
   readonly bKey: Buffer;
@@ -76,12 +77,19 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   return (fact, offset) => {
     const { environmentId, receivedAt, eventTime, unlink } = fact;
     if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: onlyOnce(unlink) };
+    const ruling = rulingOf(fact);
+    if (ruling !== null) return { environmentId, offset, receivedAt, eventTime, steps: [toRulingStep(ruling)] };
     const steps: GraphStep[] = [];
     const toKey = rules.keyOf(fact.environmentId, fact.toKind, fact.toId);
     if (fact.link === 'identify' && fact.toKind !== 'untyped') steps.push(sameIdStep(fact, toKey));
     if (fact.fromId !== '') steps.push(linkStep(fact, toKey));
     return { environmentId, offset, receivedAt, eventTime, steps };
   };
+}
+
+/** Both sides are the identity that the ruling is about. */
+function toRulingStep({ verdict, key, kind }: Ruling): GraphStep {
+  return { link: verdict, aKey: key, aKind: kind, bKey: key, bKind: kind, blocked: false, otherKeys: [] };
 }
 
 function onlyOnce(named: readonly NamedIdentity[]): NamedIdentity[] {

@@ -26,6 +26,7 @@ export function createGraph(model: Model): IdentityGraph {
       const state = environmentOf(model, environmentId);
       if (!state.holds.has(erasureId.toString('hex'))) throw new MissingHoldFault();
       for (const key of keys) state.unlinkSides.delete(key.toString('hex'));
+      for (const key of keys) state.suspects.delete(key.toString('hex'));
       return keys.filter((key) => removeMember(state, key.toString('hex')) !== undefined).length;
     },
   };
@@ -92,11 +93,21 @@ function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
   if (fact.unlink !== undefined)
     return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
-  return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
+  return {
+    kind: 'decided',
+    decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits, generation })),
+  };
 }
 
-function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {
+function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'suspects'> {
   return {
+    async suspects(environmentId) {
+      if (model.epoch === null) throw new MissingEpochFault();
+      const suspects = [...environmentOf(model, environmentId).suspects.values()];
+      return suspects
+        .map(({ key, state, since }) => ({ environmentId, key, state, since }))
+        .sort((a, b) => Buffer.compare(a.key, b.key));
+    },
     async rootOf(environmentId, key) {
       const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
       return root === undefined ? null : Buffer.from(root, 'hex');

@@ -1,7 +1,7 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
 import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
-import type { Applied, GraphLimits, LinkSourcePartition, UnlinkSide } from '../graph.ts';
+import type { Applied, GraphLimits, LinkSourcePartition, PlacedSuspect, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
 import type { GraphFact } from '../identities/steps.ts';
 
@@ -22,6 +22,8 @@ export interface EnvironmentState {
   fences: Map<string, number>;
   /** Sides of unlinks by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
+  /** By key, with the place of the fact. */
+  suspects: Map<string, PlacedSuspect>;
   /** Places of facts that a rebuild knew as decided, and the last of them; null when it knew none. */
   decided: Set<string>;
   lastDecided: Place | null;
@@ -52,7 +54,7 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
   const known = environments.get(id);
   if (known !== undefined) return known;
   const maps = { roots: new Map(), members: new Map(), fences: new Map() };
-  const unlinks = { unlinkSides: new Map(), decided: new Set<string>(), lastDecided: null };
+  const unlinks = { unlinkSides: new Map(), suspects: new Map(), decided: new Set<string>(), lastDecided: null };
   const state = { ...maps, ...unlinks, holds: new Map(), consents: new Map(), outbox: new Map() };
   environments.set(id, state);
   return state;

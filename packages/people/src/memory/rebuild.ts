@@ -34,6 +34,14 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
       needNoEpoch();
       for (const side of sides) addUnlinkSide(environmentOf(model, side.environmentId), side);
     },
+    async loadSuspects(suspects) {
+      needNoEpoch();
+      for (const suspect of suspects) {
+        const state = environmentOf(model, suspect.environmentId).suspects;
+        const known = state.get(suspect.key.toString('hex'));
+        if (known === undefined || comparePlaces(suspect, known) >= 0) state.set(suspect.key.toString('hex'), suspect);
+      }
+    },
     async loadDecided(places) {
       needNoEpoch();
       for (const { environmentId, ...place } of places) {

@@ -1,10 +1,19 @@
 import type { Redis } from 'ioredis';
 import { MissingEpochFault } from '../faults.ts';
-import type { Applied, FactBlock, GraphLimits, IdentityGraph, LinkSourcePartition, Member } from '../graph.ts';
+import {
+  type Applied,
+  type FactBlock,
+  type GraphLimits,
+  type IdentityGraph,
+  type LinkSourcePartition,
+  type Member,
+  SUSPECTS_MAX,
+  type Suspect,
+} from '../graph.ts';
 import type { GraphFact } from '../identities/steps.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
-import { fromComponent, fromReply, toFactsBlob, toKindLetters } from './wire.ts';
+import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindLetters } from './wire.ts';
 
 /**
  * Facts per call of the script. A call blocks all others: a fact takes about 15 µs, one that moves many identities up
@@ -60,8 +69,10 @@ function createFactCalls(
   const { redis, layout } = parts;
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
-  const { identitiesMax, anonymousIdsMax, anonymousWindowMs } = limits;
-  const limitArguments = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
+  const { identitiesMax, anonymousIdsMax, anonymousWindowMs, gathering } = limits;
+  const ofPersons = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
+  const ofGathering = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
+  const limitArguments = [...ofPersons, ...ofGathering];
 
   const applyCall = async (block: FactBlock, withOthers: boolean): Promise<Applied[]> => {
     const place = [layout.namespace, toSourceText(block), block.after, block.through];
@@ -131,11 +142,18 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   return results;
 }
 
-function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {
+function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'suspects'> {
   const { redis, layout } = parts;
   const readRoot = (environmentId: string, key: Buffer) => redis.hgetBuffer(layout.indexOf(environmentId, key), key);
   return {
     rootOf: readRoot,
+    async suspects(environmentId) {
+      const flat = (await redis.callBuffer('HGETALL', layout.suspectsOf(environmentId))) as Buffer[];
+      if ((await parts.readEpoch()) === null) throw new MissingEpochFault();
+      const suspects: Suspect[] = [];
+      for (let at = 0; at < flat.length; at += 2) suspects.push(fromSuspect(environmentId, flat[at]!, flat[at + 1]!));
+      return suspects.sort((a, b) => Buffer.compare(a.key, b.key));
+    },
     async membersOf(environmentId, key) {
       let root = await readRoot(environmentId, key);
       for (;;) {

@@ -19,6 +19,10 @@ const FAMILIES = {
    */
   unlinks: 'u',
   /**
+   * HASH identity key -> state of a suspect, 14 bytes: letter, time in six bytes, generation and offset of the fact.
+   */
+  suspects: 'q',
+  /**
    * HASH of facts that a rebuild knew as decided: generation and number of a block of 1,024 offsets -> bitmap of
    * offsets; 'last' -> greatest generation and offset.
    */
@@ -104,6 +108,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     consentsOf: bucketIn('consents'),
     leasesOf: (environmentId: string) => nameOf('leases', environmentId),
     unlinksOf: (environmentId: string) => nameOf('unlinks', environmentId),
+    suspectsOf: (environmentId: string) => nameOf('suspects', environmentId),
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),

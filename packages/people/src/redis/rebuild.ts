@@ -5,7 +5,7 @@ import type { UnlinkSide } from '../graph.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';
-import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
+import { fromSides, toDecidedBlob, toOverrideBlob, toSuspectBlob, toUnlinkSideBlob } from './wire.ts';
 
 /** The rebuild without the consents. */
 export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
@@ -14,6 +14,7 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
   const loadOverrides = createScript(redis, 'loadOverrides');
   const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
   const loadDecided = createScript(redis, 'loadDecided');
+  const loadSuspects = createScript(redis, 'loadSuspects');
   return {
     mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
     async loadOverrides(overrides) {
@@ -21,6 +22,9 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
     },
     async loadUnlinkSides(sides) {
       await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
+    },
+    async loadSuspects(suspects) {
+      await loadSuspects([layout.epoch], [layout.namespace, ...suspects.map(toSuspectBlob)]);
     },
     async loadDecided(places) {
       await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);

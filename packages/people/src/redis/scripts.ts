@@ -36,6 +36,7 @@ const SCRIPTS = {
   forgetIdentities: { files: ['take-out', 'forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
   loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
+  loadSuspects: { files: ['load-suspects'], flag: '' },
   loadDecided: { files: ['decided', 'load-decided'], flag: '' },
   placeHold: { files: ['holds', 'place-hold'], flag: '' },
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },

@@ -1,6 +1,6 @@
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
-import type { Applied, DecidedPlace, Member, Override, UnlinkSide } from '../graph.ts';
-import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
+import type { Applied, DecidedPlace, Member, Override, PlacedSuspect, Suspect, UnlinkSide } from '../graph.ts';
+import type { RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
@@ -10,6 +10,8 @@ const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
   alias: 'a',
   same_id: 's',
   unlink: 'x',
+  allow: 'w',
+  block: 'k',
 };
 const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
   linked: 'l',
@@ -18,7 +20,7 @@ const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
   ambiguous: 'm',
   unlinked: 'x',
 };
-const REASON_LETTERS: Readonly<Record<RefusalReason | '', string>> = {
+const REASON_LETTERS: Readonly<Record<RefusalReason | RulingReason | '', string>> = {
   '': '-',
   blocked: 'b',
   fenced: 'f',
@@ -28,7 +30,11 @@ const REASON_LETTERS: Readonly<Record<RefusalReason | '', string>> = {
   too_many_anonymous_ids: 'a',
   unlinked: 'x',
   not_one_person: 'o',
+  suspect: 'h',
+  operator_allowed: 'w',
+  operator_blocked: 'k',
 };
+const SUSPECT_LETTERS: Readonly<Record<Suspect['state'], string>> = { held: 'h', allowed: 'w', blocked: 'k' };
 const SIDE_LETTERS: Readonly<Record<UnlinkSide['side'], string>> = { split: 's', stayed: 't', none: 'n' };
 
 function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter: number) => T {
@@ -44,6 +50,7 @@ const toLink = invert(LINK_LETTERS);
 const toOutcome = invert(OUTCOME_LETTERS);
 const toReason = invert(REASON_LETTERS);
 const toSide = invert(SIDE_LETTERS);
+const toSuspectState = invert(SUSPECT_LETTERS);
 
 const codeOf = (letter: string): number => letter.charCodeAt(0);
 
@@ -163,6 +170,18 @@ export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
 /** Blob of a row of a rebuild: environment, generation and offset of a fact that was decided. */
 export function toDecidedBlob({ environmentId, generation, offset }: DecidedPlace): Buffer {
   return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
+}
+
+/** Blob of a row of a rebuild: environment, identity key, and the stored value. */
+export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: PlacedSuspect): Buffer {
+  const place = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
+  const value = Buffer.concat([Buffer.from(SUSPECT_LETTERS[state]), toNumberBytes(since), place]);
+  return Buffer.concat([toShortText(environmentId), key, value]);
+}
+
+/** Parses the stored value of a suspect: state, time, and the place of its fact. */
+export function fromSuspect(environmentId: string, key: Buffer, value: Buffer): Suspect {
+  return { environmentId, key, state: toSuspectState(value[0]!), since: value.readUIntBE(1, NUMBER_BYTES) };
 }
 
 /** Bytes of a side. */

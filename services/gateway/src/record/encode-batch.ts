@@ -87,13 +87,15 @@ class BatchEncoder {
   readonly #user = new IdentityKeys(IDENTITY_FIELDS.user);
   readonly #from = new IdentityKeys(IDENTITY_FIELDS.from);
   readonly #to = new IdentityKeys(IDENTITY_FIELDS.to);
+  readonly #fromAsAnonymous = new IdentityKeys(IDENTITY_FIELDS.fromAsAnonymous);
   #owner: Buffer = ZERO_KEY;
   #recordKey: Buffer | null = null;
 
   encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
     this.#envelope.turnTo(envelope);
-    for (const keys of [this.#anonymous, this.#user, this.#from, this.#to]) keys.turnTo(batch, keyOf);
+    for (const keys of [this.#anonymous, this.#user, this.#from, this.#to, this.#fromAsAnonymous])
+      keys.turnTo(batch, keyOf);
     this.#owner = ZERO_KEY;
     this.#reserve();
     const records: EncodedRecord[] = [];
@@ -130,7 +132,7 @@ class BatchEncoder {
     at = putKey(bytes, at, owner);
     at = putKey(bytes, at, anonymous);
     at = putKey(bytes, at, user);
-    at = putKey(bytes, at, this.#from.of(message));
+    at = putKey(bytes, at, this.#fromKeyOf(message, anonymous));
     at = putKey(bytes, at, this.#to.of(message));
     at = this.#putTexts(at, message, ID_FIELDS);
     bytes[at++] = this.#isTrue(message) ? 1 : 0;
@@ -139,6 +141,15 @@ class BatchEncoder {
     at = this.#putTexts(at, message, FIELDS_AFTER_DENSITY);
     const value = this.#memory.take(putAll(bytes, at, tail));
     return { key: this.#keyOf(owner), value };
+  }
+
+  /** An id without a type that equals the message's anonymous id is that identity, as in its link fact. */
+  #fromKeyOf(message: number, anonymous: Buffer): Buffer {
+    const typeAt = (message << ROW_SHIFT) + FIELD.fromType;
+    const { starts, ends } = this.#batch;
+    if (anonymous === ZERO_KEY || starts[typeAt] !== ends[typeAt]) return this.#from.of(message);
+    const key = this.#fromAsAnonymous.of(message);
+    return key.equals(anonymous) ? key : this.#from.of(message);
   }
 
   #putTexts(place: number, message: number, fields: Uint8Array): number {

@@ -1,4 +1,5 @@
 import { IDENTITY_TYPES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
+import { isPlaceholder, isPlaceholderBytes } from '@playline/people';
 import {
   createScannedBatch,
   FIELD,
@@ -16,12 +17,14 @@ interface IdentityFields {
   type: Field | null;
 }
 
-/** The four places where a message may name an identity. */
+/** The four fields in which a message may name an identity. */
 export const IDENTITY_FIELDS = {
   anonymous: { id: FIELD.anonymousId, type: null },
   user: { id: FIELD.userId, type: FIELD.identityType },
   from: { id: FIELD.fromId, type: FIELD.fromType },
   to: { id: FIELD.toId, type: FIELD.toType },
+  /** An id without a type that may be the message's own anonymous id. */
+  fromAsAnonymous: { id: FIELD.fromId, type: null },
 } as const satisfies Record<string, IdentityFields>;
 
 function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boolean {
@@ -63,7 +66,7 @@ export class IdentityKeys {
     this.#last = -1;
   }
 
-  /** @returns 16 bytes; `ZERO_KEY` itself when the message names nobody in this place */
+  /** @returns 16 bytes; `ZERO_KEY` itself when the field is blank or has a placeholder */
   of(message: number): Buffer {
     const slot = (message << ROW_SHIFT) + this.#fields.id;
     if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;
@@ -89,9 +92,12 @@ export class IdentityKeys {
     const [start, end] = [starts[slot]!, ends[slot]!];
     const isPlain =
       isVisibleAscii(body[start]!) && isVisibleAscii(body[end - 1]!) && !isEscaped(this.#batch, message, id);
-    if (isPlain) return this.#keyOf(this.#kindOf(message), body.subarray(start, end));
+    if (isPlain) {
+      const bytes = body.subarray(start, end);
+      return isPlaceholderBytes(bytes) ? ZERO_KEY : this.#keyOf(this.#kindOf(message), bytes);
+    }
     const text = textOf(this.#batch, message, id).trim();
-    return text === '' ? ZERO_KEY : this.#keyOf(this.#kindOf(message), Buffer.from(text));
+    return isPlaceholder(text) ? ZERO_KEY : this.#keyOf(this.#kindOf(message), Buffer.from(text));
   }
 
   #kindOf(message: number): IdentityKind {

@@ -1,4 +1,5 @@
 import { type IdentityKind, type MessageRecord, messageRecordCodec, schemaIdOf } from '@playline/contracts';
+import { isPlaceholder } from '@playline/people';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -44,10 +45,13 @@ function encode(message: unknown) {
   return { ...record, decoded: messageRecordCodec.decode(record.value.subarray(5)) };
 }
 
-const isNamed = (id: unknown): id is string => typeof id === 'string' && id.trim() !== '';
-const storedId = (id: unknown) => (isNamed(id) ? id : '');
+const isNamed = (id: unknown): id is string => typeof id === 'string' && !isPlaceholder(id);
+const storedId = (id: unknown) => (typeof id === 'string' && id.trim() !== '' ? id : '');
 const keyFor = (id: unknown, kind: unknown): Buffer =>
   isNamed(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
+
+const isOwnAnonymousId = ({ fromType, fromId, anonymousId }: Record<string, unknown>) =>
+  fromType == null && isNamed(fromId) && isNamed(anonymousId) && fromId.trim() === anonymousId.trim();
 
 /** The expected record, computed from the JSON of the message alone. */
 function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
@@ -68,7 +72,7 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
     identityKey: isNamed(sent.userId) ? userKey : anonymousKey,
     anonymousKey,
     userKey,
-    fromKey: keyFor(sent.fromId, sent.fromType),
+    fromKey: keyFor(sent.fromId, isOwnAnonymousId(sent) ? 'anonymous' : sent.fromType),
     toKey: keyFor(sent.toId, sent.toType),
     ...Object.fromEntries(plain.map((name) => [name, sent[name] ?? ''])),
     ...Object.fromEntries(ids.map((name) => [name, storedId(sent[name])])),
@@ -162,5 +166,28 @@ describe('the owner of a message', () => {
       toKey: keyOf('email', 'b'),
       identityKey: ZERO,
     });
+  });
+
+  it.each(['n/a', ' NULL ', '{"id":null}', 'nu\u200bll', '{{id}}'])(
+    'stores the placeholder %j, which owns and names nobody',
+    (placeholder) => {
+      const ids = { anonymousId: placeholder, userId: placeholder, fromId: placeholder, toId: ` ${placeholder}` };
+      const { decoded, key } = encode({ ...PAGE, ...ids });
+      expect(decoded).toMatchObject({ ...ids, identityKey: ZERO, anonymousKey: ZERO, userKey: ZERO });
+      expect(decoded).toMatchObject({ fromKey: ZERO, toKey: ZERO });
+      expect(key).toBeNull();
+    },
+  );
+
+  it('belongs to its anonymous id when its user id is a placeholder', () => {
+    const { decoded } = encode({ ...PAGE, anonymousId: 'visitor', userId: 'unknown_user' });
+    expect(decoded).toMatchObject({ identityKey: keyOf('anonymous', 'visitor'), userKey: ZERO });
+  });
+
+  it('names its own anonymous identity in an alias from that id without a type, and an untyped one otherwise', () => {
+    const alias = { ...PAGE, type: 'alias', anonymousId: 'v', fromId: ' v', toId: 'u' };
+    expect(encode(alias).decoded).toMatchObject({ fromKey: keyOf('anonymous', 'v') });
+    expect(encode({ ...alias, anonymousId: 'w' }).decoded).toMatchObject({ fromKey: keyOf('untyped', 'v') });
+    expect(encode({ ...alias, fromType: 'steam' }).decoded).toMatchObject({ fromKey: keyOf('steam', 'v') });
   });
 });

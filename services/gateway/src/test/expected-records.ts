@@ -7,6 +7,7 @@ import {
   messageRecordCodec,
   ZERO_KEY,
 } from '@playline/contracts';
+import { isPlaceholder } from '@playline/people';
 import type { EncodedRecord, RecordEnvelope } from '../record/envelope.ts';
 
 /** Computes the 16-byte key of an identity; `id` is trimmed and not blank. The key is not modified later. */
@@ -42,14 +43,18 @@ type IdFields = 'anonymousId' | 'userId' | 'identityType' | 'fromId' | 'fromType
 
 function referenceOf(kind: IdentityKind, id: string | undefined): IdentityReference | null {
   const trimmed = id?.trim() ?? '';
-  return trimmed === '' ? null : { kind, id: trimmed };
+  return isPlaceholder(trimmed) ? null : { kind, id: trimmed };
 }
 
-/** The identities of a message. An id without a type is `untyped`. The owner is the user, else the anonymous id. */
+/**
+ * The identities of a message. An id without a type is `untyped`, except the own anonymous id as `fromId`. The owner is
+ * the user, else the anonymous id.
+ */
 export function identitiesOf(message: Pick<Message, IdFields>) {
   const anonymous = referenceOf('anonymous', message.anonymousId);
   const user = referenceOf(message.identityType ?? 'untyped', message.userId);
-  const from = referenceOf(message.fromType ?? 'untyped', message.fromId);
+  const isOwn = message.fromType === undefined && message.fromId?.trim() === anonymous?.id;
+  const from = referenceOf(isOwn ? 'anonymous' : (message.fromType ?? 'untyped'), message.fromId);
   const to = referenceOf(message.toType ?? 'untyped', message.toId);
   return { owner: user ?? anonymous, anonymous, user, from, to };
 }

@@ -54,7 +54,7 @@ export async function create(work: AnalystsWork): Promise<ExitCode> {
   await setGrant(ask, found.account, { environmentId, revoked: false });
   const line = { account: found.account, environments: [environmentId], rawIds, password: found.password };
   const text = `account ${found.account} of ${nameOf(environmentId)}, ${rawIds ? 'with' : 'without'} raw ids; its password, shown this once:`;
-  terminal.result(values.json === true ? JSON.stringify(line) : `${text}\n${found.password}`);
+  for (const shown of values.json === true ? [JSON.stringify(line)] : [text, found.password]) terminal.result(shown);
   return EXIT.ok;
 }
 

@@ -12,6 +12,7 @@ import {
 } from '../command.ts';
 import { members } from '../identity/members.ts';
 import { resolve } from '../identity/resolve.ts';
+import { suspects } from '../identity/suspects.ts';
 import { type UnlinkContext, unlink } from '../identity/unlink.ts';
 import { why } from '../identity/why.ts';
 import { assertNew } from '../rebuild/assert-new.ts';
@@ -27,6 +28,8 @@ const HELP = `usage: operator identity resolve --environment E (--kind K --id ID
        operator identity members …as resolve… [--raw]
        operator identity why     …as resolve… [--other-kind K --other-id ID | --other-key HEX] [--limit 50]
        operator identity unlink  …as resolve, several times… [--yes] [--wait-seconds 30]
+       operator identity suspects list  --environment E
+       operator identity suspects allow|block …as resolve… [--yes] [--wait-seconds 30]
        operator identity init
        operator identity rebuild [options]          (npm run identity -- …)
 
@@ -61,6 +64,12 @@ These three only read. unlink writes:
 resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads the keys of every decision of the environment, since identity_links is in the order of the log: 33 MB and 30 ms for a
 million decisions, a second for a person of a thousand identities. members --raw looks through the keys of the events: 60
 MB and half a second for two million.
+
+  suspects  ids that have linked more than 20 anonymous ids within 24 hours, as only a placeholder does. They are held:
+            further links of them are refused (reason suspect) until you rule. members --key shows what they have linked
+            list    held, allowed and blocked ids by key
+            allow   the id may link further; its refused links are decided again
+            block   the id links nobody any more; identities that it has linked stay together: split them with unlink
 
   init      mints the epoch of the identity graph in Redis, for a new deployment; safe to repeat. Refused where there is
             none and log or tables hold data: that Redis has lost what it held, and is rebuilt, not declared new
@@ -112,6 +121,7 @@ const WORDS: Readonly<Record<string, Word>> = {
   rebuild: always((context, args, terminal) =>
     rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
   ),
+  suspects,
 };
 
 export function createIdentityCommand(context: IdentityContext): Command {

@@ -10,6 +10,7 @@ import {
   type Values,
 } from '../command.ts';
 import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
+import { DEFAULT_PROJECT } from '../projects/environments.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import type { OpensAccessLog } from '../records/access-log.ts';
@@ -74,7 +75,7 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs her
 const OPTIONS = {
   environment: { type: 'string' },
   kind: { type: 'string' },
-  project: { type: 'string', default: 'demo' },
+  project: { type: 'string', default: DEFAULT_PROJECT },
   replace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   name: { type: 'string' },

@@ -136,7 +136,7 @@ function prepareShow(values: Values): Work {
   const [collection, referenceId] = [contractOf(values), referenceOf(values)];
   return async (context, terminal) => {
     const state = await withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
-    terminal.result(values.json === true ? JSON.stringify(state) : toSentences(state));
+    for (const line of values.json === true ? [JSON.stringify(state)] : toSentences(state)) terminal.result(line);
   };
 }
 
@@ -249,8 +249,8 @@ function toLine(state: MintState, values: Values): string {
   return `${at(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
 }
 
-function toSentences(state: MintState): string {
+function toSentences(state: MintState): string[] {
   const { transactionHash, nonce, signer, changedAt, traceId } = state;
   const carried = transactionHash === null ? 'in no transaction' : `in ${transactionHash}, nonce ${nonce}`;
-  return `${toLine(state, {})}\nsigned by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`;
+  return [toLine(state, {}), `signed by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`];
 }

@@ -59,6 +59,18 @@ describe('operator projects', () => {
     }
   });
 
+  it('finds an environment by its id without its project, and names the project when another one was given', async () => {
+    const { run, one } = createOperator();
+    const space = await one('projects', 'create', '--name', 'space');
+    const environmentId = space.environments[0]!.id;
+    const of = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
+    expect((await run(...of, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
+    await one('projects', 'create', '--name', 'other');
+    const { code, progress } = await run(...of, '--project', 'other');
+    expect(code).toBe(EXIT.failed);
+    expect(progress).toContain(`belongs to the project ${space.id}: use --project ${space.id}`);
+  });
+
   it('adopts projects of existing keys under their ids, and demo only where a key has it', async () => {
     const { run, log } = createOperator();
     await log.append([

@@ -22,6 +22,7 @@ import { openFileTarget } from '../replicate/file-target.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import { type Copied, type ReplicateOptions, replicate } from '../replicate/replicate.ts';
 import { openNoState, openStateFile } from '../replicate/state.ts';
+import { escapeControls } from '../terminal.ts';
 
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
@@ -149,7 +150,7 @@ function toSides(
       if (job.to === 'file') return openFileTarget(job.out, mark);
       if (job.to === 'clickhouse') return openClickHouseTarget(context.clickhouse(), job, mark);
       const write = async (activities: readonly unknown[]) => {
-        await context.writeOut(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
+        await context.writeOut(activities.map((activity) => `${escapeControls(JSON.stringify(activity))}\n`).join(''));
         return 0;
       };
       return { write, close: async () => {} };

@@ -56,7 +56,7 @@ export async function describeLetter(
     ...headers,
   ];
   const decoded = await decode(letter, options);
-  if ('value' in decoded) return [...lines, 'value', toJsonText(decoded.value)];
+  if ('value' in decoded) return [...lines, 'value', ...toJsonText(decoded.value).split('\n')];
   const key = record.key === null ? ['key: none'] : ['key', ...toDump(record.key)];
   return [...lines, `not decoded: ${decoded.fault}`, ...key, 'value', ...toDump(record.value ?? Buffer.alloc(0))];
 }

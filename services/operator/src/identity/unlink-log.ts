@@ -19,6 +19,8 @@ export interface UnlinkLog {
   publish(fact: IdentityLinkRecord): Promise<void>;
   /** The decision about this message's fact; null when there is none in time. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
+  /** Writes facts again at the end of the topic, where they are decided again. @returns how many the topic still has */
+  publishAgain(places: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -58,6 +60,22 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
         const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
         const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
         return sendAll(producer, [record]).catch(unconfirmed('the unlink', NEXT));
+      },
+      async publishAgain(places) {
+        let published = 0;
+        for (const { partition, offset } of places)
+          for await (const { key, value } of log.read({
+            topic: linkTopic,
+            partition,
+            start: offset,
+            end: offset + 1,
+          })) {
+            await sendAll(producer, [{ topic: linkTopic, key, value: value ?? Buffer.alloc(0) }]).catch(
+              unconfirmed('a link', NEXT),
+            );
+            published++;
+          }
+        return published;
       },
       async awaitDecision(messageId, waitMs) {
         const endAt = performance.now() + waitMs;

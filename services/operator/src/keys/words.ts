@@ -83,9 +83,8 @@ export async function make(context: EnvironmentKeysContext, values: Values, term
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
   // Printed before anything else can fail: the text cannot be shown a second time.
-  terminal.result(
-    values.json === true ? JSON.stringify(line) : `${kind} key of ${environmentId}, shown this once:\n${key}`,
-  );
+  const text = [`${kind} key of ${environmentId}, shown this once:`, key];
+  for (const shown of values.json === true ? [JSON.stringify(line)] : text) terminal.result(shown);
   await publish(context, wanted, key);
 }
 
@@ -116,8 +115,8 @@ export async function origins(context: EnvironmentKeysContext, values: Values, t
     return setKeyOrigins({ store, author: context.projects.author }, { environmentId, origins: wanted });
   });
   if (record === null) throw new Error(`${environmentId} has no publishable key.`);
-  const words = record.origins.length === 0 ? 'any' : record.origins.join('\n');
-  terminal.result(values.json === true ? JSON.stringify(toPublicRecord(record)) : words);
+  const allowed = record.origins.length === 0 ? ['any'] : record.origins;
+  for (const shown of values.json === true ? [JSON.stringify(toPublicRecord(record))] : allowed) terminal.result(shown);
 }
 
 /**

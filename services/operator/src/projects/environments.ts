@@ -54,9 +54,18 @@ export function requireEnvironment(sources: ProjectSources, name: EnvironmentNam
   });
 }
 
-/** The environment, or advice when it does not exist. */
+/** What commands use without `--project`. */
+export const DEFAULT_PROJECT = 'demo';
+
+/** The environment, or advice when it does not exist. Its id needs no project, since an id exists once in all of them. */
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
+  const owner = projects.find(({ environments }) => environments.some(({ id }) => id === wanted.environment));
+  if (owner !== undefined && owner.id !== project?.id && findOwnEnvironment(project, wanted) === null) {
+    if (wanted.project !== DEFAULT_PROJECT)
+      return `the environment ${wanted.environment} belongs to the project ${owner.id}: use --project ${owner.id}`;
+    return findOwned(projects, { ...wanted, project: owner.id });
+  }
   if (project === null)
     return `there is no project ${wanted.project}: npm run projects -- create --name ${wanted.project}, or npm run projects -- list shows those that there are`;
   if (project.state === 'archived') return `the project ${project.id} is archived: nothing is made in it any more`;
@@ -65,6 +74,9 @@ function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName):
   const names = project.environments.map(({ name }) => name).join(', ');
   return `the project ${project.id} has no environment ${wanted.environment} (it has ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind production|development`;
 }
+
+const findOwnEnvironment = (project: ProjectRecord | null, { environment }: EnvironmentName) =>
+  project === null ? null : findEnvironment(project, environment);
 
 async function adopt({ openLog }: ProjectSources, store: RecordStore<ProjectRecord>): Promise<void> {
   const log = await openLog();

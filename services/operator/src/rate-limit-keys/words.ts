@@ -109,8 +109,8 @@ function idOf(values: Values): string {
 function show({ record, key }: { record: RateLimitKeyRecord; key: string }, values: Values, terminal: Terminal): void {
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
-  const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:\n${key}`;
-  terminal.result(values.json === true ? JSON.stringify(line) : text);
+  const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:`;
+  for (const shown of values.json === true ? [JSON.stringify(line)] : [text, key]) terminal.result(shown);
 }
 
 /** A record without the hash of its key, because printed output may be kept by anyone. */

@@ -4,17 +4,19 @@ import { toOverrideVersion } from '@playline/events';
 import {
   type DecidedPlace,
   type People,
+  type PlacedSuspect,
   type RebuiltGraph,
   rebuildGraph,
   toDecidedPlace,
   toOverrides,
+  toSuspects,
   toUnlinkSides,
   type UnlinkSide,
   type VersionedOverride,
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import type { RebuildSources } from './stores.ts';
-import { type ComesAgain, readDecidedPlaces, readOverrides, readUnlinkSides } from './tables.ts';
+import { type ComesAgain, readDecidedPlaces, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
 
 export interface LinkerProgress {
   /** Consumer group of the linkers: the decisions on all facts that it has committed are in the log. */
@@ -59,6 +61,7 @@ export async function restoreGraph(
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),
       unlinks: readUnlinkSides(sources.query),
+      suspects: readSuspects(sources.query),
       decided: readDecidedPlaces(sources.query, applied),
     });
     const growth = countOffsets(await findGrowth(sources, tail));
@@ -99,10 +102,11 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
 async function* toRows(
   sources: RebuildSources,
   tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride | UnlinkSide | DecidedPlace> {
+): AsyncGenerator<VersionedOverride | UnlinkSide | PlacedSuspect | DecidedPlace> {
   for await (const { value } of readTail(sources, tail)) {
     yield* toOverrides(value, toOverrideVersion(value));
     yield* toUnlinkSides(value);
+    yield* toSuspects(value);
     yield toDecidedPlace(value);
   }
 }

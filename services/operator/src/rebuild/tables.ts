@@ -1,11 +1,14 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
-import type {
-  ChosenStatus,
-  DecidedPlace,
-  LinkSourcePartition,
-  PlacedConsent,
-  UnlinkSide,
-  VersionedOverride,
+import {
+  type ChosenStatus,
+  type DecidedPlace,
+  type LinkSourcePartition,
+  type PlacedConsent,
+  type PlacedSuspect,
+  SUSPECT_REASONS,
+  toSuspects,
+  type UnlinkSide,
+  type VersionedOverride,
 } from '@playline/people';
 import type { QueryRows } from '@playline/runtime';
 
@@ -92,6 +95,25 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
       ...{ generation: Number(generation), offset: Number(offset), unlinkedAt: Number(unlinkedAt) },
     };
   }
+}
+
+/** Every decision that held an identity, and every ruling; the later one of an identity counts. */
+export async function* readSuspects(query: QueryRows): AsyncGenerator<PlacedSuspect> {
+  const rows = readPages(query, {
+    table: 'identity_links',
+    key: 'environment_id, link_generation, link_partition, link_offset, step',
+    columns: `environment_id, link_generation, link_partition, toString(link_offset), step, lower(hex(a_key)), a_kind,
+      lower(hex(b_key)), b_kind, reason, toUnixTimestamp64Milli(received_at)`,
+    where: `reason IN (${SUSPECT_REASONS.map((reason) => `'${reason}'`).join(', ')})`,
+    toPlace: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]}, ${row[4]})`,
+  });
+  for await (const [environmentId, generation, , offset, , aKey, aKind, bKey, bKind, reason, receivedAt] of rows)
+    yield* toSuspects({
+      ...{ environmentId: String(environmentId), generation: Number(generation), offset: Number(offset) },
+      ...{ aKey: Buffer.from(String(aKey), 'hex'), bKey: Buffer.from(String(bKey), 'hex') },
+      ...{ aKind: wordOf(IDENTITY_KINDS, aKind), bKind: wordOf(IDENTITY_KINDS, bKind) },
+      ...{ reason: String(reason), receivedAt: Number(receivedAt) },
+    });
 }
 
 /** A partition of the link topic, and the first of its facts that is read again. */

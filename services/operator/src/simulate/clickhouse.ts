@@ -1,4 +1,5 @@
 import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
+import { type Identity, ownerOf } from './persons.ts';
 import { messageIdPrefix, type Run } from './run.ts';
 
 /** One owner of events in the store. `persons` are the distinct person keys (hex) of its events. */
@@ -20,9 +21,9 @@ export interface EventReader {
 
 const RUN_ROWS = `environment_id = {environment:String} AND startsWith(toString(message_id), {prefix:String})`;
 const OWNERS = `
-  SELECT multiIf(user_id != '', if(identity_type = '', 'untyped', toString(identity_type)), anonymous_id != '', 'anonymous', '') AS kind,
-    if(user_id != '', user_id, anonymous_id) AS id, groupUniqArray(3)(lower(hex(person_key))) AS persons
-  FROM events_identified WHERE ${RUN_ROWS} GROUP BY kind, id FORMAT JSONCompactEachRow`;
+  SELECT if(identity_type = '', 'untyped', toString(identity_type)) AS kind, user_id, anonymous_id,
+    groupUniqArray(3)(lower(hex(person_key))) AS persons
+  FROM events_identified WHERE ${RUN_ROWS} GROUP BY kind, user_id, anonymous_id FORMAT JSONCompactEachRow`;
 /** Longer than a scan of some ten million rows takes on a laptop, short enough to notice a store that hangs. */
 const QUERY_MAX_MS = 120_000;
 /** Bytes of a UUID in RowBinary: two little-endian halves. */
@@ -44,13 +45,15 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
     },
     owners: async () => {
       const text = await (await query(OWNERS)).text();
-      return text
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => {
-          const [kind, id, persons] = JSON.parse(line) as [string, string, string[]];
-          return { kind, id, persons };
-        });
+      const owners = new Map<string, StoredOwner>();
+      for (const line of text.split('\n').filter(Boolean)) {
+        const [kind, userId, anonymousId, persons] = JSON.parse(line) as [Identity['kind'], string, string, string[]];
+        const { kind: ownerKind, id } = ownerOf({ kind, id: userId }, anonymousId) ?? { kind: '', id: '' };
+        const name = `${ownerKind} ${id}`;
+        const known = owners.get(name)?.persons ?? [];
+        owners.set(name, { kind: ownerKind, id, persons: [...new Set([...known, ...persons])] });
+      }
+      return [...owners.values()];
     },
   };
 }

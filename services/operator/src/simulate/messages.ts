@@ -1,7 +1,7 @@
 import type { MessageType } from '@playline/contracts';
 import { pickPage } from './contexts.ts';
 import { type Properties, pickEvent, pickTraits } from './gameplay.ts';
-import type { Identity, LinkFact } from './persons.ts';
+import { type Identity, type LinkFact, ownerOf } from './persons.ts';
 import type { Device } from './players.ts';
 import type { Random } from './random.ts';
 import { formatTimestamp } from './timestamps.ts';
@@ -40,13 +40,13 @@ function createBase(type: MessageType, { device, messageId, timeMs, random }: Ba
 }
 
 /** Adds the device's user in its client's style. @returns the owner of the message */
-function addUser(message: Message, device: Device): Identity {
+function addUser(message: Message, device: Device): Identity | null {
   const { user, userStyle } = device;
-  if (user === null || userStyle === 'none') return { kind: 'anonymous', id: device.anonymousId };
+  if (user === null || userStyle === 'none') return ownerOf(null, device.anonymousId);
   message.userId = user.id;
-  if (userStyle === 'untyped' || user.kind === 'untyped') return { kind: 'untyped', id: user.id };
-  message.identityType = user.kind;
-  return user;
+  const isUntyped = userStyle === 'untyped' || user.kind === 'untyped';
+  if (!isUntyped) message.identityType = user.kind;
+  return ownerOf(isUntyped ? { kind: 'untyped', id: user.id } : user, device.anonymousId);
 }
 
 /** A track, page or screen message: never a link, even with both ids. */
@@ -76,7 +76,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   message.traits = pickTraits(base.random);
   return {
     message,
-    owner: user,
+    owner: ownerOf(user, base.device.anonymousId),
     fact: { link: 'identify', from: { kind: 'anonymous', id: base.device.anonymousId }, to: user },
   };
 }

@@ -67,7 +67,7 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
   const kindText = (kind: IdentityKind) => (kind === 'untyped' ? '' : kind);
   const sources = given.map(({ link, from, to }) => ({
     ...{ environmentId: 'test', messageId: Buffer.alloc(16), eventTime: 1, receivedAt: 1, traceId: '' },
-    ...{ type: link, anonymousId: from.id, userId: to.id, identityType: kindText(to.kind) },
+    ...{ type: link, anonymousId: link === 'identify' ? from.id : '', userId: to.id, identityType: kindText(to.kind) },
     ...{ fromId: from.id, fromType: kindText(from.kind), toId: to.id, toType: kindText(to.kind) },
   }));
   const graphFacts = sources.map((source, offset) => toGraphFact(toLinkFact(source)!, offset));

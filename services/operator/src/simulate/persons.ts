@@ -1,4 +1,5 @@
 import type { IdentityKind } from '@playline/contracts';
+import { isPlaceholder } from '@playline/people';
 
 /** An identity in the messages of the run. */
 export interface Identity {
@@ -14,10 +15,6 @@ export interface LinkFact {
 }
 
 export type LinkOutcome = 'linked' | 'unchanged' | 'blocked' | 'shared_device' | 'unique_type' | 'ambiguous';
-
-/** Values that never link (design "Identity", "When a link is refused"): they come from client bugs. */
-const BLOCKED =
-  /^(anonymous|guest|distinct_?id|id|not_authenticated|email|undefined|null|none|nan|true|false|0|-1|\[object object\]|[0-]+)$/i;
 
 /** Kinds of which one person has a single value, as in the linker's default settings. */
 const UNIQUE_KINDS: readonly IdentityKind[] = ['passport'];
@@ -41,13 +38,13 @@ export function identityKeyOf({ kind, id }: Identity): string {
   return `${kind} ${id.trim()}`;
 }
 
-export function isBlocked(id: string): boolean {
-  return BLOCKED.test(
-    id
-      .trim()
-      .replace(/^(["'`])(.*)\1$/, '$2')
-      .trim(),
-  );
+/** Values that link nobody and own nothing: they come from client bugs. */
+export const isBlocked = isPlaceholder;
+
+/** Owner of a message with these ids. */
+export function ownerOf(user: Identity | null, anonymousId: string): Identity | null {
+  if (user !== null && !isBlocked(user.id)) return user;
+  return isBlocked(anonymousId) ? null : { kind: 'anonymous', id: anonymousId };
 }
 
 interface Components {

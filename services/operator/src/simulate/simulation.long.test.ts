@@ -11,7 +11,7 @@ import {
 } from '@playline/contracts';
 import { testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPersonsModel, type Identity, isBlocked } from './persons.ts';
+import { createPersonsModel, type Identity, ownerOf } from './persons.ts';
 import { type SimulationResult, simulate } from './simulation.ts';
 
 const KEY = 'pk_test-key';
@@ -45,10 +45,8 @@ interface Row {
   anonymous_id: string;
 }
 
-function ownerOf(row: Row): Identity | null {
-  if (row.user_id !== '') return { kind: (row.identity_type || 'untyped') as Identity['kind'], id: row.user_id };
-  return row.anonymous_id === '' ? null : { kind: 'anonymous', id: row.anonymous_id };
-}
+const ownerOfRow = (row: Row): Identity | null =>
+  ownerOf({ kind: (row.identity_type || 'untyped') as Identity['kind'], id: row.user_id }, row.anonymous_id);
 
 /** Returns true once, after some requests, for a requested fault. */
 function createSpoiler() {
@@ -91,14 +89,13 @@ function createStandInStore(faults: Faults, spoiler: Spoiler) {
     link(accepted);
   };
   const personOf = (owner: Identity) => {
-    if (isBlocked(owner.id)) return owner.id;
     return faults.joinEverybody ? 'everybody' : model.personOf(owner);
   };
   /** Fills the tables that reconciliation reads: without a fault the exact view has each message once. */
   const flush = async () => {
     const seen = new Set<string>();
     const lines = rows.map((row) => {
-      const owner = ownerOf(row);
+      const owner = ownerOfRow(row);
       const isExact = !seen.has(row.message_id) || doubled.has(row.message_id);
       seen.add(row.message_id);
       return JSON.stringify({ ...row, person: owner === null ? '' : personOf(owner), is_exact: isExact ? 1 : 0 });

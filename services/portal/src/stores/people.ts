@@ -5,6 +5,7 @@ import { settleWithin } from '@playline/http';
 import {
   createRequestErasure,
   type Household,
+  type IdentityGraph,
   type IdentityInEnvironment,
   type IdentityKeyer,
   type Parting,
@@ -13,6 +14,7 @@ import {
   type RequestErasureParts,
   readHousehold,
   readPerson,
+  type Suspect,
   toUnlinkFact,
 } from '@playline/people';
 import type { LogParts } from './noun.ts';
@@ -23,6 +25,8 @@ export interface PortalPeople {
   readonly keyOf: IdentityKeyer;
   /** @throws MissingEpochFault while Redis holds no whole graph */
   household(identity: IdentityInEnvironment): Promise<Household>;
+  /** @throws MissingEpochFault while Redis holds no whole graph */
+  suspects(environmentId: string): Promise<readonly Suspect[]>;
   /** As the gateway asks for one. @throws when the request does not stand, or nobody knows within ten seconds */
   readonly requestErasure: RequestErasure;
   /**
@@ -35,7 +39,7 @@ export interface PortalPeople {
 
 export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry' | 'topicPrefix'> {
   /** `People` of `@playline/people`. */
-  readonly people: RequestErasureParts['people'] & PersonSource;
+  readonly people: RequestErasureParts['people'] & PersonSource & { readonly graph: Pick<IdentityGraph, 'suspects'> };
   readonly keyOf: IdentityKeyer;
   /** ERASURE_CLOCK_SKEW_MS, as the gateways have it. */
   readonly clockSkewMs: number;
@@ -69,6 +73,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   return {
     keyOf,
     household: (identity) => readHousehold(people, identity),
+    suspects: (environmentId) => people.graph.suspects(environmentId),
     // Behind the deadline the work goes on: a request that reaches the log late still needs its hold confirmed.
     requestErasure: (wanted) => settleWithin(REQUEST_MAX_MS, requestErasure(wanted)),
     async requestUnlink({ environmentId, traceId, gone, stayed }) {

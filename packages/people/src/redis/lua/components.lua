@@ -1,8 +1,8 @@
 -- Applies link facts of one partition in order, each once. The graph changes only here.
 -- Redis runs a script atomically. Because of the first line (scripts.ts), it refuses the whole script without memory.
 -- KEYS  epoch, progress, run with all fences
--- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, facts, then the
---       environments of the facts
+-- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, the same two of
+--       what an id may gather, suspects max, facts, then the environments of the facts
 -- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when done before,
 --       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
 --       usually left out, or when the call has reached its limit of look-ups
@@ -14,8 +14,10 @@ local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
 local unique_kinds = ARGV[5]
 local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local facts = ARGV[9]
-local FIRST_ENVIRONMENT = 10
+local gathered_max = ARGV[9] == 'inf' and math.huge or tonumber(ARGV[9])
+local gathering_ms, suspects_max = tonumber(ARGV[10]), tonumber(ARGV[11])
+local facts = ARGV[12]
+local FIRST_ENVIRONMENT = 13
 local ZERO_KEY = string.rep('\0', 16)
 -- Smaller components are written as a whole, because Redis doubles the memory of a value that is appended to.
 local APPENDED_MEMBERS_MIN = 16
@@ -47,8 +49,13 @@ end
 
 local function open_environment(id)
   local fences, holds = name_of(namespace, FAMILY.fences, id), name_of(namespace, FAMILY.holds, id)
-  local unlinks = name_of(namespace, FAMILY.unlinks, id)
+  local unlinks, suspects = name_of(namespace, FAMILY.unlinks, id), name_of(namespace, FAMILY.suspects, id)
   return {
+    suspects = suspects,
+    suspect_count = call('HLEN', suspects),
+    -- By identity key: state of a suspect, or false; and the values to write.
+    suspicions = {},
+    new_suspects = {},
     indexes = name_of(namespace, FAMILY.index, id) .. ':',
     members = name_of(namespace, FAMILY.component, id) .. ':',
     fences = fences .. ':',
@@ -211,6 +218,7 @@ local function write_component(env, component)
 end
 
 local function write(env)
+  for key, value in pairs(env.new_suspects) do call('HSET', env.suspects, key, value) end
   for root, component in pairs(env.stored) do
     if component.into then call('DEL', env.members .. root) end
   end

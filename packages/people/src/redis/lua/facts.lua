@@ -1,6 +1,8 @@
 -- The last part of the script, after components.lua and unlink.lua. It parses facts and decides them.
 
 local PARKED = 'P'
+-- States of suspects; the last two are the links of the steps that bring them about.
+local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 -- A call ends after the fact with which it has looked up holds of so many identities, about two milliseconds of work.
 local LOOK_UPS_MAX = 8000
 
@@ -79,10 +81,43 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
-local function refusal_of(env, fact, link, a, b)
+-- Letter of what is known about an identity: held, allowed or blocked; false when nothing is.
+local function suspicion_of(env, key)
+  if env.suspicions[key] == nil then
+    local value = env.suspect_count > 0 and call('HGET', env.suspects, key)
+    env.suspicions[key] = value and sub(value, 1, 1)
+  end
+  return env.suspicions[key]
+end
+
+local function suspect(env, fact, key, letter)
+  if not suspicion_of(env, key) then
+    if letter == HELD and env.suspect_count >= suspects_max then return end
+    env.suspect_count = env.suspect_count + 1
+  end
+  env.suspicions[key] = letter
+  env.new_suspects[key] = letter .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
+end
+
+-- Whether the id that a step links with an anonymous id is held, or is held from now on because it gathers too many.
+local function is_held(env, fact, step, a, b)
+  if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
+  local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
+  local letter = suspicion_of(env, gatherer)
+  if letter then return letter == HELD end
+  if a.anonymous_ids + b.anonymous_ids <= gathered_max then return false end
+  local since = fact.received_at - gathering_ms
+  if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) <= gathered_max then return false end
+  suspect(env, fact, gatherer, HELD)
+  return true
+end
+
+local function refusal_of(env, fact, step, a, b)
+  local link = step.link
   if are_parted(env, fact, a, b) then return 'x' end
   if a.size + b.size > identities_max then return 'i' end
   if have_kind_in_common(link, a, b) then return link == 'a' and 'u' or 's' end
+  if is_held(env, fact, step, a, b) then return 'h' end
   if a.anonymous_ids + b.anonymous_ids > anonymous_max then
     local since = fact.received_at - window_ms
     if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) > anonymous_max then return 'a' end
@@ -94,6 +129,13 @@ end
 local function judge(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
+  if step.link == ALLOWED or step.link == BLOCKED then
+    suspect(env, fact, step.a, step.link)
+    return 'n', step.link, step.a, 0, ''
+  end
+  if suspicion_of(env, step.a) == BLOCKED or suspicion_of(env, step.b) == BLOCKED then
+    return 'r', 'b', ZERO_KEY, 0, ''
+  end
   rejoin(env, step.a, step.a_kind, fact)
   rejoin(env, step.b, step.b_kind, fact)
   local a, b = component_of(env, step.a), component_of(env, step.b)
@@ -105,7 +147,7 @@ local function judge(env, fact, step)
   end
   a = a or new_component(env, step.a, step.a_kind, fact)
   b = b or new_component(env, step.b, step.b_kind, fact)
-  local reason = refusal_of(env, fact, step.link, a, b)
+  local reason = refusal_of(env, fact, step, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
   -- The larger side keeps its root, so an identity moves at most ten times until its person has a thousand members.

@@ -8,5 +8,10 @@ local keys = {}
 for at = 4, #ARGV do keys[#keys + 1] = ARGV[at] end
 local count = take_out(ARGV[1], ARGV[2], keys, function() return true end)
 local unlinks = name_of(ARGV[1], FAMILY.unlinks, ARGV[2])
-for _, key in ipairs(keys) do redis.call('HDEL', unlinks, key) end
+-- The fences refuse the same facts as these sides: no unlink of this person is later than the cut-off.
+local suspects = name_of(ARGV[1], FAMILY.suspects, ARGV[2])
+for _, key in ipairs(keys) do
+  redis.call('HDEL', unlinks, key)
+  redis.call('HDEL', suspects, key)
+end
 return count

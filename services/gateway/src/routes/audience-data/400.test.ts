@@ -22,6 +22,8 @@ describe('400', () => {
     ['a blank userId', '?userId', { field: 'userId' }],
     ['an anonymousId that is too long', `?anonymousId=${LONG_ID}`, { field: 'anonymousId' }],
     ['a userId that is too long', `?userId=${LONG_ID}`, { field: 'userId' }],
+    ['a placeholder as userId', '?userId=N/A', { field: 'userId' }],
+    ['a placeholder as anonymousId', '?anonymousId=%20null', { field: 'anonymousId' }],
     ['one identifier twice', '?userId=a&userId=a', { field: 'userId' }],
     ['broken percent-encoding', '?userId=%c3', null],
   ])('answers %s, and holds and records nothing', async (_name, query, details) => {

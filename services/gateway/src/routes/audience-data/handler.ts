@@ -3,7 +3,7 @@ import { PublicError } from '@playline/errors';
 import { parseQuery, type Route, settleWithin, singleValueOf } from '@playline/http';
 import { type IdentityKeyer, type RequestErasure, USER_KINDS } from '@playline/people';
 import type { Authorise } from '../../authorise.ts';
-import { requireText } from '../../text-field.ts';
+import { assertIdentifies, requireText } from '../../text-field.ts';
 
 export interface EraseRouteParts {
   /** Accepts secret keys only. */
@@ -24,6 +24,7 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
     handle: async (exchange) => {
       const { environmentId } = await authorise(exchange);
       const { id, kinds } = parseSubject(exchange.request.url ?? '');
+      assertIdentifies(id, kinds[0] === 'anonymous' ? 'anonymousId' : 'userId');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
       // The work goes on after the deadline: a request that reaches the topic late still needs its hold confirmed.

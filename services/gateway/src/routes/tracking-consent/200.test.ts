@@ -1,3 +1,4 @@
+import { isPlaceholder } from '@playline/people';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +26,7 @@ describe('200', () => {
 
   it('answers for a percent-encoded id in any script, and for no other id', async () => {
     const gateway = await openGateway();
-    const id = fc.string({ unit: codePoint, minLength: 1, maxLength: 60 }).filter((text) => text.trim() !== '');
+    const id = fc.string({ unit: codePoint, minLength: 1, maxLength: 60 }).filter((text) => !isPlaceholder(text));
     const property = fc.asyncProperty(
       fc.uniqueArray(id, { minLength: 2, maxLength: 2, selector: (text) => text.trim() }),
       async ([own, other]) => {
@@ -44,6 +45,12 @@ describe('200', () => {
     const gateway = await openGateway();
     await putConsent(gateway, wanted({ anonymousId: '  visitor-1 ' }));
     expect(await (await getConsent(gateway, '?anonymousId=visitor-1+')).json()).toEqual({ status: 'full' });
+  });
+
+  it('answers not_set for a placeholder, although an id beside it has a consent', async () => {
+    const gateway = await openGateway();
+    await putConsent(gateway, wanted());
+    expect(await (await getConsent(gateway, '?anonymousId=undefined')).json()).toEqual({ status: 'not_set' });
   });
 
   it('keeps environments apart', async () => {

@@ -62,6 +62,8 @@ describe('400', () => {
     ['anonymousId', 7],
     ['anonymousId', ['a']],
     ['anonymousId', LONG_ID],
+    ['anonymousId', ' Undefined '],
+    ['anonymousId', '{}'],
     ['status', undefined],
     ['status', null],
     ['status', 'not_set'],

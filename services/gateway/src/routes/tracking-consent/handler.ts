@@ -20,11 +20,17 @@ import {
   settleWithin,
   singleValueOf,
 } from '@playline/http';
-import type { ApplyOutcome, ChosenStatus, ConsentStore, IdentityKeyer } from '@playline/people';
+import {
+  type ApplyOutcome,
+  type ChosenStatus,
+  type ConsentStore,
+  type IdentityKeyer,
+  isPlaceholder,
+} from '@playline/people';
 import type { Producer } from '@playline/stream';
 import type { Authorise } from '../../authorise.ts';
 import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
-import { requireText } from '../../text-field.ts';
+import { assertIdentifies, requireText } from '../../text-field.ts';
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
@@ -46,8 +52,10 @@ export function createReadConsentRoute({ authorise, consents, keyer, deadlineMs 
       const { environmentId } = await authorise(exchange);
       const given = singleValueOf(parseQuery(exchange.request.url ?? ''), 'anonymousId');
       const anonymousId = requireText(given, { field: 'anonymousId', codePointsMax: ID_CODE_POINTS_MAX });
-      const key = keyer(environmentId, 'anonymous', anonymousId);
-      const stored = await settleWithin(deadlineMs, consents.read(environmentId, key));
+      // Nobody has such an id, so nobody has chosen anything under it.
+      const stored = isPlaceholder(anonymousId)
+        ? null
+        : await settleWithin(deadlineMs, consents.read(environmentId, keyer(environmentId, 'anonymous', anonymousId)));
       const status: ConsentStatus = stored?.status ?? 'not_set';
       exchange.answer(200, JSON.stringify({ status }));
     },
@@ -90,6 +98,7 @@ function createReceive({ bytesInFlight, keyer }: WriteConsentParts) {
     try {
       const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
       const { anonymousId, status, source } = parseWantedConsent(body);
+      assertIdentifies(anonymousId, 'anonymousId');
       const identityKey = keyer(environmentId, 'anonymous', anonymousId);
       const { traceId } = exchange;
       return { change: { environmentId, identityKey, status, source, receivedAt: Date.now(), traceId }, hold };

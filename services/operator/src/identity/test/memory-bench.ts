@@ -3,6 +3,8 @@ import {
   createGraphFact,
   createIdentityKeyer,
   createIsBlocked,
+  DEFAULT_LIMITS,
+  GATHERING,
   toDecisionRecords,
   toOverrides,
   toUnlinkSides,
@@ -66,6 +68,8 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
 /** Published facts and the linkers' decisions; a test may replace the linkers. */
 interface MemoryLog {
   readonly published: IdentityLinkRecord[];
+  /** Offsets of facts that were published again. */
+  readonly again: number[];
   toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
 }
 
@@ -75,6 +79,10 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
     async awaitDecision(messageId) {
       const fact = log.published.find((one) => one.messageId.equals(messageId));
       return fact === undefined ? null : log.toDecision(fact);
+    },
+    async publishAgain(places) {
+      log.again.push(...places.map(({ offset }) => offset));
+      return places.length;
     },
     close: async () => {},
   };
@@ -112,7 +120,7 @@ function createRun(command: Command, answer?: string) {
 
 /** A graph, tables that follow it, and the command about identities on both. */
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
-  const people = openMemoryPeople();
+  const people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
   await people.rebuild.mintEpoch();
   const stored: Stored = { links: [], persons: new Map(), rawIds: new Map(), sides: [] };
   let offset = -1;
@@ -131,7 +139,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
     if ((await decide(fact)).length === 0) throw new Error('a fact was not decided');
   };
-  const log: MemoryLog = { published: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
+  const log: MemoryLog = { published: [], again: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
   const untold = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...{ ...untold, clickhouse: nowhere, topicPrefix: '', generation: 0, pepper },

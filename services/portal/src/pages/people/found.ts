@@ -21,6 +21,8 @@ export interface FoundPerson {
   readonly subject: Subject;
   readonly personHex: string;
   readonly isLinked: boolean;
+  /** Whether it is linked, or a message, a consent or a refused link has it. */
+  readonly isKnown: boolean;
   readonly members: readonly FoundMember[];
   /** The newest first. */
   readonly links: readonly LinkDecision[];
@@ -47,7 +49,9 @@ export async function findPerson(
     linkedBy: links.findLast((link) => link.outcome === 'linked' && isAbout(link, member.keyHex)) ?? null,
   }));
   const personHex = household.personKey.toString('hex');
-  return { subject, personHex, isLinked: household.isLinked, members, links, consents };
+  const { isLinked } = household;
+  const isKnown = isLinked || ids.size + links.length + consents.length > 0;
+  return { subject, personHex, isLinked, isKnown, members, links, consents };
 }
 
 function toMembers(subject: Subject, { members }: Household) {

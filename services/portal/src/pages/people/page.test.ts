@@ -1,6 +1,6 @@
 import type { AuditEntry } from '@playline/access-keys';
 import { erasureRequestCodec, FRAME_BYTES, type IdentityKind, identityLinkCodec, TOPICS } from '@playline/contracts';
-import { USER_KINDS } from '@playline/people';
+import { DEFAULT_LIMITS, GATHERING, USER_KINDS } from '@playline/people';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ let people: MemoryPeople;
 let portal: TestPortal;
 
 beforeAll(async () => {
-  people = openMemoryPeople();
+  people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
   await people.rebuild.mintEpoch();
   const sendPlaced = async (record: { topic: string; value: Buffer | null }) => {
     sent.push(record);
@@ -112,6 +112,34 @@ describe('the search for a person', () => {
     expect(text).toContain('Nobody has linked it');
     for (const wrong of ['', '0'.repeat(32), 'xyz'])
       expect([wrong, (await browser.submit(path, 'search', named('key', wrong))).status]).toEqual([wrong, 400]);
+  });
+
+  it('says that no person has an id that nobody has linked and no message carries', async () => {
+    const { browser, path } = await openProject('developer');
+    expect((await browser.submit(path, 'search', named('steam', 'typo'))).text).toContain('No person has this id');
+    expect((await browser.submit(path, 'search', named('steam', ACCOUNT))).text).not.toContain('No person has this id');
+  });
+
+  it('stands beside the ids that are held because they gather anonymous ids', async () => {
+    const { browser, path, environment } = await openProject('developer');
+    expect((await browser.get(path)).text).not.toContain('Held ids');
+    const source = { generation: 0, partition: 0 };
+    const after = await people.graph.lastApplied(source);
+    const key = keyOf(environment.id, 'untyped', 'everybody');
+    const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => ({
+      ...{ environmentId: environment.id, offset: after + 1 + at, receivedAt: 1_000, eventTime: 1_000 },
+      steps: [
+        {
+          ...{ link: 'identify' as const, blocked: false, otherKeys: [] },
+          ...{ aKey: keyOf(environment.id, 'anonymous', `device-${at}`), aKind: 'anonymous' as const },
+          ...{ bKey: key, bKind: 'untyped' as const },
+        },
+      ],
+    }));
+    await people.graph.apply({ ...source, after, through: facts.at(-1)!.offset, facts });
+    const { text } = await browser.get(path);
+    for (const shown of ['Held ids', key.toString('hex'), 'npm run identity -- suspects'])
+      expect(text).toContain(shown);
   });
 
   it('shows analysts masked ids, and no deed', async () => {

@@ -6,10 +6,16 @@ import { copyable } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
 import type { PagesParts } from '../index.ts';
 import { findPerson } from './found.ts';
-import { erasuresPath, toPerson, toSearch } from './show.ts';
+import { erasuresPath, toHeldIds, toPerson, toSearch } from './show.ts';
 import { erasureKeysOf, subjectOf } from './subject.ts';
 
 type Parts = Pick<PagesParts, 'people' | 'reads' | 'note'>;
+
+/** While Redis does not answer, the search is shown all the same. */
+async function heldIds({ people }: Parts, environmentId: string) {
+  const suspects = await people.suspects(environmentId).catch(() => null);
+  return suspects === null ? html`<p class="quiet">Held ids cannot be read now.</p>` : toHeldIds(suspects);
+}
 
 /** Who is one person, why, and what each has chosen; and what may be done about it. */
 export function createPeoplePage(parts: Parts): PortalPage {
@@ -24,7 +30,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
       return {
         kind: 'page',
         title: `People of ${environment.name}`,
-        content: html`<p class="quiet">Find a person by any id that clients have sent.</p>${toSearch(visit, fault?.values)}`,
+        content: html`<p class="quiet">Find a person by any id that clients have sent.</p>${toSearch(visit, fault?.values)}${await heldIds(parts, environment.id)}`,
       };
     },
     deeds: {

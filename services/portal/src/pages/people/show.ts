@@ -1,5 +1,5 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { wordsOfLink } from '@playline/people';
+import { GATHERING, type Suspect, wordsOfLink } from '@playline/people';
 import { environmentPath } from '../../frame/layout.ts';
 import type { FormValues, Visit } from '../../frame/page.ts';
 import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/parts.ts';
@@ -17,14 +17,31 @@ ${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: 
   );
 }
 
+/** Ids that gather anonymous ids as no person does; links of them are refused until an operator rules. */
+export function toHeldIds(suspects: readonly Suspect[]): Markup | '' {
+  const held = suspects.filter(({ state }) => state === 'held');
+  if (held.length === 0) return '';
+  const rows = held
+    .slice(0, HELD_SHOWN_MAX)
+    .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
+  return html`<h2>Held ids (${number(held.length)})</h2>
+<p>Each has linked more than ${number(GATHERING.anonymousIdsMax)} anonymous ids within ${number(GATHERING.windowMs / 3_600_000)} hours, as only a placeholder does. Further links of it are refused until an operator allows or blocks it: <code>npm run identity -- suspects</code>.</p>
+${table('Held ids', ['Identity key', 'Held since'], rows)}`;
+}
+
+const HELD_SHOWN_MAX = 50;
+
 /** A person, and what may be done about them. */
 export function toPerson(visit: Visit, found: FoundPerson): Markup {
   const { links, consents, members } = found;
   const refused = links.filter(({ outcome }) => outcome === 'refused');
   const known = new Map(members.map((member) => [member.keyHex, member]));
   const linkRows = (rows: readonly LinkDecision[]) => rows.map((link) => toLinkRow(link, known));
-  return html`<h2>Person</h2>
-<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">Nobody has linked it: it is a person of its own.</span>`}</dd></dl>
+  const unlinked = found.isKnown
+    ? 'Nobody has linked it: it is a person of its own.'
+    : 'Nobody has linked it, and no message carries it.';
+  return html`<h2>${found.isKnown ? 'Person' : 'No person has this id'}</h2>
+<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">${unlinked}</span>`}</dd></dl>
 ${table('Identities', MEMBER_HEADS, members.map(toMemberRow))}
 <h2>Refused links</h2>
 ${refused.length === 0 ? html`<p class="quiet">None among the newest ${number(links.length)} decisions.</p>` : table('Refused links', LINK_HEADS, linkRows(refused))}

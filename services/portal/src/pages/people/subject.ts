@@ -1,6 +1,6 @@
 import { ID_CODE_POINTS_MAX, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { type IdentityKeyer, USER_KINDS } from '@playline/people';
+import { type IdentityKeyer, isPlaceholder, USER_KINDS } from '@playline/people';
 import type { FormValues } from '../../frame/page.ts';
 
 /** Whom a form names. */
@@ -51,6 +51,11 @@ export function keysOfId(id: string, environmentId: string, keyOf: IdentityKeyer
 /** Keys that an erasure of this id is about, as the gateway takes it: a user id is meant in every type and untyped. */
 export function erasureKeysOf({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
   if (named === null) throw invalidField('id', 'An erasure is asked for by the id itself, not by its key.');
+  if (isPlaceholder(named.id))
+    throw invalidField(
+      'id',
+      'This is a placeholder that many clients send, not the id of a person. Nothing is stored under it.',
+    );
   const kinds: readonly IdentityKind[] = named.kind === 'anonymous' ? ['anonymous'] : USER_KINDS;
   return kinds.map((kind) => keyOf(environmentId, kind, named.id));
 }

@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isPlaceholder, isPlaceholderBytes } from './placeholders.ts';
+
+const PLACEHOLDERS = [
+  ...[
+    'null',
+    'NULL',
+    ' undefined ',
+    'None',
+    'nil',
+    'NaN',
+    'n/a',
+    'N/A',
+    'n.a.',
+    'unknown',
+    '(null)',
+    '<null>',
+    '"null"',
+  ],
+  ...[
+    '{}',
+    '[]',
+    '[null]',
+    '{"id":null}',
+    '{"id":"undefined"}',
+    '{ "a" : [ ] }',
+    '0.0',
+    '0',
+    '-1',
+    '000-000',
+    '-',
+    '???',
+  ],
+  ...['undefined undefined', 'null_null', 'undefined-null', '[object Object]', '[object Undefined]', 'function () { }'],
+  ...['unidentified', 'unknown_user', 'Unknown User', 'user_id', 'userId', 'deviceid', 'your-user-id', '<user_id>'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: templates that nobody filled in
+  ...['${userId}', 'player-${id}', '{{ user.id }}', '<%= id %>', '#{id}', '%s', '%@', '{0}', '%USER_ID%', '$(id)'],
+  ...['\0', 'nu\0ll', '\u200b', 'null\u200b', 'ｎｕｌｌ', 'xxx', 'aaaaaaaa', '1111', 'not set', 'not_authenticated'],
+  ...['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'FFFFFFFF', 'optional(nil)'],
+  ...['9774d56d682e549c', '9774D56D682E549C', '02:00:00:00:00:00', `0x${'0'.repeat(40)}`],
+  ...['d41d8cd98f00b204e9800998ecf8427e', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
+];
+const IDS = [
+  ...[
+    '1',
+    '10',
+    '-10',
+    '11',
+    '99',
+    '777',
+    'ids',
+    'a@null',
+    "'",
+    '0x0',
+    'nullable',
+    'player',
+    'player-0',
+    'user-1',
+    'guest-1',
+  ],
+  ...[
+    'nobody',
+    'anon',
+    'anonymous-7',
+    'bob@example.org',
+    'null@example.org',
+    'Ana',
+    'José',
+    '😀😀😀😀',
+    '123456',
+    'test',
+  ],
+  ...[
+    'f47ac10b-58cc-4372-a567-0e02b2c3d479',
+    '{f47ac10b-58cc-4372-a567-0e02b2c3d479}',
+    '{"id":7}',
+    '76561198000000001',
+  ],
+  ...['0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266', 'user 7', 'a', 'ab', '0001', 'unknown-player-7', 'x'.repeat(2)],
+];
+
+describe('a placeholder', () => {
+  it.each(PLACEHOLDERS)('is %j', (id) => {
+    expect(isPlaceholder(id)).toBe(true);
+    expect(isPlaceholderBytes(Buffer.from(id.trim()))).toBe(true);
+  });
+
+  it.each(IDS)('is not %j', (id) => {
+    expect(isPlaceholder(id)).toBe(false);
+    expect(isPlaceholderBytes(Buffer.from(id))).toBe(false);
+  });
+
+  it('is the same one in any case, with white space, quotes and brackets around it', () => {
+    const wrap = fc.constantFrom('""', "''", '``', '()', '<>', '[]');
+    const property = fc.property(
+      fc.constantFrom(...PLACEHOLDERS.filter((id) => /^[\w /]+$/.test(id))),
+      fc.array(wrap, { maxLength: 3 }),
+      fc.boolean(),
+      (id, wraps, isUpper) => {
+        const text = wraps.reduce((inner, [open, close]) => `${open} ${inner}\t${close}`, id);
+        expect(isPlaceholder(isUpper ? text.toUpperCase() : text)).toBe(true);
+      },
+    );
+    fc.assert(property);
+  });
+
+  it('is judged alike as text and as bytes', () => {
+    const parts = fc.constantFrom(
+      ...PLACEHOLDERS,
+      ...IDS,
+      'user',
+      'id',
+      'not',
+      '-',
+      '_',
+      ' ',
+      '.',
+      '0',
+      'x',
+      '7',
+      '"',
+      'é',
+    );
+    const mixed = fc.array(parts, { minLength: 1, maxLength: 4 }).map((list) => list.join(''));
+    const id = fc.oneof(mixed, fc.string(), fc.string({ unit: 'binary' }), fc.uuid());
+    fc.assert(
+      fc.property(id, (text) => {
+        expect(isPlaceholderBytes(Buffer.from(text))).toBe(isPlaceholder(Buffer.from(text).toString()));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

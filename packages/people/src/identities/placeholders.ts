@@ -1,0 +1,191 @@
+import { hash } from 'node:crypto';
+
+// Values that clients send when they have no id: each of them would join strangers into one person. A value is found by
+// its shape where it has one, and otherwise by the words it consists of.
+
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter(Boolean);
+
+/** Words for "no value". Alone they are placeholders, and so is any sequence of them. */
+const NOTHING = wordsOf(`
+  null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
+  unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
+  notfound notapplicable noid nouser invalid true false inf infinity placeholder changeme tbd todo xxx
+`).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
+/** Names of fields and types. Sent as a value, they are a literal that nobody replaced. */
+const FIELDS = wordsOf(`
+  id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
+  anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
+  instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
+  string integer boolean
+`);
+/** Words that say nothing by themselves, but next to one of the others: `unknown_user`, `your user id`, `not set`. */
+const FILLERS = wordsOf(`
+  anon user player account customer device client visitor session profile member external install installation advertising
+  distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
+  enter replace not is available set authenticated found applicable optional
+`);
+
+/** Device identifiers that many devices share: emulators, factory defaults, examples of documentation. */
+const DEVICE_CONSTANTS = wordsOf(`
+  9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
+  012345678912345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
+  12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
+`);
+/** Hashes of nothing: what a client gets that hashes an id it does not have. */
+const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
+  ['', 'null', 'undefined'].map((text) => hash(algorithm, text, 'hex')),
+);
+
+/** Letters and digits only. */
+const bare = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
+const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(bare));
+const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
+const NEUTRAL = new Set(FILLERS);
+
+/** Syntax of templates and formats that were sent instead of their result. */
+const TEMPLATE = /\$\{[^}]*\}|\{\{.*\}\}|<%.*%>|\$\([^)]*\)|#\{[^}]*\}|%\{[^}]*\}|%\([^)]*\)[a-z]|\[\[.*\]\]/s;
+const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
+/** What languages print for an object or a function that was used as text. */
+const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
+/** Only zeros and separators, such as `0.0` and the nil UUID; also in hexadecimal, such as the zero address. */
+const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0{3,}$/;
+/** Fewer digits may be the id of one of the first thousand users of a game that counts them. */
+const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
+const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
+/** Characters that nobody sees. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const WRAPPED = /^(?:"(.*)"|'(.*)'|`(.*)`|\((.*)\)|<(.*)>|\[(.*)\]|\{(.*)\})$/s;
+
+/** Removes quotes and brackets around a text, however many. */
+function unwrap(wrapped: string): string {
+  let text = wrapped.trim();
+  for (let inside = WRAPPED.exec(text); inside !== null; inside = WRAPPED.exec(text))
+    text = (inside.slice(1).find((part) => part !== undefined) ?? '').trim();
+  return text;
+}
+
+/** Reduces an id to the form in which placeholders are compared: trimmed, without what nobody sees, in lower case. */
+export function foldId(id: string): string {
+  return unwrap(id.normalize('NFKC').replaceAll(INVISIBLE, '').toLowerCase());
+}
+
+/**
+ * Whether a text is no id but what a client sends that has none. Such an id owns nothing and links nobody, in every
+ * field: the one rule for messages, links, consents and erasures.
+ */
+export function isPlaceholder(id: string): boolean {
+  const visible = id.normalize('NFKC').replaceAll(INVISIBLE, '').trim().toLowerCase();
+  if (TEMPLATE.test(visible) || FORMAT.test(visible) || PRINTED_OBJECT.test(visible)) return true;
+  if (isEmptyJson(visible)) return true;
+  const text = unwrap(visible);
+  if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;
+  const letters = bare(text);
+  return REPEATED.test(letters) || CONSTANTS.has(letters) || MEANINGFUL.has(letters) || isOfEmptyWords(text);
+}
+
+/** Whether every word of a text means nothing, and at least one says so: `undefined undefined`, `unknown_user`. */
+function isOfEmptyWords(text: string): boolean {
+  const words = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  return words.some((word) => MEANINGFUL.has(word)) && words.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
+}
+
+/** Whether a text is a JSON object or array in which there is no value: `{}`, `[null]`, `{"id":"undefined"}`. */
+function isEmptyJson(text: string): boolean {
+  if (!/^[[{]/.test(text)) return false;
+  try {
+    return isHollow(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}
+
+function isHollow(value: unknown): boolean {
+  if (typeof value === 'object') return value === null || Object.values(value).every(isHollow);
+  return typeof value === 'string' ? isPlaceholder(value) : value === 0 || typeof value === 'boolean';
+}
+
+// The same for bytes, without a text: nearly every id is told apart by a look at its bytes.
+
+/** About two hundred entries in so many bits. */
+const FILTER_BITS = 2 ** 15;
+const FNV_PRIME = 0x01000193;
+const EMPTY_HASH = 0x11c9dc5;
+const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, FNV_PRIME);
+const placeOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
+const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS].map((word) => Buffer.from(word));
+const PREFIX_BYTES = 4;
+/** Which words exist, and which beginnings: at most four bytes of a word, and of all letters and digits of an id. */
+const WORDS = new Uint8Array(FILTER_BITS);
+const PREFIXES = new Uint8Array(FILTER_BITS);
+for (const word of [...ENTRIES, Buffer.from('0x00')]) {
+  WORDS[placeOf(word.reduce(mix, EMPTY_HASH))] = 1;
+  PREFIXES[placeOf(word.subarray(0, PREFIX_BYTES).reduce(mix, EMPTY_HASH))] = 1;
+}
+
+const OTHER = 0;
+const SEPARATOR = 1;
+/** Of each byte its lower case if it is a letter or digit, `SEPARATOR`, or `OTHER`, which only the text rule can judge. */
+const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte);
+  if (/[0-9a-zA-Z]/.test(character)) return character.toLowerCase().charCodeAt(0);
+  return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : OTHER;
+});
+
+/** False only for ids that are certainly no placeholder; allocates nothing. */
+function mayBePlaceholder(id: Uint8Array): boolean {
+  for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
+  return startsLikeOne(id) && consistsOfKnownWords(id);
+}
+
+/** Whether an id begins as a word of the lists does, with one character three times, or has fewer than four letters. */
+function startsLikeOne(id: Uint8Array): boolean {
+  let letters = 0;
+  let all = EMPTY_HASH;
+  let word = EMPTY_HASH;
+  let isInFirstWord = true;
+  let first = 0;
+  let isRepeated = true;
+  for (let i = 0; i < id.length && letters < PREFIX_BYTES; i++) {
+    const byte = FOLDED[id[i]!]!;
+    if (byte === SEPARATOR) {
+      if (letters > 0) isInFirstWord = false;
+      continue;
+    }
+    if (letters === 0) first = byte;
+    else if (letters < 3) isRepeated &&= byte === first;
+    all = mix(all, byte);
+    if (isInFirstWord) word = mix(word, byte);
+    letters++;
+  }
+  return letters < PREFIX_BYTES || isRepeated || PREFIXES[placeOf(all)] === 1 || PREFIXES[placeOf(word)] === 1;
+}
+
+const LETTER_X = 'x'.charCodeAt(0);
+
+/** Whether an id is one character again and again, a word of the lists with or without its separators, or several words. */
+function consistsOfKnownWords(id: Uint8Array): boolean {
+  let word = EMPTY_HASH;
+  let all = EMPTY_HASH;
+  let first = 0;
+  let isRepeated = true;
+  let areKnown = true;
+  for (let i = 0; i < id.length; i++) {
+    const byte = FOLDED[id[i]!]!;
+    if (byte === SEPARATOR) {
+      areKnown &&= word === EMPTY_HASH || WORDS[placeOf(word)] === 1;
+      word = EMPTY_HASH;
+      continue;
+    }
+    if (first === 0) first = byte;
+    isRepeated &&= byte === first || (byte === LETTER_X && i === 1);
+    word = mix(word, byte);
+    all = mix(all, byte);
+  }
+  areKnown &&= word === EMPTY_HASH || WORDS[placeOf(word)] === 1;
+  return isRepeated || areKnown || WORDS[placeOf(all)] === 1;
+}
+
+/** The rule of `isPlaceholder` for an id in UTF-8. */
+export function isPlaceholderBytes(id: Uint8Array): boolean {
+  return mayBePlaceholder(id) && isPlaceholder(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
+}

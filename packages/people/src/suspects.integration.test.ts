@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_LIMITS, type GraphLimits, type IdentityGraph, type PlacedSuspect } from './graph.ts';
+import { type Ruling, toRulingFact } from './identities/facts.ts';
+import { createGraphFact, type GraphFact } from './identities/steps.ts';
+import { openMemoryPeople } from './memory/index.ts';
+import type { People } from './people.ts';
+import { rebuildGraph, toOverrides, toSuspects, type VersionedOverride } from './rebuild.ts';
+import { createScenario, describeValue, type Name, type Scenario, toWords } from './test/scenario.ts';
+import { openTestPeople } from './test/test-people.ts';
+
+const HOUR_MS = 3_600_000;
+const NOW = 100 * 24 * HOUR_MS;
+const limits: GraphLimits = { ...DEFAULT_LIMITS, gathering: { anonymousIdsMax: 3, windowMs: 24 * HOUR_MS } };
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
+
+const toGraphFact = createGraphFact({ keyOf: () => Buffer.alloc(16), isBlocked: () => false });
+const rulingAt =
+  (receivedAt: number) =>
+  (scenario: Scenario, verdict: Ruling['verdict'], name: Name): GraphFact => {
+    const kind = name.slice(0, name.indexOf(':')) as Ruling['kind'];
+    const parts = { environmentId: scenario.environmentId, messageId: Buffer.alloc(16), receivedAt, traceId: '' };
+    const { offset } = scenario.position({ link: 'alias', from: 'custom:x', to: 'custom:y' });
+    return toGraphFact(toRulingFact({ verdict, key: scenario.keyOf(name), kind }, parts), offset);
+  };
+const ruling = rulingAt(NOW);
+
+describe.each([
+  { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(limits) },
+  { name: 'in Redis', open: async () => (await inRedis.open({ limits })).people },
+])('an id that gathers anonymous ids, $name,', ({ open }) => {
+  let people: People;
+  let graph: IdentityGraph;
+  let scenario: Scenario;
+  const applyAll = async (facts: readonly GraphFact[]) =>
+    graph.apply({ generation: 0, partition: 0, after: -1, through: facts.at(-1)!.offset, facts });
+  const apply = async (fact: GraphFact) => toWords((await applyAll([fact]))[0]!);
+  const identify = (at: number, to: Name, receivedAt = NOW) =>
+    scenario.position({ link: 'identify', from: `anonymous:${at}`, to, receivedAt });
+  const gather = async (count: number, to: Name) => {
+    const words: string[] = [];
+    for (let at = 1; at <= count; at++) words.push(...(await apply(identify(at, to))));
+    return words;
+  };
+  const suspects = async () =>
+    (await graph.suspects(scenario.environmentId)).map(({ key, state, since }) => [key.toString('hex'), state, since]);
+  const hex = (name: Name) => scenario.keyOf(name).toString('hex');
+
+  beforeEach(async () => {
+    scenario = createScenario();
+    people = await open();
+    ({ graph } = people);
+    await people.rebuild.mintEpoch();
+  });
+  afterEach(() => people.close());
+
+  it('is held with the first one too many, and links no further one, while links that exist stay', async () => {
+    expect(await gather(5, 'untyped:everybody')).toEqual([
+      ...['linked', 'linked', 'linked'],
+      ...['refused: suspect', 'refused: suspect'],
+    ]);
+    expect(await suspects()).toEqual([[hex('untyped:everybody'), 'held', NOW]]);
+    expect(await apply(identify(2, 'untyped:everybody', NOW + 1))).toEqual(['unchanged']);
+    expect(await apply(identify(9, 'untyped:everybody', NOW + 40 * 24 * HOUR_MS))).toEqual(['refused: suspect']);
+    expect(await apply(identify(9, 'untyped:another'))).toEqual(['linked']);
+  });
+
+  it('is not held for as many in a longer time', async () => {
+    for (let at = 1; at <= 8; at++)
+      expect(await apply(identify(at, 'untyped:traveller', NOW + at * 9 * HOUR_MS))).toEqual(['linked']);
+    expect(await suspects()).toEqual([]);
+  });
+
+  it('is found on either side of an alias', async () => {
+    const alias = (at: number) =>
+      apply(scenario.position({ link: 'alias', from: 'steam:s', to: `anonymous:${at}`, receivedAt: NOW }));
+    for (let at = 1; at <= 3; at++) expect(await alias(at)).toEqual(['linked']);
+    expect(await alias(4)).toEqual(['refused: suspect']);
+    expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
+  });
+
+  it('links again once an operator has allowed it, and so do the refused facts when they come again', async () => {
+    await gather(4, 'untyped:cafe');
+    expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
+    expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
+    expect(await gather(6, 'untyped:cafe')).toEqual([
+      ...['unchanged', 'unchanged', 'unchanged'],
+      ...['linked', 'linked', 'linked'],
+    ]);
+  });
+
+  it('links nobody once an operator has blocked it, whoever it was linked with', async () => {
+    await gather(4, 'untyped:shared');
+    expect(await apply(ruling(scenario, 'block', 'untyped:shared'))).toEqual(['unchanged: operator_blocked']);
+    expect(await apply(identify(1, 'untyped:shared'))).toEqual(['refused: blocked']);
+    expect(await apply(identify(9, 'untyped:shared'))).toEqual(['refused: blocked']);
+    expect(await apply(ruling(scenario, 'allow', 'untyped:shared'))).toEqual(['unchanged: operator_allowed']);
+    expect(await apply(identify(9, 'untyped:shared'))).toEqual(['linked']);
+  });
+
+  it('is decided once: facts that come again get the recorded decisions, and nothing is counted twice', async () => {
+    const facts = [1, 2, 3, 4, 5].map((at) => identify(at, 'untyped:twice'));
+    const first = await applyAll(facts);
+    expect(describeValue(await applyAll(facts.slice(2)))).toEqual(describeValue(first.slice(2)));
+    expect(await suspects()).toEqual([[hex('untyped:twice'), 'held', NOW]]);
+  });
+
+  it('is forgotten by the erasure of its person', async () => {
+    await gather(4, 'untyped:gone');
+    const hold = { environmentId: scenario.environmentId, erasureId: Buffer.alloc(16, 1) };
+    const keys = [scenario.keyOf('untyped:gone')];
+    await people.guards.place({ ...hold, keys, cutoffMs: NOW, lapsesAtMs: null });
+    await graph.forget(hold, keys);
+    expect(await suspects()).toEqual([]);
+  });
+});
+
+describe('the suspects of a store', () => {
+  const names: readonly Name[] = ['untyped:a', 'untyped:b'];
+  const action = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ at: fc.nat(9), to: fc.nat(1) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ verdict: fc.constantFrom('allow' as const, 'block' as const), to: fc.nat(1) }),
+    },
+  );
+  const program = fc.array(fc.record({ action, order: fc.nat() }), { maxLength: 25 });
+
+  it('are the same in Redis, in the model, and after a rebuild from the decisions in any order', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (steps) => {
+        const scenario = createScenario();
+        const facts = steps.map(({ action: one }) =>
+          'verdict' in one
+            ? ruling(scenario, one.verdict, names[one.to]!)
+            : scenario.position({ link: 'identify', from: `anonymous:${one.at}`, to: names[one.to]!, receivedAt: NOW }),
+        );
+        const stores = [openMemoryPeople(limits), (await inRedis.open({ limits })).people] as const;
+        for (const { rebuild } of stores) await rebuild.mintEpoch();
+        const block = { generation: 0, partition: 0, after: -1, through: facts.length, facts };
+        const [model, inStore] = [await stores[0].graph.apply(block), await stores[1].graph.apply(block)];
+        expect(describeValue(inStore)).toEqual(describeValue(model));
+
+        const rows = model.flatMap((applied, index): [number, VersionedOverride | PlacedSuspect][] => {
+          if (applied.kind !== 'decided') return [];
+          const records = scenario.toRecords(facts[index]!, applied.decisions);
+          const all = records.flatMap((record) => [...toOverrides(record, BigInt(index)), ...toSuspects(record)]);
+          return all.map((row) => [steps[index]!.order, row]);
+        });
+        const later = rows.sort(([a], [b]) => a - b).map(([, row]) => row);
+        const rebuilt = (await inRedis.open({ limits })).people;
+        await rebuildGraph(rebuilt, { fences: [], applied: [], unlinks: [], stored: [], decided: [], later });
+        await rebuilt.rebuild.mintEpoch();
+
+        const statesOf = async ({ graph }: People) =>
+          (await graph.suspects(scenario.environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);
+        const expected = await statesOf(stores[0]);
+        expect(await statesOf(stores[1])).toEqual(expected);
+        expect(await statesOf(rebuilt)).toEqual(expected);
+        await Promise.all([stores[1].close(), rebuilt.close()]);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
