@@ -16,7 +16,7 @@ import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
 import { createAddressOf } from './frame/address-of.ts';
 import { createAssetRoutes } from './frame/assets.ts';
-import { createSessionCookie, createWayCookie } from './frame/cookies.ts';
+import { createBrowserCookie, createSessionCookie, createWayCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
@@ -48,6 +48,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
   const frame: FrameParts = {
     ...{ origin, sessions, oneTime, onFault },
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
+    browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
     wayCookie: createWayCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: parts.accounts.all,

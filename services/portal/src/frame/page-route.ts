@@ -182,7 +182,7 @@ type Of<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
 
 function sendSee({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
   const location = notice === undefined ? to : `${to}${to.includes('?') ? '&' : '?'}done=${notice}`;
-  const given = cookie === undefined ? [] : ['set-cookie', cookie];
+  const given = [cookie ?? []].flat().flatMap((each) => ['set-cookie', each]);
   exchange.answerEmpty(303, ['location', location, ...given, ...PAGE_HEADERS]);
 }
 

@@ -1,6 +1,6 @@
 import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
 import type { ClientAddressOf, Exchange } from '@playline/http';
-import type { PortalCookie, SessionCookie } from './cookies.ts';
+import type { BrowserCookie, PortalCookie, SessionCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
 
 /** What all pages are shown with. */
@@ -8,6 +8,7 @@ export interface FrameParts {
   /** PORTAL_ORIGIN: the one address under which the portal is used. */
   readonly origin: URL;
   readonly cookie: SessionCookie;
+  readonly browserCookie: BrowserCookie;
   /** Of browsers that were sent to a provider. */
   readonly wayCookie: PortalCookie;
   readonly tokens: FormTokens;
