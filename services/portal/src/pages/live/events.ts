@@ -27,7 +27,7 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
       if (visit.exchange.request.method === 'HEAD') throw notThere();
       const looks = open.get(account.id) ?? 0;
       if (looks >= LOOKS_OF_ACCOUNT_MAX) throw tooManyLooks();
-      const filter = parseFilter(visit.query);
+      const filter = parseFilter(visit.query, !isMasked(visit));
       const isStillAllowed = createPermission(parts, visit);
       const looker = parts.live.look({ environmentId: environment.id, filter, masks: isMasked(visit), isStillAllowed });
       open.set(account.id, looks + 1);

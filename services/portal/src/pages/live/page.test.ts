@@ -1,4 +1,4 @@
-import { type AccountRecord, type Content, createKey } from '@playline/access-keys';
+import { type AccountRecord, type AuditEntry, type AuditLog, type Content, createKey } from '@playline/access-keys';
 import { until } from '@playline/testkit/until';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
@@ -17,9 +17,9 @@ afterEach(async () => {
 
 const messages: Record<string, MessageLine[]> = {};
 
-async function open(searchMessages: SearchMessages | null = null) {
+async function open(searchMessages: SearchMessages | null = null, audit: AuditLog = { append: async () => {} }) {
   const world = createLiveWorld();
-  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }) });
+  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }), audit });
   portals.push(portal);
   const project = await portal.addProject('Sky');
   const path = `/projects/${project.id}/environments/production/live`;
@@ -127,6 +127,34 @@ describe('the page of live messages', () => {
     const form = developer.formOf((await developer.get(path)).text, 'person')!;
     form.fields.set('person', 'ada@example.org');
     expect((await analyst.post(form.action, form.fields)).status).toBe(404);
+  });
+
+  it('filters by no identity key for an analyst: neither on the page, nor as a file, nor in the stream', async () => {
+    const { world, portal, project, path } = await open(async () => []);
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const environmentId = `${project.id}-production`;
+    const key = keyOf(environmentId, 'email', 'ada@example.org');
+    for (const place of [path, `${path}/events`]) {
+      const { status, text } = await analyst.get(`${place}?as=csv&event=level&who=${key.toString('hex')}`);
+      expect([place, status, text.includes('your role may not look for')]).toEqual([place, 400, true]);
+    }
+    const { seen } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, { cookie: analyst.cookie });
+    const { seen: other } = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
+    await watched(world);
+    await world.send({ environmentId, eventName: 'hers', userKey: key });
+    await until('it is shown without the filter', () => other.text.includes('"hers"'));
+    expect(seen.text).not.toContain('"hers"');
+  });
+
+  it('leaves a line in the audit when somebody looks for a person, without the id', async () => {
+    const entries: AuditEntry[] = [];
+    const { portal, project, path } = await open(null, { append: async (entry) => void entries.push(entry) });
+    const developer = await portal.signIn({ project, role: 'developer' });
+    await developer.submit(path, 'person', { person: 'ada@example.org' });
+    expect(entries).toMatchObject([
+      { action: 'person.find', projectId: project.id, detail: { page: 'live', by: 'id' } },
+    ]);
+    expect(JSON.stringify(entries)).not.toContain('example.org');
   });
 
   it('searches what is stored by name and time, and by the person whom the filter names, as the role may see ids', async () => {
