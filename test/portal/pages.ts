@@ -190,7 +190,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
     ...{ admitStranger: () => {}, admitMember: () => {} },
-    ...{ browserCookie: createBrowserCookie(origin, SECRET) },
+    ...{ browserCookie: createBrowserCookie(origin, SECRET), shares: parts.shares },
   };
   // Pages use these only during requests, and this function sends none.
   const signIn = {} as PagesParts['signIn'];

@@ -22,6 +22,7 @@ import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
 import { answerFault, createPageRoutes } from './frame/page-route.ts';
 import type { FrameParts } from './frame/parts-of-frame.ts';
+import type { PortalShares } from './frame/shares.ts';
 import { createAdmitMember, createAdmitStranger } from './frame/strangers.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
@@ -36,6 +37,8 @@ export interface PortalAppParts extends PortalParts {
   readonly oneTime: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
+  /** The queries of `reads` are divided by it. */
+  readonly shares: PortalShares;
   /** Null: nobody signs in by one. */
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
@@ -55,6 +58,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     projects: parts.projects.all,
     admitStranger: createAdmitStranger(),
     admitMember: createAdmitMember(),
+    shares: parts.shares,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
     wallClockMs: Date.now,
   };

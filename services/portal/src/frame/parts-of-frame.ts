@@ -2,6 +2,7 @@ import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Session
 import type { ClientAddressOf, Exchange } from '@playline/http';
 import type { BrowserCookie, PortalCookie, SessionCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
+import type { PortalShares } from './shares.ts';
 
 /** What all pages are shown with. */
 export interface FrameParts {
@@ -25,6 +26,7 @@ export interface FrameParts {
   /** The same for somebody who has, by the id of their account. */
   readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
+  readonly shares: PortalShares;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;

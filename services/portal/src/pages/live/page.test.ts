@@ -5,6 +5,7 @@ import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
+import type { TestBrowser } from '../../test/test-browser.ts';
 import type { FoundMessage, SearchMessages } from './search.ts';
 
 let portals: TestPortal[] = [];
@@ -238,6 +239,22 @@ describe('the stream of live messages', () => {
     const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
     expect(head.status).toBe(404);
     expect(world.hub.lookers).toBe(9);
+  });
+
+  it('is given sixteen times to one project, and still to others and to administrators', async () => {
+    const { world, portal, project, path } = await open();
+    const look = async (browser: TestBrowser, at = path) =>
+      (await openStream(portal, `${at}/events`, { cookie: browser.cookie })).answer.status;
+    const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
+    const statuses = [];
+    for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await look(person));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+    expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
+    const other = await portal.addProject('Other');
+    const theirs = `/projects/${other.id}/environments/production/live`;
+    expect(await look(await portal.signIn({ project: other, role: 'analyst' }), theirs)).toBe(200);
+    expect(await look(await portal.signIn())).toBe(200);
+    expect(world.hub.lookers).toBe(18);
   });
 
   it.each([
