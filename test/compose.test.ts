@@ -211,6 +211,17 @@ describe('docker-compose.yml', () => {
     expect(unknown, 'settings that the service does not know').toEqual([]);
     expect(() => parseConfig(schema, filled(container.environment))).not.toThrow();
   });
+
+  it('hands the number of proxies in front to every service that counts by the address of its callers', async () => {
+    const given: string[] = [];
+    for (const { name, file, container } of services) {
+      const { shape } = await readSettings(file.split('/')[1] ?? '');
+      if (!('TRUSTED_PROXIES' in shape)) continue;
+      given.push(name);
+      expect(container.environment.TRUSTED_PROXIES, name).toMatch(/^\$\{TRUSTED_PROXIES:-0\}$/);
+    }
+    expect(given.sort()).toEqual(['chain-api', 'gateway', 'portal']);
+  });
 });
 
 /** The zod schema of a service's settings. */

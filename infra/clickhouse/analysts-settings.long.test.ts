@@ -67,9 +67,14 @@ describe('a setting that an analyst sends with a query', () => {
     expect(settings.length).toBeGreaterThan(1_000);
     const isText = ({ type }: Setting) => type === 'String' || type === 'Map';
     const sent = (setting: Setting) => `SETTINGS ${setting.name} = ${otherOf(setting)}`;
-    const texts = settings.filter(isText).map((setting) => `SELECT * FROM analysis_events ${sent(setting)}`);
+    // No constraint of the account applies to the settings of a subquery.
+    const texts = settings
+      .filter(isText)
+      .map((setting) => `SELECT * FROM analysis_events ${sent(setting)}`)
+      .flatMap((sql) => [sql, `SELECT * FROM (${sql})`]);
     const filter = texts.find((sql) => sql.includes('additional_table_filters')) ?? '';
-    expect((await engine.ask('operator', filter)).text).toContain('the probe ran');
+    const onTable = filter.replace('analysis_events', 'events');
+    expect((await engine.ask('operator', onTable)).text).toContain('the probe ran');
     expect(await tellingOf('analyst_1', texts)).toEqual([]);
     // Without settings that only slow answers down.
     const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
@@ -95,6 +100,7 @@ describe('a setting that an analyst sends with a query', () => {
     ['any time', 'max_execution_time = 0'],
     ['more memory', 'max_memory_usage = 2000000001'],
     ['any memory', 'max_memory_usage = 0'],
+    ['that another query ends when memory is short', 'memory_overcommit_ratio_denominator = 1000000000000'],
     ['more rows', 'max_result_rows = 1000001'],
     ['any rows', 'max_result_rows = 0'],
     ['more questions at once', 'max_concurrent_queries_for_user = 0'],

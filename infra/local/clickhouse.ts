@@ -133,7 +133,7 @@ export function clickhouseSpec(places: Places, { port, secrets }: { port: number
   writePrivateFile(join(etc, 'config.xml'), configuration(etc));
   const ours = join(places.checkout, 'infra', 'clickhouse');
   copyFileSync(join(ours, 'users.xml'), join(etc, 'users.xml'));
-  for (const name of ['system-logs.xml', 'named-collections.xml'])
+  for (const name of ['system-logs.xml', 'named-collections.xml', 'caches.xml'])
     copyFileSync(join(ours, name), join(etc, 'config.d', name));
   writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), LOG_PACE);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);

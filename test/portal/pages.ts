@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createSessionCookie, createWayCookie } from '../../services/portal/src/frame/cookies.ts';
+import { createBrowserCookie, createSessionCookie, createWayCookie } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
@@ -190,6 +190,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
     ...{ admitStranger: () => {}, admitMember: () => {} },
+    ...{ browserCookie: createBrowserCookie(origin, SECRET), shares: parts.shares },
   };
   // Pages use these only during requests, and this function sends none.
   const signIn = {} as PagesParts['signIn'];

@@ -3,6 +3,7 @@ export const ASKERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'a
 export type Asker = (typeof ASKERS)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';
+const DEVELOPERS = 'sign-in 404 404 200 200 200';
 const WHO_SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const EVERYBODY = '200 200 200 200 200 200';
@@ -52,8 +53,8 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /projects/:project/environments/:environment/rejections': READERS,
 
-  'GET /projects/:project/environments/:environment/people': READERS,
-  'POST /projects/:project/environments/:environment/people search': READERS,
+  'GET /projects/:project/environments/:environment/people': DEVELOPERS,
+  'POST /projects/:project/environments/:environment/people search': DEVELOPERS,
   'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200',
   'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
 

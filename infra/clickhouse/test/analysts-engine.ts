@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ClickHouseAccount } from '@playline/runtime';
 import { createTables } from '@playline/testkit';
 import { clickhouseSpec } from '../../local/clickhouse.ts';
-import { keepRunning } from '../../local/keeper.ts';
+import { keepRunning, type ProcessSpec } from '../../local/keeper.ts';
 import { placesOf } from '../../local/places.ts';
 import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
@@ -19,30 +20,41 @@ export interface AnalystsEngine extends Accounts {
   /** File with the passwords. */
   readonly secretsFile: string;
   readonly logFile: string;
+  /** For clients that log in by themselves. */
+  accountOf(user: string): ClickHouseAccount;
   /** Grants an account an environment, or revokes it. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function openAnalystsEngine(): Promise<AnalystsEngine> {
+/** @param nativePort port on which it also serves the native protocol */
+export async function openAnalystsEngine({ nativePort }: { nativePort?: number } = {}): Promise<AnalystsEngine> {
   const parent = join(placesOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const places = placesOf(mkdtempSync(join(parent, 'analysts-')));
   const [port = 0] = await freePorts(1);
   const secrets = loadSecrets(places);
-  const spec = clickhouseSpec(places, { port, secrets });
+  const usual = clickhouseSpec(places, { port, secrets });
+  const spec = nativePort === undefined ? usual : { ...usual, args: toNativeArgs(usual.args, nativePort) };
   const keeper = keepRunning(spec, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
   const close = async () => {
     await keeper.stop();
     rmSync(places.state, { recursive: true, force: true });
   };
   const url = `http://127.0.0.1:${port}`;
-  const { operatorPassword, analystPassword, analystPasswords, viewsPassword, writerPassword, portalPassword } =
-    secrets;
+  const {
+    operatorPassword,
+    analystPassword,
+    analystPasswords,
+    viewsPassword,
+    writerPassword,
+    portalPassword,
+    readerPassword,
+  } = secrets;
   const passwordOf: Record<string, string> = {
     ...analystPasswords,
     ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
-    portal: portalPassword,
+    ...{ portal: portalPassword, reader: readerPassword },
   };
   const { ask, operate } = createAccounts(url, passwordOf);
   let version = Date.now();
@@ -61,5 +73,13 @@ export async function openAnalystsEngine(): Promise<AnalystsEngine> {
   }
   const passwords = Object.values(passwordOf);
   const files = { secretsFile: join(places.state, 'secrets.json'), logFile: spec.logFile };
-  return { url, passwords, ...files, ask, operate, grant, close };
+  const accountOf = (user: string) => ({ url, user, password: passwordOf[user] ?? '', database: 'playline' });
+  return { url, passwords, ...files, ask, operate, accountOf, grant, close };
+}
+
+/** Its one statement opens the listeners of all ports that are set. */
+function toNativeArgs(args: ProcessSpec['args'], port: number): readonly string[] {
+  const given = typeof args === 'function' ? args() : args;
+  const listening = given.map((arg) => (arg === 'SYSTEM START LISTEN HTTP' ? 'SYSTEM START LISTEN QUERIES ALL' : arg));
+  return [...listening, '--tcp_port', String(port)];
 }

@@ -18,6 +18,7 @@ import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer 
 import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
+import { openQueryLimits } from './query-limits.ts';
 
 const SERVICE = 'event-writer';
 const config = parseConfig(configSchema, process.env);
@@ -48,6 +49,7 @@ await runService(logger, async (use) => {
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
+  await use('query limits', () => openQueryLimits({ account: toClickHouse(config), logger, metrics }));
   const deadLetters = await use('dead letters', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const pipeline = createPipeline({
     store,

@@ -16,12 +16,13 @@ import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
 import { createAddressOf } from './frame/address-of.ts';
 import { createAssetRoutes } from './frame/assets.ts';
-import { createSessionCookie, createWayCookie } from './frame/cookies.ts';
+import { createBrowserCookie, createSessionCookie, createWayCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import { notThere } from './frame/not-there.ts';
 import type { PortalPage } from './frame/page.ts';
 import { answerFault, createPageRoutes } from './frame/page-route.ts';
 import type { FrameParts } from './frame/parts-of-frame.ts';
+import type { PortalShares } from './frame/shares.ts';
 import { createAdmitMember, createAdmitStranger } from './frame/strangers.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
@@ -36,6 +37,8 @@ export interface PortalAppParts extends PortalParts {
   readonly oneTime: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
+  /** The queries of `reads` are divided by it. */
+  readonly shares: PortalShares;
   /** Null: nobody signs in by one. */
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
@@ -48,12 +51,14 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
   const frame: FrameParts = {
     ...{ origin, sessions, oneTime, onFault },
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
+    browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
     wayCookie: createWayCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: parts.accounts.all,
     projects: parts.projects.all,
     admitStranger: createAdmitStranger(),
     admitMember: createAdmitMember(),
+    shares: parts.shares,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
     wallClockMs: Date.now,
   };

@@ -13,6 +13,11 @@ export type NotedAction =
   | 'key.show'
   | 'erasure.request'
   | 'messages.save'
+  | 'rejections.save'
+  | 'mints.save'
+  | 'activities.save'
+  | 'audit.save'
+  | 'person.find'
   | 'identity.unlink'
   | 'member.remove';
 

@@ -37,6 +37,7 @@ import {
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
+import { createPortalShares } from './frame/shares.ts';
 import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
@@ -60,7 +61,8 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: tr
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
-const reads = createPortalReads(query);
+const shares = createPortalShares();
+const reads = createPortalReads(shares.divide(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
@@ -96,15 +98,13 @@ await runService(logger, async (use) => {
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
-
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
   const admin = { host: ADMIN_HOST, port: ADMIN_PORT, reasons: faults.reasons, metrics };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, nouns) }));
-
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
-    ...{ config, logger, origin, ...nouns },
+    ...{ config, logger, origin, shares, ...nouns },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     // Loaded only where a provider is set: most portals have none.

@@ -1,6 +1,7 @@
 import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
 import type { RecordKind } from '../records/record-log.ts';
 import { normalizeLogin } from './login.ts';
+import { isAtMost, mayDo, roleIn } from './roles.ts';
 import { hashToken } from './token.ts';
 
 export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';
@@ -33,12 +34,34 @@ export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: str
 
 /**
  * The account that a link was made for, regardless of who uses it; null when the link was used, was revoked or is older
- * than 72 hours.
+ * than 72 hours, or when whoever made an invitation may not make it any more.
  */
 export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
   const account = accounts.find(({ invitation }) => invitation?.hash === hash);
-  return account?.invitation != null && account.invitation.expiresAt > nowAt ? account : null;
+  if (account?.invitation == null || account.invitation.expiresAt <= nowAt) return null;
+  return isStillVouchedFor(accounts, account) ? account : null;
+}
+
+/**
+ * Whether the account that made an invitation may still do so. Operators' commands have no account. An invitation that
+ * somebody has begun to accept was checked then.
+ */
+function isStillVouchedFor(
+  accounts: readonly AccountRecord[],
+  { state, invitation, changedBy, isAdministrator, roles }: AccountRecord,
+): boolean {
+  if (state !== 'invited' || invitation?.takenBy !== null) return true;
+  const inviter = accounts.find(({ id }) => id === changedBy);
+  if (inviter === undefined || inviter.isAdministrator) return inviter === undefined || inviter.state === 'live';
+  return (
+    !isAdministrator &&
+    roles.every(({ projectId, role }) => {
+      const own = roleIn(inviter, projectId);
+      const may = mayDo({ account: inviter, action: 'members.invite', projectId });
+      return may && own !== null && isAtMost(role, own);
+    })
+  );
 }
 
 /**

@@ -2,16 +2,51 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { acceptInvitation, findInvited, invite, resetAccess, revokeInvitation } from './invitations.ts';
 import { findJoinable, joinInvitation } from './join.ts';
-import { disableAccount } from './members.ts';
+import { disableAccount, removeAccount, setRole } from './members.ts';
 import { isAtMost, ROLES } from './roles.ts';
 import { createWorld, personOf } from './test/world.ts';
 
 const HOUR = 3_600_000;
+type World = ReturnType<typeof createWorld>;
 const place = { userAgent: '', address: '' };
 const to = (role: 'owner' | 'developer' | 'analyst', projectId = 'p', isAdministrator = false) => ({
   ...{ name: 'Somebody', isAdministrator, roles: [{ projectId, role }] },
 });
 const notGood = { code: 'RESOURCE_NOT_FOUND' };
+
+describe('an invitation', () => {
+  it.each([
+    ['is disabled', (world: World, id: string) => disableAccount(world.operator, id)],
+    ['is removed', (world: World, id: string) => removeAccount(world.operator, id)],
+    [
+      'is no owner any more',
+      (world: World, accountId: string) => setRole(world.operator, { accountId, projectId: 'p', role: 'developer' }),
+    ],
+  ])('lets nobody in once the owner who made it %s, neither as a new person nor by an account', async (_what, end) => {
+    const world = createWorld();
+    await world.addMember('other', 'owner');
+    const [owner, ada] = [await world.addMember('eve', 'owner'), await world.addMember('ada', 'analyst')];
+    const { text } = await invite(world.as(owner.id), to('owner'));
+    expect(findInvited(world.standing(), text, world.clock.at)).not.toBeNull();
+    await end(world, owner.id);
+    expect(findInvited(world.standing(), text, world.clock.at)).toBeNull();
+    await expect(acceptInvitation(world.operator, { text, person: personOf('new') })).rejects.toMatchObject(notGood);
+    await expect(joinInvitation(world.operator, { text, accountId: ada.id })).rejects.toMatchObject(notGood);
+    expect(world.find(ada.id).roles).toEqual([{ projectId: 'p', role: 'analyst' }]);
+  });
+
+  it('that an operator made, or an owner who is one still, lets people in', async () => {
+    const world = createWorld();
+    const owner = await world.addMember('eve', 'owner');
+    for (const context of [world.operator, world.as(owner.id)]) {
+      const { text } = await invite(context, to('developer'));
+      const login = `new-${context.actorId ?? 'operator'}`;
+      expect(await acceptInvitation(world.operator, { text, person: personOf(login) })).toMatchObject({
+        state: 'live',
+      });
+    }
+  });
+});
 
 describe('an invitation that is taken by somebody who has an account', () => {
   it('adds its roles to theirs, and of two in a project the one that may more stays', async () => {

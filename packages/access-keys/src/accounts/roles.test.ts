@@ -27,7 +27,6 @@ const CELLS: Record<string, [boolean, boolean, boolean]> = {
   'collections.unlink': [YES, NO, NO],
   'live.read': [YES, YES, YES],
   'rejections.read': [YES, YES, YES],
-  'people.read': [YES, YES, YES],
   'people.raw-ids': [YES, YES, NO],
   'people.unlink': [YES, NO, NO],
   'erasure.request': [YES, NO, NO],

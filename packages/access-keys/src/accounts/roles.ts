@@ -30,7 +30,7 @@ const LEAST_ROLES = {
   'collections.unlink': 'owner',
   'live.read': 'analyst',
   'rejections.read': 'analyst',
-  'people.read': 'analyst',
+  /** Raw ids, and everything that leads from an id to a person: the page People, identity keys, filters by them. */
   'people.raw-ids': 'developer',
   'people.unlink': 'owner',
   'erasure.request': 'owner',

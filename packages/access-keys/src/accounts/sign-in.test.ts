@@ -9,7 +9,10 @@ import { createWorld } from './test/world.ts';
 
 const origin = 'http://localhost:8090';
 const place = { origin, rpId: 'localhost' };
-const from = { userAgent: 'Firefox', address: '10.0.0.7', previousText: null };
+const from = {
+  ...{ userAgent: 'Firefox', address: '10.0.0.7', previousText: null },
+  browserOf: (_accountId: string): string | null => null,
+};
 const PASSWORD = 'correct horse battery';
 const MINUTE = 60_000;
 const passwords = createPasswords({ productName: 'Playline' });
@@ -134,7 +137,7 @@ describe('signing in with a password', () => {
     expect(Math.max(...least.values()) / Math.min(...least.values())).toBeLessThan(2);
   });
 
-  it('is tried 10 times for a login in 15 minutes, right or unknown, also when all tries come at once', async () => {
+  it('is tried 10 times for a login from one network in 15 minutes, right or unknown, also when all tries come at once', async () => {
     for (const login of ['ada', 'nobody']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
@@ -147,6 +150,30 @@ describe('signing in with a password', () => {
       clock.at += 15 * MINUTE;
       expect((await failure(byPassword(login, 'x')))?.code).toBe('UNAUTHORISED_REQUEST');
     }
+  });
+
+  it('is not closed to its owner by tries from other networks, and by at most 200 of them everywhere', async () => {
+    const { byPassword } = await setUp();
+    const guess = (address: string) => failure(byPassword('ada', 'a guess', { address }));
+    for (let round = 0; round < 24; round++) await guess(`10.1.0.${round % 2}`);
+    expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.1' }))).toBeNull();
+    for (let at = 0; at < 199; at++) await guess(`10.2.0.${at}`);
+    expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.2' }))).toBeNull();
+    for (let at = 0; at < 200; at++) await guess(`10.3.0.${at}`);
+    expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.3' }))).toMatchObject({
+      code: 'TOO_MANY_REQUESTS_ERROR',
+    });
+  });
+
+  it('lets a known browser of the account in whatever others have tried, and counts its own tries', async () => {
+    const { byPassword, ada } = await setUp();
+    const known = { browserOf: (accountId: string) => (accountId === ada.id ? 'browser-1' : null) };
+    for (let round = 0; round < 60; round++) await failure(byPassword('ada', 'a guess'));
+    expect(await failure(byPassword('ada'))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+    expect(await failure(byPassword('ada', PASSWORD, known))).toBeNull();
+    for (let round = 0; round < 10; round++)
+      expect((await failure(byPassword('ada', 'a guess', known)))?.code).toBe('UNAUTHORISED_REQUEST');
+    expect(await failure(byPassword('ada', PASSWORD, known))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
   });
 
   it('forgets the tries for a login after the right one', async () => {

@@ -9,10 +9,13 @@ import type { Passwords } from './passwords.ts';
 import type { CreatedSession, NewSession, Sessions, SignInPlace } from './sessions.ts';
 
 /**
- * Most wrong passwords for one login, most tries of any kind from one address, and most requests for a passkey from it,
- * in a window.
+ * Most wrong passwords for one login from one network, or in one known browser; most for it from everywhere; most tries
+ * of any kind from one address, and most requests for a passkey from it, in a window. A known browser counts for itself
+ * alone: what others try does not keep its owner out.
  */
 const LOGIN_TRIES_MAX = 10;
+/** Of a login that is guessed from many networks. It needs twenty of them. */
+const LOGIN_TRIES_EVERYWHERE_MAX = 200;
 const ADDRESS_TRIES_MAX = 50;
 const REQUESTS_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
@@ -38,6 +41,8 @@ export interface SignInParts {
 /** From where a person signs in, and the text of the session that the browser has had: that session ends. */
 export interface SignInFrom extends SignInPlace {
   readonly previousText: string | null;
+  /** Id of the browser, if the account has signed in with it before; null for a new one. */
+  browserOf(accountId: string): string | null;
 }
 
 export interface SignedIn extends CreatedSession {
@@ -48,8 +53,8 @@ export interface SignIn {
   /**
    *
    * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live,
-   * with the same words and after the same work; TOO_MANY_REQUESTS_ERROR after 10 wrong passwords for the login, or 50
-   * tries from the address, in 15 minutes
+   * with the same words and after the same work; TOO_MANY_REQUESTS_ERROR after 10 wrong passwords for the login from the
+   * network or in the known browser, 200 for it from everywhere, or 50 tries from the address, in 15 minutes
    */
   byPassword(wanted: SignInFrom & { readonly login: string; readonly password: string }): Promise<SignedIn>;
   /**
@@ -102,17 +107,35 @@ async function signInByPassword(
   parts: SignInParts,
   { login, password, ...from }: SignInFrom & { readonly login: string; readonly password: string },
 ): Promise<SignedIn> {
-  const tries = `login ${normalizeLogin(login)}`;
-  await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
-  await assertFewTries(parts, tries, LOGIN_TRIES_MAX);
   const account = findByLogin(await parts.accounts(), login);
+  const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
   // Hashing takes a while. Meanwhile the account may have been disabled, or its password changed.
   const present = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
   if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
-  await parts.oneTimeTexts.forgetAttempts(tries);
+  for (const name of tries) await parts.oneTimeTexts.forgetAttempts(name);
   return begin(parts, present, from);
+}
+
+/** Counts a try by password. @returns what to forget when the password is right */
+async function countTries(
+  parts: SignInParts,
+  { address, browserOf }: Pick<SignInFrom, 'address' | 'browserOf'>,
+  { login, accountId }: { readonly login: string; readonly accountId: string },
+): Promise<string[]> {
+  const browser = accountId === '' ? null : browserOf(accountId);
+  if (browser !== null) {
+    const inBrowser = `browser ${browser}`;
+    await assertFewTries(parts, inBrowser, LOGIN_TRIES_MAX);
+    return [inBrowser];
+  }
+  const network = toNetwork(address);
+  const [everywhere, here] = [`login ${normalizeLogin(login)}`, `login ${normalizeLogin(login)} from ${network}`];
+  await assertFewTries(parts, `address ${network}`, ADDRESS_TRIES_MAX);
+  await assertFewTries(parts, here, LOGIN_TRIES_MAX);
+  await assertFewTries(parts, everywhere, LOGIN_TRIES_EVERYWHERE_MAX);
+  return [here, everywhere];
 }
 
 async function signInByPasskey(
@@ -184,7 +207,7 @@ async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: 
 async function begin(
   { sessions }: SignInParts,
   account: AccountRecord,
-  { previousText, ...from }: SignInFrom & Pick<NewSession, 'signedInAt'>,
+  { previousText, browserOf: _, ...from }: SignInFrom & Pick<NewSession, 'signedInAt'>,
 ): Promise<SignedIn> {
   const previous = previousText === null ? null : await sessions.find(previousText);
   if (previous !== null) await sessions.end(previous.id);

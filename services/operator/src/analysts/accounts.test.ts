@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createBySql } from './accounts.ts';
+import { createBySql, dropAccount } from './accounts.ts';
 import type { Ask } from './statements.ts';
 
 /** A server that accepts accounts by SQL, and records the statements. */
@@ -7,7 +7,8 @@ function createServer() {
   const told: string[] = [];
   const ask: Ask = async (statement, parameters = {}) => {
     told.push(statement, JSON.stringify(parameters));
-    return statement.includes('system.user_directories') ? [['1']] : [];
+    const isAnswered = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
+    return isAnswered ? [['1']] : [];
   };
   return { told, ask };
 }
@@ -26,6 +27,9 @@ describe('an account made by SQL', () => {
       new RegExp(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}' SETTINGS PROFILE 'analyst'`),
     );
     expect(text).toContain(`GRANT reads_views, reads_raw_ids TO ${account}`);
+    expect(text).toContain(
+      `CREATE QUOTA ${account} KEYED BY user_name FOR INTERVAL 10 SECOND MAX result_rows = 1000000 TO ${account}`,
+    );
     expect(text).not.toContain(password);
     expect(text).not.toContain('INSERT INTO analyst_grants');
   });
@@ -35,5 +39,13 @@ describe('an account made by SQL', () => {
     const made = await createBySql(ask, false);
     expect(told).toContain(`GRANT reads_views TO ${made?.account}`);
     expect(told.join('\n')).not.toContain('reads_raw_ids');
+  });
+
+  it('is dropped with its quota, by statements without parameters, which ClickHouse does not take there', async () => {
+    const { told, ask } = createServer();
+    await dropAccount(ask, 'analyst_0a1b2c3d');
+    expect(told).toEqual(
+      expect.arrayContaining(['DROP QUOTA IF EXISTS `analyst_0a1b2c3d`', 'DROP USER IF EXISTS `analyst_0a1b2c3d`']),
+    );
   });
 });

@@ -27,6 +27,8 @@ const ROLE = 'reads_views';
 const RAW_ROLE = 'reads_raw_ids';
 const PROFILE = 'analyst';
 const PASSWORD_BYTES = 32;
+/** As in the quota and the profile `analyst` of users.xml. */
+const RESULT_ROWS_MAX = 1_000_000;
 
 /** Account storages that accept new accounts. */
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
@@ -88,6 +90,10 @@ export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed |
   // Sent as a hash, so that no log of the server contains the password.
   const hash = createHash('sha256').update(password).digest('hex');
   await ask(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
+  // The quota `analyst` of users.xml, which names accounts of that file only.
+  await ask(
+    `CREATE QUOTA ${account} KEYED BY user_name FOR INTERVAL 10 SECOND MAX result_rows = ${RESULT_ROWS_MAX} TO ${account}`,
+  );
   await ask(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
   await claim(ask, { account, password });
   return { account, password };
@@ -123,7 +129,11 @@ export async function dropAccount(ask: Ask, account: string): Promise<void> {
   const [made] = await ask("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
     account,
   });
-  if (made !== undefined) await ask('DROP USER IF EXISTS {account: Identifier}', { account });
+  if (made === undefined) return;
+  // These statements take no parameters; the name is that of an existing account.
+  const name = `\`${account.replaceAll('`', '')}\``;
+  await ask(`DROP QUOTA IF EXISTS ${name}`);
+  await ask(`DROP USER IF EXISTS ${name}`);
 }
 
 /** Whether an account is defined in users.xml, so that it continues to exist after `drop`. */

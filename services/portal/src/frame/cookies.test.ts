@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSessionCookie, createWayCookie } from './cookies.ts';
+import { createBrowserCookie, createSessionCookie, createWayCookie } from './cookies.ts';
 
 const secret = Buffer.alloc(32, 1);
 const text = 'a'.repeat(43);
@@ -41,5 +41,27 @@ describe('the cookie of a browser that was sent to a provider', () => {
     expect(createSessionCookie('https://portal.test', secret).read(pair)).toBeNull();
     for (const wrong of [text, `${text}.a b`, `${text}.${'x'.repeat(101)}`])
       expect(way.read(`${pair.split('=')[0]}=${wrong}`)).toBeNull();
+  });
+});
+
+describe('the cookie of a known browser', () => {
+  const cookie = createBrowserCookie('https://portal.example', secret);
+  const sent = cookie.give('ada').split(';')[0]!;
+
+  it('is known for its account alone, lasts half a year, and is kept from scripts and other sites', () => {
+    expect(cookie.read(sent, 'ada')).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    expect(cookie.read(sent, 'bob')).toBeNull();
+    expect(cookie.give('ada')).toMatch(/Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+    expect(cookie.give('ada').split(';')[0]).not.toBe(sent);
+  });
+
+  it('is not believed when it was changed, or signed by another portal', () => {
+    const [name, value = ''] = sent.split('=');
+    const [id = '', signature = ''] = value.split('.');
+    const flipped = id.startsWith('A') ? `B${id.slice(1)}` : `A${id.slice(1)}`;
+    expect(cookie.read(`${name}=${flipped}.${signature}`, 'ada')).toBeNull();
+    expect(cookie.read(`${name}=${id}`, 'ada')).toBeNull();
+    const other = createBrowserCookie('https://portal.example', Buffer.alloc(32, 8)).give('ada').split(';')[0]!;
+    expect(cookie.read(other.replace(/^[^=]*/, name!), 'ada')).toBeNull();
   });
 });

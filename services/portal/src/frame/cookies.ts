@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** A cookie of ours. */
 export interface PortalCookie {
@@ -44,6 +44,40 @@ export function createSessionCookie(origin: string, secret: Buffer): SessionCook
  */
 export function createWayCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
   return createCookie(origin, secret, { name: 'playline-way', text: WAY_TEXT, maxAgeS });
+}
+
+/** The cookie of a browser in which somebody has signed in before: tries of others do not keep them out there. */
+export interface BrowserCookie {
+  /** The id of the browser, if the account has signed in there; else null. */
+  read(header: string | undefined, accountId: string): string | null;
+  /** Value of `set-cookie` for a browser in which the account has signed in. */
+  give(accountId: string): string;
+}
+
+/** Half a year: whoever has not signed in for longer counts as in a new browser. */
+const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
+const BROWSER_TEXT = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
+const BROWSER_ID_BYTES = 16;
+
+/** It is signed for one account and lets nobody in, so nothing is stored about it. */
+export function createBrowserCookie(origin: string, secret: Buffer): BrowserCookie {
+  const kind = { name: 'playline-browser', text: BROWSER_TEXT, maxAgeS: BROWSER_MAX_AGE_S };
+  const cookie = createCookie(origin, secret, kind);
+  const sign = (id: string, accountId: string) =>
+    createHmac('sha256', secret).update(`browser ${id} ${accountId}`).digest();
+  return {
+    read: (header, accountId) => {
+      const [id = '', signature = ''] = cookie.read(header)?.split('.') ?? [];
+      if (id === '') return null;
+      const sent = Buffer.from(signature, 'base64url');
+      const right = sign(id, accountId);
+      return sent.length === right.length && timingSafeEqual(sent, right) ? id : null;
+    },
+    give: (accountId) => {
+      const id = randomBytes(BROWSER_ID_BYTES).toString('base64url');
+      return cookie.give(`${id}.${sign(id, accountId).toString('base64url')}`);
+    },
+  };
 }
 
 function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalCookie {

@@ -1,13 +1,17 @@
 /**
- * What a sheet would take for a formula stands behind an apostrophe: names, details and fields hold words of anybody. Sheets
- * leave out spaces in front of one, and take the wide forms of its signs as well.
+ * A text that a spreadsheet would read as a formula gets an apostrophe in front, because names, details and fields contain
+ * texts of anybody. Spreadsheets ignore spaces before a formula, and accept the wide forms of its signs. Many of them
+ * separate cells by semicolons or tabs and ignore quotes there, so a formula may also begin after one of these, or on a
+ * new line.
  */
-const FORMULA = /^\s*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
+const SIGN = '[=+\\-@\\uff0b\\uff0d\\uff1d\\uff20]';
+const BREAK = '\\t\\n\\v\\f\\r\\u0085\\u2028\\u2029';
+const FORMULA = new RegExp(`(?<=^|[;${BREAK}])(?=(?:[^\\S${BREAK}]|["'])*${SIGN})|^(?=\\s*[\\t\\r\\n])`, 'g');
 
 function toCell(value: string | number): string {
   // A number is written by us: a minus in front of it begins no formula.
   if (typeof value === 'number') return String(value);
-  const safe = FORMULA.test(value) ? `'${value}` : value;
+  const safe = value.replaceAll(FORMULA, "'");
   return `"${safe.replaceAll('"', '""')}"`;
 }
 

@@ -104,7 +104,7 @@ const ENVIRONMENT_PAGES = [
   { text: 'Keys', name: 'keys', action: 'keys.read' },
   { text: 'Live', name: 'live', action: 'live.read' },
   { text: 'Rejections', name: 'rejections', action: 'rejections.read' },
-  { text: 'People', name: 'people', action: 'people.read' },
+  { text: 'People', name: 'people', action: 'people.raw-ids' },
   { text: 'Erasures', name: 'erasures', action: 'erasures.read' },
   { text: 'Collections', name: 'collections', action: 'project.read' },
   { text: 'Mints', name: 'mints', action: 'project.read' },

@@ -8,6 +8,7 @@ import { notThere } from './not-there.ts';
 import { assertOurHost, assertOurOrigin } from './origin.ts';
 import type { Access, Answer, Deed, FormValues, PortalPage, Visit } from './page.ts';
 import type { FrameParts } from './parts-of-frame.ts';
+import { claimantOf } from './shares.ts';
 import { visitOf } from './visit.ts';
 
 /** A sign-in counts as fresh for this long: who makes a secret shall be the person at the keyboard. */
@@ -70,7 +71,12 @@ async function showPage({ parts, page, exchange, params }: Asked): Promise<void>
   if (!assertOurHost(parts.origin, exchange)) return;
   const visit = await visitOf(parts, exchange, params);
   if (!isAdmitted(visit, page.access)) return refuse(visit, page.access);
-  await sendAnswer(visit, await page.show(visit), noticeOf(page, visit));
+  await parts.shares.run(visit, async () => {
+    const answer = await page.show(visit);
+    const message = noticeOf(page, visit);
+    if (answer.kind === 'long file') await sendExport(parts, visit, answer);
+    else sendAnswer(visit, answer, message);
+  });
 }
 
 async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
@@ -92,7 +98,7 @@ async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
   // The guarantee: of however many requests with this form one goes on, so a reload does nothing twice and shows nothing again.
   const isFirst = await parts.oneTime.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
   if (!isFirst) return sendAnswer(visit, ALREADY_DONE(visit), null);
-  await runDeed({ page, visit, values }, deed);
+  await parts.shares.run(visit, () => runDeed({ page, visit, values }, deed));
 }
 
 interface Doing {
@@ -104,7 +110,7 @@ interface Doing {
 async function runDeed(doing: Doing, deed: Deed): Promise<void> {
   const { visit, values } = doing;
   try {
-    await sendAnswer(visit, await deed.run(visit, values), null);
+    sendAnswer(visit, await deed.run(visit, values), null);
   } catch (fault) {
     if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
     await showFailed(doing, fault);
@@ -114,7 +120,7 @@ async function runDeed(doing: Doing, deed: Deed): Promise<void> {
 /** The page with what was typed, and what is wrong with it. */
 async function showFailed({ page, visit, values }: Doing, { message, status }: PublicError): Promise<void> {
   const shown = await page.show(visit, { message, values });
-  await sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
+  sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
 }
 
 const FORM_TOO_OLD = {
@@ -170,10 +176,19 @@ function noticeOf({ notices }: PortalPage, { query }: Visit): { kind: 'done'; te
 
 type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 
-async function sendAnswer(visit: Visit, answer: Answer, message: Message): Promise<void> {
+/** One export of the project's share, from its first query until the client has all of it, or leaves. */
+async function sendExport({ shares }: FrameParts, visit: Visit, file: Of<'long file'>): Promise<void> {
+  const leave = await shares.exports.enter(claimantOf(visit));
+  try {
+    await sendLongFile(visit, file, toFileHeaders(file.name));
+  } finally {
+    leave();
+  }
+}
+
+function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
   if (answer.kind === 'see') sendSee(visit, answer);
   else if (answer.kind === 'leave') sendLeave(visit, answer);
-  else if (answer.kind === 'long file') await sendLongFile(visit, answer, toFileHeaders(answer.name));
   else if (answer.kind === 'file') sendFile(visit, answer);
   else if (answer.kind === 'page') sendPage(visit, answer, message);
 }
@@ -182,7 +197,7 @@ type Of<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
 
 function sendSee({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
   const location = notice === undefined ? to : `${to}${to.includes('?') ? '&' : '?'}done=${notice}`;
-  const given = cookie === undefined ? [] : ['set-cookie', cookie];
+  const given = [cookie ?? []].flat().flatMap((each) => ['set-cookie', each]);
   exchange.answerEmpty(303, ['location', location, ...given, ...PAGE_HEADERS]);
 }
 

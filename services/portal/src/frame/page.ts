@@ -70,7 +70,12 @@ export type Answer =
       readonly formsTo?: readonly string[];
     }
   /** After a deed: the browser asks for `to`, a path of ours, and shows the notice of that name there. */
-  | { readonly kind: 'see'; readonly to: string; readonly notice?: string; readonly cookie?: string }
+  | {
+      readonly kind: 'see';
+      readonly to: string;
+      readonly notice?: string;
+      readonly cookie?: string | readonly string[];
+    }
   /** After a deed: the browser leaves for an address that is not ours, one of the `formsTo` of the page. */
   | { readonly kind: 'leave'; readonly to: URL; readonly cookie: string }
   /** A file to keep. */

@@ -1,13 +1,15 @@
 import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
 import type { ClientAddressOf, Exchange } from '@playline/http';
-import type { PortalCookie, SessionCookie } from './cookies.ts';
+import type { BrowserCookie, PortalCookie, SessionCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
+import type { PortalShares } from './shares.ts';
 
 /** What all pages are shown with. */
 export interface FrameParts {
   /** PORTAL_ORIGIN: the one address under which the portal is used. */
   readonly origin: URL;
   readonly cookie: SessionCookie;
+  readonly browserCookie: BrowserCookie;
   /** Of browsers that were sent to a provider. */
   readonly wayCookie: PortalCookie;
   readonly tokens: FormTokens;
@@ -24,6 +26,7 @@ export interface FrameParts {
   /** The same for somebody who has, by the id of their account. */
   readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
+  readonly shares: PortalShares;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;

@@ -32,8 +32,12 @@ const NAME_CHARACTERS_MAX = 200;
 const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
-/** Reads a filter from a query. @throws PublicError VALIDATION_ERROR that says what a part may be */
-export function parseFilter(query: URLSearchParams): LiveFilter {
+/**
+ * Reads a filter from a query.
+ * @param mayName whether the viewer may look for a person: others get no messages by identity keys
+ * @throws PublicError VALIDATION_ERROR that says what a part may be
+ */
+export function parseFilter(query: URLSearchParams, mayName: boolean): LiveFilter {
   const wanted = {
     ...NO_FILTER,
     name: (query.get('name') ?? '').trim(),
@@ -43,6 +47,12 @@ export function parseFilter(query: URLSearchParams): LiveFilter {
   if (wanted.name.length > NAME_CHARACTERS_MAX) throw mistake('name', `at most ${NAME_CHARACTERS_MAX} characters`);
   if (wanted.id !== '' && !ID.test(wanted.id))
     throw mistake('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
+  if (wanted.who !== '' && !mayName)
+    throw new PublicError('VALIDATION_ERROR', {
+      message:
+        'who: your role may not look for the messages of one person. Remove this filter, or ask an owner of the project for the role of a developer.',
+      details: { field: 'who' },
+    });
   if (wanted.who !== '' && !WHO.test(wanted.who)) throw mistake('who', 'identity keys with dots between them');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
@@ -57,8 +67,12 @@ function mistake(field: string, expected: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message: `${field}: expected ${expected}.`, details: { field } });
 }
 
-/** Whether an entry is wanted, as it is now. */
-export function isWanted({ type, name, id, who, surface, test, fate }: LiveFilter, entry: LiveEntry): boolean {
+/**
+ * Whether an entry is wanted, as it is now.
+ * @param masks whether the viewer sees no raw ids; then no identity key finds a message
+ */
+export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): boolean {
+  const { type, name, id, who, surface, test, fate } = filter;
   const { message, rejection } = entry;
   if (fate !== '' && entry.fate !== fate) return false;
   if (surface !== '' && (message ?? rejection)?.surface !== surface) return false;
@@ -66,7 +80,7 @@ export function isWanted({ type, name, id, who, surface, test, fate }: LiveFilte
   if (name !== '' && message?.name.toLowerCase().includes(name.toLowerCase()) !== true) return false;
   if (test !== '' && message?.test !== (test === 'yes')) return false;
   if (who !== '' && !isAbout(entry, who)) return false;
-  return id === '' || isNamed(entry, id);
+  return id === '' || isNamed(entry, id, masks);
 }
 
 /** Keys are of one length with dots between them, so each is found whole or not at all. */
@@ -76,8 +90,9 @@ function isAbout({ message }: LiveEntry, who: string): boolean {
   return (anonymousKey !== '' && who.includes(anonymousKey)) || ownKeys.some((key) => who.includes(key));
 }
 
-function isNamed({ traceId, message }: LiveEntry, id: string): boolean {
+function isNamed({ traceId, message }: LiveEntry, id: string, masks: boolean): boolean {
   if (traceId === id) return true;
   if (message === null) return false;
+  if (masks) return message.messageId === id;
   return message.messageId === id || message.anonymousKey === id || message.ownKeys.includes(id);
 }

@@ -101,7 +101,7 @@ class QueuedLooker implements HeldLooker {
   }
 
   #take(entry: LiveEntry): void {
-    if (this.isEnded || !isWanted(this.#parts.filter, entry)) return;
+    if (this.isEnded || !isWanted(this.#parts.filter, entry, this.#parts.masks)) return;
     this.#mark(entry, TAKEN);
     this.#entries.push(entry);
     if (this.#entries.length > this.#parts.queueEventsMax) {

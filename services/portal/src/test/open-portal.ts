@@ -31,6 +31,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import { createPortalShares } from '../frame/shares.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
 import type { PortalSettings } from '../portal-parts.ts';
 import type { Noun } from '../stores/noun.ts';
@@ -147,6 +148,7 @@ function createParts(origin: URL): PortalAppParts {
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,
+    shares: createPortalShares(),
     accounts: createMemoryNoun(ACCOUNTS),
     projects: createMemoryNoun(PROJECTS),
     rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),

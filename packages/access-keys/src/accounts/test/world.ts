@@ -19,9 +19,13 @@ export function createWorld() {
   const clock = { at: 1_800_000_000_000 };
   const wallClockMs = () => clock.at;
   const [view, log] = [createMemoryRecords(ACCOUNTS), createMemoryRecordLog<AccountRecord>()];
-  const store = createRecordStore(ACCOUNTS, { view, log }, { changedBy: 'test', requestId: 'r-1' });
+  const storeOf = (changedBy: string) => createRecordStore(ACCOUNTS, { view, log }, { changedBy, requestId: 'r-1' });
+  const store = storeOf('test');
   const { sessions, oneTimeTexts, empty } = createMemorySessions({ wallClockMs });
-  const as = (actorId: string | null): AccountContext => ({ store, sessions, actorId, wallClockMs });
+  const as = (actorId: string | null): AccountContext => ({
+    ...{ sessions, actorId, wallClockMs },
+    store: storeOf(actorId ?? 'test'),
+  });
   const operator = as(null);
   const standing = () => {
     const last = new Map(log.appended.map((record) => [record.id, record]));

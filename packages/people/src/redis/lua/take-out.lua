@@ -7,6 +7,7 @@ local function take_out(namespace, environment, keys, may_go)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
   local components = name_of(namespace, FAMILY.component, environment) .. ':'
   local unlinks = name_of(namespace, FAMILY.unlinks, environment)
+  local suspects = name_of(namespace, FAMILY.suspects, environment)
   local buckets, parts, changed = {}, {}, {}
   for _, key in ipairs(keys) do
     local bucket = indexes .. bucket_of(key)
@@ -42,6 +43,7 @@ local function take_out(namespace, environment, keys, may_go)
     count = count + redis.call('HDEL', bucket, key)
     -- The fence refuses the same facts as these sides: no unlink of this person is later than the cut-off.
     redis.call('HDEL', unlinks, key)
+    redis.call('HDEL', suspects, key)
   end
   return count
 end

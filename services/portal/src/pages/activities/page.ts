@@ -12,8 +12,8 @@ import { type Asked, isNarrowed, toAsked, toParams, toQuestion } from './questio
 import { type ContractWords, toTable } from './show.ts';
 
 /** What happened on chains to the contracts that are linked to an environment. */
-export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 'reads' | 'frame'>): PortalPage {
-  const { collections, reads, frame } = parts;
+export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'note'>): PortalPage {
+  const { collections, reads, frame, note } = parts;
   return {
     path: '/projects/:project/environments/:environment/activities',
     access: 'project.read',
@@ -27,8 +27,10 @@ export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 're
       if (typeof question === 'string')
         return { kind: 'page', title, content: html`${toFilter(visit, asked)}<p role="alert">${question}</p>` };
       const { linked } = asked;
-      if (query.get('as') === 'csv')
+      if (query.get('as') === 'csv') {
+        await note(visit, { action: 'activities.save', object: environment.id });
         return toActivitiesFile(reads, { environmentId: environment.id, question, linked, signal });
+      }
       const [tokens, page] = await Promise.all([
         reads.tokens(linked, { signal }),
         reads.activities(question, { signal }),

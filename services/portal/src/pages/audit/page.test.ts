@@ -1,3 +1,4 @@
+import { type AuditEntry, linkCollection } from '@playline/access-keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
@@ -14,8 +15,12 @@ const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
 
 let portal: TestPortal;
 const audit: Record<string, AuditLine[]> = {};
+const noted: AuditEntry[] = [];
 beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ audit }) });
+  portal = await openPortal({
+    reads: createMemoryReads({ audit }),
+    audit: { append: async (entry) => void noted.push(entry) },
+  });
 });
 afterAll(() => portal.close());
 
@@ -24,6 +29,26 @@ async function openProject(role: 'owner' | 'developer' | 'analyst' = 'owner') {
   const path = `/projects/${project.id}/audit`;
   return { project, path, browser: await portal.signIn({ project, role }) };
 }
+
+describe('an export', () => {
+  it('leaves a line in the audit that says who took which file', async () => {
+    const { browser, project } = await openProject();
+    const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
+    const owner = { projectId: project.id, environmentId: `${project.id}-production` };
+    await linkCollection(
+      { store },
+      { ...owner, chain: 'main', contractAddress: `0x${'a1'.repeat(20)}`, name: 'Things' },
+    );
+    noted.length = 0;
+    const environment = `/projects/${project.id}/environments/production`;
+    for (const page of ['rejections', 'mints', 'activities'])
+      expect((await browser.get(`${environment}/${page}?as=csv`)).headers.get('content-type')).toContain('text/csv');
+    await browser.get(`/projects/${project.id}/audit?as=csv`);
+    expect(noted.map(({ action, projectId }) => [action, projectId])).toEqual(
+      ['rejections.save', 'mints.save', 'activities.save', 'audit.save'].map((action) => [action, project.id]),
+    );
+  });
+});
 
 describe('the page of the audit', () => {
   it('says who did what, by the name of the account, to owners', async () => {

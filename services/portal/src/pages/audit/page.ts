@@ -8,7 +8,7 @@ import { type AuditLine, type AuditPlace, readWholeAudit } from '../../reads/ind
 import type { PagesParts } from '../index.ts';
 import { toAuditCsv } from './csv.ts';
 
-type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame'>;
+type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'note'>;
 
 const LINES_A_PAGE = 100;
 /** Entries are kept for two years, and may take another month to go. */
@@ -42,7 +42,7 @@ interface Subject {
 }
 
 async function showAudit(
-  { reads, accounts, frame }: Parts,
+  { reads, accounts, frame, note }: Parts,
   visit: Visit,
   { projectId, title }: Subject,
 ): Promise<Answer> {
@@ -52,6 +52,7 @@ async function showAudit(
   const untilMs = frame.wallClockMs() + AHEAD_MS;
   const asked = { projectId, sinceMs: untilMs - KEPT_MS, untilMs };
   if (visit.query.get('as') === 'csv') {
+    await note(visit, { action: 'audit.save', object: projectId });
     const pieces = toAuditCsv(
       readWholeAudit((question) => reads.audit(question, { signal }), asked),
       nameOf,

@@ -4,11 +4,13 @@ import { PublicError } from '@playline/errors';
 import { notThere } from '../../frame/not-there.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { personOf, placeOf } from '../../frame/place.ts';
+import { claimantOf, type Leave, type PortalShares } from '../../frame/shares.ts';
 import { EVENT_STREAM_TYPE, parseFilter, tellEvents } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 export type LiveEventsParts = Pick<PortalParts, 'accounts' | 'projects' | 'live'> & {
   readonly sessions: Pick<Sessions, 'list'>;
+  readonly frame: { readonly shares: Pick<PortalShares, 'streams'> };
 };
 
 /** No proxy may keep events back to fill a buffer. */
@@ -27,15 +29,24 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
       if (visit.exchange.request.method === 'HEAD') throw notThere();
       const looks = open.get(account.id) ?? 0;
       if (looks >= LOOKS_OF_ACCOUNT_MAX) throw tooManyLooks();
-      const filter = parseFilter(visit.query);
+      const filter = parseFilter(visit.query, !isMasked(visit));
       const isStillAllowed = createPermission(parts, visit);
-      const looker = parts.live.look({ environmentId: environment.id, filter, masks: isMasked(visit), isStillAllowed });
+      // Counted before anything is awaited: tabs that open at once must not all see the same count.
       open.set(account.id, looks + 1);
+      let leave: Leave = () => {};
       try {
+        leave = await parts.frame.shares.streams.enter(claimantOf(visit));
+        const looker = parts.live.look({
+          environmentId: environment.id,
+          filter,
+          masks: isMasked(visit),
+          isStillAllowed,
+        });
         const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
         if (stream === null) looker.close();
         else await tellEvents(looker, stream);
       } finally {
+        leave();
         const left = (open.get(account.id) ?? 1) - 1;
         if (left === 0) open.delete(account.id);
         else open.set(account.id, left);

@@ -1,10 +1,11 @@
-import { type AccountRecord, type Content, createKey } from '@playline/access-keys';
+import { type AccountRecord, type AuditEntry, type AuditLog, type Content, createKey } from '@playline/access-keys';
 import { until } from '@playline/testkit/until';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
+import type { TestBrowser } from '../../test/test-browser.ts';
 import type { FoundMessage, SearchMessages } from './search.ts';
 
 let portals: TestPortal[] = [];
@@ -17,9 +18,9 @@ afterEach(async () => {
 
 const messages: Record<string, MessageLine[]> = {};
 
-async function open(searchMessages: SearchMessages | null = null) {
+async function open(searchMessages: SearchMessages | null = null, audit: AuditLog = { append: async () => {} }) {
   const world = createLiveWorld();
-  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }) });
+  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }), audit });
   portals.push(portal);
   const project = await portal.addProject('Sky');
   const path = `/projects/${project.id}/environments/production/live`;
@@ -129,6 +130,34 @@ describe('the page of live messages', () => {
     expect((await analyst.post(form.action, form.fields)).status).toBe(404);
   });
 
+  it('filters by no identity key for an analyst: neither on the page, nor as a file, nor in the stream', async () => {
+    const { world, portal, project, path } = await open(async () => []);
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const environmentId = `${project.id}-production`;
+    const key = keyOf(environmentId, 'email', 'ada@example.org');
+    for (const place of [path, `${path}/events`]) {
+      const { status, text } = await analyst.get(`${place}?as=csv&event=level&who=${key.toString('hex')}`);
+      expect([place, status, text.includes('your role may not look for')]).toEqual([place, 400, true]);
+    }
+    const { seen } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, { cookie: analyst.cookie });
+    const { seen: other } = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
+    await watched(world);
+    await world.send({ environmentId, eventName: 'hers', userKey: key });
+    await until('it is shown without the filter', () => other.text.includes('"hers"'));
+    expect(seen.text).not.toContain('"hers"');
+  });
+
+  it('leaves a line in the audit when somebody looks for a person, without the id', async () => {
+    const entries: AuditEntry[] = [];
+    const { portal, project, path } = await open(null, { append: async (entry) => void entries.push(entry) });
+    const developer = await portal.signIn({ project, role: 'developer' });
+    await developer.submit(path, 'person', { person: 'ada@example.org' });
+    expect(entries).toMatchObject([
+      { action: 'person.find', projectId: project.id, detail: { page: 'live', by: 'id' } },
+    ]);
+    expect(JSON.stringify(entries)).not.toContain('example.org');
+  });
+
   it('searches what is stored by name and time, and by the person whom the filter names, as the role may see ids', async () => {
     const { portal, project, path } = await open(async () => []);
     const environmentId = `${project.id}-production`;
@@ -210,6 +239,22 @@ describe('the stream of live messages', () => {
     const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
     expect(head.status).toBe(404);
     expect(world.hub.lookers).toBe(9);
+  });
+
+  it('is given sixteen times to one project, and still to others and to administrators', async () => {
+    const { world, portal, project, path } = await open();
+    const look = async (browser: TestBrowser, at = path) =>
+      (await openStream(portal, `${at}/events`, { cookie: browser.cookie })).answer.status;
+    const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
+    const statuses = [];
+    for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await look(person));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+    expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
+    const other = await portal.addProject('Other');
+    const theirs = `/projects/${other.id}/environments/production/live`;
+    expect(await look(await portal.signIn({ project: other, role: 'analyst' }), theirs)).toBe(200);
+    expect(await look(await portal.signIn())).toBe(200);
+    expect(world.hub.lookers).toBe(18);
   });
 
   it.each([

@@ -29,9 +29,10 @@ export function createLivePage(parts: Parts): PortalPage {
           nowMs: parts.frame.wallClockMs(),
         },
       };
+      // Refuses what the role may not look for, before anything is read.
+      const filter = parseFilter(visit.query, !isMasked(visit));
       const saved = visit.query.get('as') === 'csv' ? searchToSave(place) : null;
       if (saved !== null) return saving(parts, visit, saved);
-      const filter = parseFilter(visit.query);
       return {
         kind: 'page',
         title: `Live messages of ${environment.name}`,
@@ -60,7 +61,7 @@ async function saving({ reads, note }: Parts, visit: Visit, search: MessageSearc
  * Makes a filter of an id, which is sent and stands in no address: what does is its keyed hashes. Whoever sees no raw ids may
  * not ask whether one is there.
  */
-const choosingPerson = ({ people }: Parts): Deed => ({
+const choosingPerson = ({ people, note }: Parts): Deed => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
     const { environment } = placeOf(visit);
@@ -68,6 +69,7 @@ const choosingPerson = ({ people }: Parts): Deed => ({
     const filter = Object.keys(NO_FILTER).map((name): [string, string] => [name, values.text(name)]);
     const query = new URLSearchParams(filter.filter(([name, value]) => value !== '' && name !== 'who'));
     query.set('who', who);
+    await note(visit, { action: 'person.find', detail: { page: 'live', by: 'id' } });
     return { kind: 'see', to: `${visit.path}?${query}` };
   },
 });
@@ -107,7 +109,7 @@ function toFilter(path: string, filter: LiveFilter): HtmlValue {
 ${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
 ${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
 <button>Filter</button> <a href="${path}">Show all</a>
-<p class="hint">Id: of a message, of a trace, or an identity key.</p></form>`;
+<p class="hint">Id: of a message or of a trace; for those who may see raw ids, also an identity key.</p></form>`;
 }
 
 const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', fate: 'Fate' } as const;

@@ -11,7 +11,7 @@ import { toMintsFile } from './file.ts';
 const SHOWN_MS = 90 * 86_400_000;
 
 /** What became of assets that games asked to be minted. */
-export function createMintsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'frame'>): PortalPage {
+export function createMintsPage({ reads, frame, note }: Pick<PagesParts, 'reads' | 'frame' | 'note'>): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/mints',
     access: 'project.read',
@@ -20,7 +20,10 @@ export function createMintsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'fr
       const { query, signal } = visit;
       const status: MintQuestion['status'] = MINT_STATUSES.find((each) => each === query.get('status')) ?? '';
       const question = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
-      if (query.get('as') === 'csv') return toMintsFile(reads, { question, signal });
+      if (query.get('as') === 'csv') {
+        await note(visit, { action: 'mints.save', object: environment.id, detail: { status } });
+        return toMintsFile(reads, { question, signal });
+      }
       const mints = await reads.mints(question, { signal });
       const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
       return { kind: 'page', title: `Mints of ${environment.name}`, content };

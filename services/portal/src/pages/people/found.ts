@@ -1,6 +1,6 @@
 import { type Household, keysOf } from '@playline/people';
 import type { PortalParts } from '../../portal-parts.ts';
-import type { ConsentChange, LinkDecision, Sight } from '../../reads/index.ts';
+import type { ConsentChange, LinkDecision } from '../../reads/index.ts';
 import type { Subject } from './subject.ts';
 
 /** One identity of a person. */
@@ -8,7 +8,7 @@ export interface FoundMember {
   readonly keyHex: string;
   /** Null for one that was named by its key and that nobody has linked. */
   readonly kind: string | null;
-  /** As the reader may see it; null where no event has it. */
+  /** Null where no event has it. */
   readonly id: string | null;
   /** Epoch milliseconds; null while nobody has linked it. */
   readonly linkedMs: number | null;
@@ -33,7 +33,7 @@ export interface FoundPerson {
 export async function findPerson(
   { people, reads }: Pick<PortalParts, 'people' | 'reads'>,
   subject: Subject,
-  { sight, signal }: { readonly sight: Sight; readonly signal: AbortSignal },
+  signal: AbortSignal,
 ): Promise<FoundPerson> {
   const household = await people.household(subject);
   const identityIds = keysOf(household).map((key) => key.toString('hex'));
@@ -41,7 +41,8 @@ export async function findPerson(
   const [links, consents, ids] = await Promise.all([
     reads.links(question, { signal }),
     reads.consents(question, { signal }),
-    reads.ids({ ...question, sight }, { signal }),
+    // The page is for those only who may see raw ids.
+    reads.ids({ ...question, sight: 'raw ids' }, { signal }),
   ]);
   const members = toMembers(subject, household).map((member) => ({
     ...member,

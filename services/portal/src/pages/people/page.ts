@@ -21,7 +21,7 @@ async function heldIds({ people }: Parts, environmentId: string) {
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/people',
-    access: 'people.read',
+    access: 'people.raw-ids',
     show: async (visit, fault) => {
       const { environment } = placeOf(visit);
       const deed = fault?.values.text('deed');
@@ -34,7 +34,14 @@ export function createPeoplePage(parts: Parts): PortalPage {
       };
     },
     deeds: {
-      search: { access: 'people.read', run: (visit, values) => showPerson(parts, visit, values) },
+      search: {
+        access: 'people.raw-ids',
+        run: async (visit, values) => {
+          const answer = await showPerson(parts, visit, values);
+          await parts.note(visit, { action: 'person.find', detail: { page: 'people', by: values.text('kind') } });
+          return answer;
+        },
+      },
       erase: erasing(parts),
       unlink: unlinking(parts),
     },
@@ -43,9 +50,8 @@ export function createPeoplePage(parts: Parts): PortalPage {
 
 async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { environment } = placeOf(visit);
-  const sight = visit.mayDo('people.raw-ids') ? 'raw ids' : 'masked ids';
   const subject = subjectOf(values, environment.id, parts.people.keyOf);
-  const found = await findPerson(parts, subject, { sight, signal: visit.signal });
+  const found = await findPerson(parts, subject, visit.signal);
   return {
     kind: 'page',
     title: `People of ${environment.name}`,

@@ -21,7 +21,7 @@ const DEFAULT_SPAN = SPANS[1];
 const TRACE = /^[0-9a-f]{32}$/;
 
 /** Why messages of an environment were rejected: by code, field and client, over time, and of one request. */
-export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' | 'frame'>): PortalPage {
+export function createRejectionsPage({ reads, frame, note }: Pick<PagesParts, 'reads' | 'frame' | 'note'>): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
@@ -34,7 +34,10 @@ export function createRejectionsPage({ reads, frame }: Pick<PagesParts, 'reads' 
       const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
       const asked = { environmentId: environment.id, ...times, code, field: name };
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
-      if (query.get('as') === 'csv') return toFile(environment.id, await reads.rejections(asked, { signal }));
+      if (query.get('as') === 'csv') {
+        await note(visit, { action: 'rejections.save', object: environment.id, detail: { hours: span.value } });
+        return toFile(environment.id, await reads.rejections(asked, { signal }));
+      }
       const ofRequest = { environmentId: environment.id, traceId: trace };
       const [counts, steps, ofTrace] = await Promise.all([
         reads.rejections(asked, { signal }),

@@ -1,11 +1,13 @@
+import type { AuditEntry } from '@playline/access-keys';
 import { createMemorySessions } from '@playline/access-keys/memory';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';
 
 let portal: TestPortal;
+const noted: AuditEntry[] = [];
 beforeAll(async () => {
-  portal = await openPortal();
+  portal = await openPortal({ audit: { append: async (entry) => void noted.push(entry) } });
 });
 afterAll(() => portal.close());
 
@@ -112,6 +114,8 @@ describe('settings', () => {
     expect((await browser.get('/settings')).text).toContain('this one');
     await signedIn('listed');
     await browser.submit('/settings', 'end-others');
+    const endings = noted.filter(({ action }) => action === 'session.end');
+    expect(endings.map(({ detail }) => detail.which)).toEqual(['one', 'all others']);
     expect(await portal.parts.sessions.list(id)).toHaveLength(1);
   });
 

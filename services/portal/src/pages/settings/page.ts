@@ -132,22 +132,26 @@ const unlinking = (parts: SignInPagesParts) =>
     return changed;
   });
 
-const ending = ({ sessions }: SignInPagesParts): Deed => ({
+const ending = ({ sessions, note }: SignInPagesParts): Deed => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account } = personOf(visit);
     const id = values.text('session');
     // Only one of their own sessions: the id of somebody else's ends nothing.
-    if ((await sessions.list(account.id)).some((each) => each.id === id)) await sessions.end(id);
+    if ((await sessions.list(account.id)).some((each) => each.id === id)) {
+      await sessions.end(id);
+      await note(visit, { action: 'session.end', object: account.id, detail: { which: 'one' } });
+    }
     return { kind: 'see', to: PATH, notice: 'ended' };
   },
 });
 
-const endingOthers = ({ sessions }: SignInPagesParts): Deed => ({
+const endingOthers = ({ sessions, note }: SignInPagesParts): Deed => ({
   access: 'signed in',
   run: async (visit) => {
     const { account, session } = personOf(visit);
     await sessions.endAll(account.id, session.id);
+    await note(visit, { action: 'session.end', object: account.id, detail: { which: 'all others' } });
     return { kind: 'see', to: PATH, notice: 'ended' };
   },
 });

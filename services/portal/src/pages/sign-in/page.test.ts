@@ -73,6 +73,18 @@ describe('the page to sign in', () => {
     expect([status, text.includes('wait a quarter of an hour')]).toEqual([429, true]);
   });
 
+  it('lets a browser in that the account has signed in with before, however often strangers have tried', async () => {
+    const own = await openPortal();
+    await addPerson(own, 'known', {});
+    const browser = own.browser();
+    await signIn(browser, 'known');
+    await browser.submit('/', 'sign-out');
+    for (let at = 0; at < 10; at++) await signIn(own.browser(), 'known', { password: 'another password' });
+    expect((await signIn(own.browser(), 'known')).status).toBe(429);
+    expect((await signIn(browser, 'known')).status).toBe(303);
+    await own.close();
+  });
+
   it('refuses a form of another site: nobody is signed in as somebody else', async () => {
     await addPerson(portal, 'forged', {});
     const browser = portal.browser();

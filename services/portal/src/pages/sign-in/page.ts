@@ -74,15 +74,16 @@ function leaving(parts: SignInPagesParts): Readonly<Record<string, Deed>> {
 
 /** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
 function createLetIn({ frame, note }: SignInPagesParts) {
-  const goOn = (text: string, values: FormValues): Answer => ({
+  const proceed = ({ text, account }: SignedIn, values: FormValues): Answer => ({
     ...{ kind: 'see', to: toReturnPath(values.text('next')) },
-    cookie: frame.cookie.give(text),
+    cookie: [frame.cookie.give(text), frame.browserCookie.give(account.id)],
   });
   return async (visit: Visit, values: FormValues, way: Way): Promise<Answer> => {
     try {
-      const { account, text } = await way.prove();
+      const signedIn = await way.prove();
+      const { account } = signedIn;
       await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
-      return goOn(text, values);
+      return proceed(signedIn, values);
     } catch (fault) {
       // The login is left out: it may be a password that was typed into the wrong field.
       const isRefused = fault instanceof PublicError && fault.status < 500;

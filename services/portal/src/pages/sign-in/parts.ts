@@ -11,7 +11,7 @@ import {
 import { html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import type { Note } from '../../audit-entries.ts';
-import type { PortalCookie, SessionCookie } from '../../frame/cookies.ts';
+import type { BrowserCookie, PortalCookie, SessionCookie } from '../../frame/cookies.ts';
 import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
 import { field } from '../../frame/parts.ts';
@@ -22,7 +22,11 @@ export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
   readonly sessions: Sessions;
   readonly signIn: SignIn;
   readonly passwords: Passwords;
-  readonly frame: { readonly cookie: SessionCookie; readonly wayCookie: PortalCookie };
+  readonly frame: {
+    readonly cookie: SessionCookie;
+    readonly browserCookie: BrowserCookie;
+    readonly wayCookie: PortalCookie;
+  };
   readonly note: Note;
   /** Null: the portal was told of no provider. */
   readonly openId: OpenIdSignIn | null;
@@ -39,7 +43,9 @@ export function contextOf(
 
 /** Where somebody signs in from, and the session that the browser has until then. */
 export function fromOf({ frame }: Pick<SignInPagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
-  return { userAgent, address, previousText: frame.cookie.read(exchange.request.headers.cookie) };
+  const { cookie } = exchange.request.headers;
+  const browserOf = (accountId: string) => frame.browserCookie.read(cookie, accountId);
+  return { userAgent, address, previousText: frame.cookie.read(cookie), browserOf };
 }
 
 /**
@@ -53,7 +59,7 @@ export async function beginSession(
   visit: Visit,
   { account, ...also }: { readonly account: AccountRecord } & Pick<NewSession, 'signedInAt'>,
 ): Promise<string> {
-  const { previousText, ...place } = fromOf(parts, visit);
+  const { previousText, browserOf: _, ...place } = fromOf(parts, visit);
   const previous = previousText === null ? null : await parts.sessions.find(previousText);
   if (previous !== null) await parts.sessions.end(previous.id);
   const of = { accountId: account.id, accountRevision: account.revision };
