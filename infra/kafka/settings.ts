@@ -18,7 +18,8 @@ export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string,
     ...(topic.compactionLagMs === undefined ? [] : [['min.compaction.lag.ms', String(topic.compactionLagMs)] as const]),
     ['retention.ms', String(topic.retentionMs)],
     ['segment.ms', String(topic.segmentMs)],
-    ['message.timestamp.type', topic.timestamps === 'log-append' ? 'LogAppendTime' : 'CreateTime'],
+    // A producer whose clock is wrong could have its records refused, or deleted by retention on arrival.
+    ['message.timestamp.type', 'LogAppendTime'],
     ['max.message.bytes', String(MESSAGE_BYTES_MAX)],
     [MIN_INSYNC, String(minInsyncReplicas)],
   ]);

@@ -4,6 +4,7 @@ export * from './batch.ts';
 export * from './chain-records.ts';
 export * from './cursor.ts';
 export * from './enumerations.ts';
+export * from './json-body.ts';
 export * from './limits.ts';
 export * from './message.ts';
 export * from './mint-records.ts';

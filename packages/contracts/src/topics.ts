@@ -21,8 +21,6 @@ export interface Topic {
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
   readonly retentionMs: number;
-  /** Whose clock stamps a record: the producer's, or the broker's where times must grow with offsets. */
-  readonly timestamps: 'create' | 'log-append';
   /** For a compacted topic: the least time that a superseded record is kept, in milliseconds. */
   readonly compactionLagMs?: number;
   /** Kafka deletes whole segments. Topics with identity data roll them early, or "72 h" could become ten days. */
@@ -41,27 +39,18 @@ const identityTopic = (name: string, key: Topic['key'], schema: string | null): 
   partitions: PARTITIONS,
   cleanup: 'delete',
   retentionMs: 72 * HOUR_MS,
-  timestamps: 'create',
   segmentMs: 6 * HOUR_MS,
   schema,
 });
 
-/** Uses the broker's clock: activities are served in the order of the log, so their times must grow with it. */
 const chainTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
   name,
   key,
   partitions: PARTITIONS,
   cleanup: 'delete',
   retentionMs: 7 * 24 * HOUR_MS,
-  timestamps: 'log-append',
   segmentMs: 24 * HOUR_MS,
   schema,
-});
-
-/** Mint requests and metadata. Nothing is served in the order of these logs. */
-const mintTopic = (name: string, key: Topic['key'], schema: string): Topic => ({
-  ...chainTopic(name, key, schema),
-  timestamps: 'create',
 });
 
 /**
@@ -82,10 +71,7 @@ export const TOPICS = {
   parkedLinks: identityTopic('audience.identity-links.v1.parked', 'environment', null),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
   rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
-  consents: {
-    ...identityTopic('audience.consents.v1', 'environment + identity key', 'consent.avsc'),
-    timestamps: 'log-append',
-  },
+  consents: identityTopic('audience.consents.v1', 'environment + identity key', 'consent.avsc'),
   erasures: {
     ...identityTopic('audience.erasures.v1', 'environment', 'erasure-request.avsc'),
     retentionMs: 7 * 24 * HOUR_MS,
@@ -114,13 +100,13 @@ export const TOPICS = {
    * Each of these three has all records of a signer in one partition, so only one process at a time writes its
    * transactions.
    */
-  mintRequests: mintTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
-  mintStates: { ...mintTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
+  mintRequests: chainTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
+  mintStates: { ...chainTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
   mintTransactions: {
-    ...mintTopic('chain.mint-transactions.v1', 'signer + nonce + variant', 'mint-transaction.avsc'),
+    ...chainTopic('chain.mint-transactions.v1', 'signer + nonce + variant', 'mint-transaction.avsc'),
     cleanup: 'compact',
   },
-  chainMetadata: mintTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
+  chainMetadata: chainTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
 } as const satisfies Record<string, Topic>;
 
 /** The subject under which the registry keeps the schemas of a topic's values. */

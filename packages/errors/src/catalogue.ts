@@ -18,7 +18,7 @@ export const ERRORS = {
     message: 'The request is not valid.',
     cause:
       'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits. Headers that are too long have this code and status 431.',
-    mend: 'Read `details`, correct the request and send it again. Sending the same request again fails again.',
+    mend: 'Read `details`, correct the request and send it again. Sending the same request again fails again. If the body is not JSON in UTF-8, `details` has the place: `offset` in bytes, `line`, `column`, what was `found`, and in a batch `messageIndex`, counted from 0.',
     retry: false,
   },
   UNAUTHORISED_REQUEST: {

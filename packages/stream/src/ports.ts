@@ -24,6 +24,15 @@ export interface RecordPlace {
   readonly loggedAtMs: number | null;
 }
 
+export interface PlacedOptions {
+  /**
+   * No attempt to store the record begins after this time. For callers that have reported a failure by then, so that
+   * the record does not overtake what was requested later. An attempt that has begun is waited for. Absent: the
+   * delivery time-out of the producer.
+   */
+  readonly attemptsMaxMs?: number;
+}
+
 /** Publishes records; acknowledged means stored by every in-sync replica, once, in order. */
 export interface Producer {
   /** Bytes handed to `send` that are neither acknowledged nor failed yet. The caller must bound them. */
@@ -39,7 +48,7 @@ export interface Producer {
    * @throws as `done` of `send`, and when the record is stored but the brokers no longer say where. Then the caller
    * publishes it again, which gives it a later place
    */
-  sendPlaced(record: PublishedRecord): Promise<RecordPlace>;
+  sendPlaced(record: PublishedRecord, options?: PlacedOptions): Promise<RecordPlace>;
   /** True when the brokers acknowledged something recently, or answer a probe now. */
   ready(): Promise<boolean>;
   /** Waits for everything that was sent, within a bound, then disconnects. */

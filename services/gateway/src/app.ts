@@ -7,6 +7,7 @@ import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
 import { createBytesInFlight } from './bytes-in-flight.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import { createOperationCount, STRANGE_ORIGIN } from './count-use.ts';
 import { createGatewayMetrics } from './metrics.ts';
@@ -32,6 +33,7 @@ export interface GatewayParts {
   ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
+  clock: Pick<ClockWatch, 'guard'>;
   /** Counts the use of keys. The owner of the counter collects the counts. */
   usage: Pick<UsageCounter, 'used' | 'refused'>;
   metrics: Metrics;
@@ -89,7 +91,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
   const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
-    routes: [limits.failedKeys.show(messages), ...audience, ...docs],
+    routes: [...[limits.failedKeys.show(messages), ...audience].map(parts.clock.guard), ...docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: (_exchange, status) => metrics.onAnswer(status),

@@ -11,7 +11,7 @@ import {
   type IdentityKeyer,
   type People,
 } from '@playline/people';
-import { type Producer, sendAll } from '@playline/stream';
+import type { Producer } from '@playline/stream';
 import { type Authorise, createAuthorise } from './authorise.ts';
 import type { BytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
@@ -46,7 +46,7 @@ export interface AudiencePeople extends Pick<People, 'readEpoch' | 'ready' | 'ta
 export interface AudienceRoutesParts {
   config: Pick<Config, 'HTTP_HEADER_PREFIX' | 'TOPIC_PREFIX' | 'PUBLISH_DEADLINE_MS' | 'ERASURE_CLOCK_SKEW_MS'>;
   audience: AudiencePorts;
-  producer: Pick<Producer, 'send' | 'sendPlaced'>;
+  producer: Pick<Producer, 'sendPlaced'>;
   keyer: IdentityKeyer;
   /** The check of the publishable key. */
   authorise: Authorise;
@@ -70,7 +70,7 @@ function createConsentRoutes({ config, audience, limits, ...parts }: AudienceRou
   const authorise = createConsentAuthorise(count.authorise(parts.authorise));
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   const schemaId = schemaIdOf(audience, 'consents');
-  const storeChange = createStoreChange({ producer, consents, schemaId, topicPrefix: config.TOPIC_PREFIX });
+  const storeChange = createStoreChange({ producer, consents, schemaId, topicPrefix: config.TOPIC_PREFIX, deadlineMs });
   const onStored = metrics.onConsent;
   const routes = [
     createReadConsentRoute({ authorise, consents, keyer, deadlineMs }),
@@ -85,10 +85,11 @@ function createErasureRoute({ config, audience, limits, ...parts }: AudienceRout
   const authorise = count.authorise(createAuthorise(`${config.HTTP_HEADER_PREFIX}-api-key`, verify));
   const schemaId = schemaIdOf(audience, 'erasures');
   const topic = config.TOPIC_PREFIX + TOPICS.erasures.name;
-  const publish = (request: ErasureRequestToPublish) => sendAll(producer, [{ topic, ...request }]);
+  const deadlineMs = config.PUBLISH_DEADLINE_MS;
+  const publish = (request: ErasureRequestToPublish) =>
+    producer.sendPlaced({ topic, ...request }, { attemptsMaxMs: deadlineMs });
   const clockSkewMs = config.ERASURE_CLOCK_SKEW_MS;
   const requestErasure = createRequestErasure({ publish, people: audience.people, schemaId, clockSkewMs, onFault });
-  const deadlineMs = config.PUBLISH_DEADLINE_MS;
   return limits.failedKeys.show(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
 }
 

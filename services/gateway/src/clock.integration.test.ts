@@ -1,9 +1,13 @@
 import { createKey, revokeKey } from '@playline/access-keys';
+import { TOPICS } from '@playline/contracts';
+import { readTopic } from '@playline/stream/kafka';
 import { openWallClock, openWire, testStores, until, type WallClock, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
+/** Within what a gateway tolerates. */
+const NEARLY_AN_HOUR_MS = 59 * 60_000;
 const HOUR_MS = 3_600_000;
 
 let stores: RealStores;
@@ -31,9 +35,9 @@ afterEach(async () => {
 const post = async (key = stores.key) => (await gateway.post(key, { messages: [message()] })).status;
 
 describe.each([
-  ['back', -HOUR_MS],
-  ['forth', HOUR_MS],
-])('a gateway whose wall clock is set %s by an hour', (_way, shiftMs) => {
+  ['back', -NEARLY_AN_HOUR_MS],
+  ['forth', NEARLY_AN_HOUR_MS],
+])('a gateway whose wall clock is set %s by nearly an hour', (_way, shiftMs) => {
   it('ends a revoked key within a second', async () => {
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${shiftMs}` };
     const { key } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
@@ -62,6 +66,43 @@ describe.each([
     expect((await stores.readLog()).length - before).toBe(20);
   });
 });
+
+it.each([
+  ['3 h ahead', 3, '180 min ahead of'],
+  ['5 days behind', -5 * 24, '7200 min behind'],
+])(
+  'a gateway whose wall clock is %s stores nothing more, and is not ready until the clock is right',
+  async (_what, hours, words) => {
+    const shiftMs = hours * HOUR_MS;
+    await clock.set(gateway.child, shiftMs);
+    await until('the clocks are compared', async () => (await gateway.post(stores.key, late(shiftMs))).status === 500);
+    const stored = (await stores.readLog()).length;
+    expect((await gateway.post(stores.key, late(shiftMs))).status).toBe(500);
+    expect((await stores.readLog()).length).toBe(stored);
+    const ready = await fetch(`${gateway.adminUrl}/readyz`);
+    expect(ready.status).toBe(503);
+    expect(await ready.json()).toMatchObject({
+      notReady: ['clock'],
+      reasons: { clock: expect.stringContaining(words) },
+    });
+    await clock.set(gateway.child, 0);
+    await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
+    expect(await post()).toBe(200);
+  },
+);
+
+it.each([3, -5 * 24])(
+  'the broker gives its own time to the records of a gateway whose clock is %i h off',
+  async (hours) => {
+    const shiftMs = hours * HOUR_MS;
+    await clock.set(gateway.child, shiftMs);
+    const before = Date.now();
+    expect((await gateway.post(stores.key, late(shiftMs))).status).toBe(200);
+    const topic = stores.topicPrefix + TOPICS.messages.name;
+    const times = (await readTopic({ brokers: testStores().kafka, topic })).map(({ timestampMs }) => timestampMs);
+    expect(Math.abs(Math.max(...times) - before)).toBeLessThan(HOUR_MS);
+  },
+);
 
 /** An event of now by the gateway's shifted clock: the accepted window of time follows the wall clock. */
 function late(shiftMs: number) {

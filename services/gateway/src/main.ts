@@ -19,6 +19,7 @@ import {
 } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
+import { createClockWatch } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { openHoldSweep } from './hold-sweep.ts';
@@ -34,7 +35,11 @@ const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
+const clock = createClockWatch();
+const kafka = {
+  ...toKafka(config, logger),
+  ...{ onFault: faults.of('Kafka'), clientId: 'gateway', onLogTime: clock.observe },
+};
 const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 /** Shorter than the deadline of a request, so that a caller still gets a 500. */
@@ -60,14 +65,18 @@ await runService(logger, async (use) => {
   );
 
   let server: HttpServer | null = null;
-  const ready = createReadiness({ producer, schemas, store, accepting: () => server?.state === 'open' });
+  const ready = createReadiness({ producer, schemas, store, clock, accepting: () => server?.state === 'open' });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   const degraded = createDegraded(audience.people, metrics);
-  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons: faults.reasons, metrics }));
+  const reasons = () => {
+    const wrong = clock.fault();
+    return wrong === null ? faults.reasons() : { ...faults.reasons(), clock: wrong };
+  };
+  await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ producer, limiter, audience, metrics, logger, ratesOf },
+    ...{ producer, limiter, audience, metrics, logger, ratesOf, clock },
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ store, prefix, kind: 'publishable' }),
     ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },

@@ -2,12 +2,13 @@ import { expect, it } from 'vitest';
 import { createReadiness } from './readiness.ts';
 
 function setUp() {
-  const world = { broker: true, schemas: true, keys: true, accepting: true };
+  const world = { broker: true, schemas: true, keys: true, accepting: true, clock: true };
   const ready = createReadiness({
     producer: { ready: async () => world.broker },
     schemas: { current: () => (world.schemas ? { messages: 1, identityLinks: 2 } : null) },
     store: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('away'))) },
     accepting: () => world.accepting,
+    clock: { fault: () => (world.clock ? null : 'the clock is wrong') },
   });
   const ask = async () => {
     const answers = Object.entries(ready).map(async ([name, check]) => {
@@ -23,14 +24,15 @@ it('names everything that is missing', async () => {
   const { world, ask } = setUp();
   world.keys = false;
   world.broker = false;
-  expect(await ask()).toEqual({ accepting: true, broker: false, schemas: true, keys: false });
+  world.clock = false;
+  expect(await ask()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
 it('stays on when the key store goes away after it has answered once', async () => {
   const { world, ask } = setUp();
   await ask();
   world.keys = false;
-  expect(await ask()).toEqual({ accepting: true, broker: true, schemas: true, keys: true });
+  expect(await ask()).toEqual({ accepting: true, broker: true, schemas: true, keys: true, clock: true });
 });
 
 it('goes off with the brokers and with the start of a drain', async () => {

@@ -2,12 +2,14 @@ import type { ReadinessChecks } from '@playline/http';
 import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import type { AudiencePorts } from './audience-routes.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { SchemaIdCache } from './schema-ids.ts';
 
 export interface ReadinessParts {
   producer: Pick<Producer, 'ready'>;
   schemas: Pick<SchemaIdCache, 'current'>;
   store: { ready(): Promise<boolean> };
+  clock: Pick<ClockWatch, 'fault'>;
   /** False from the start of a drain. */
   accepting: () => boolean;
 }
@@ -22,6 +24,7 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
     accepting: parts.accepting,
     broker: () => parts.producer.ready(),
     schemas: () => parts.schemas.current() !== null,
+    clock: () => parts.clock.fault() === null,
     keys: async () => {
       keysSeen ||= await parts.store.ready();
       return keysSeen;

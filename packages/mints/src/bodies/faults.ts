@@ -1,5 +1,4 @@
-import { isUtf8 } from 'node:buffer';
-import { isJsonObject } from '@playline/contracts';
+import { parseJsonObject } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
 /** A fault of one member, with its path such as `assets[3].owner_address`. */
@@ -40,16 +39,7 @@ export function memberOf(object: JsonObject, name: string): unknown {
 
 /** @throws PublicError VALIDATION_ERROR when the bytes are no JSON object in UTF-8 */
 export function parseBody(body: Buffer): JsonObject {
-  let document: unknown;
-  try {
-    // Decoding alone would replace invalid bytes with U+FFFD and store something else than was sent.
-    document = isUtf8(body) ? JSON.parse(body.toString('utf8')) : undefined;
-  } catch {
-    document = undefined;
-  }
-  if (document === undefined) throw invalid('The body is not valid UTF-8 JSON.');
-  if (!isJsonObject(document)) throw invalid('The body must be a JSON object.');
-  return document;
+  const read = parseJsonObject(body);
+  if (read.kind === 'refused') throw new PublicError('VALIDATION_ERROR', read);
+  return read.object;
 }
-
-const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { message });

@@ -54,9 +54,13 @@ const CONFLICT = createAnswer(
 /** @param conflicts answers that only some operations have */
 function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
   return [
-    createAnswer(400, 'Something is missing or not valid; `details.errors` has each part that is not.', {
-      codes: ['VALIDATION_ERROR'],
-    }),
+    createAnswer(
+      400,
+      'Something is missing or not valid; `details.errors` has each part that is not. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.',
+      {
+        codes: ['VALIDATION_ERROR'],
+      },
+    ),
     createAnswer(401, 'The secret key is not valid.', { codes: ['UNAUTHORISED_REQUEST'] }),
     createAnswer(403, 'The collection belongs to another project or environment than the key.', {
       codes: ['AUTHENTICATION_ERROR'],

@@ -15,6 +15,11 @@ export interface CollectionCall {
   readonly collection: MintCollection;
   readonly record: CollectionRecord;
   readonly params: Readonly<Record<string, string>>;
+  /**
+   * Checks the key and the owner of the collection again, for operations that read a body: either may have ended while
+   * the body arrived.
+   */
+  readonly authoriseAgain: () => Promise<void>;
 }
 
 /** An operation on one collection. */
@@ -44,7 +49,8 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
     const contractAddress = requireAddress(params.contract_address ?? '');
     const collection = { chain: chain.name, contractAddress };
     const record = await collections.require(collection, key);
-    await operation.answer({ exchange, chain, collection, record, params });
+    const authoriseAgain = async () => void (await collections.require(collection, await authorise(exchange)));
+    await operation.answer({ exchange, chain, collection, record, params, authoriseAgain });
   };
   return {
     method: operation.method,

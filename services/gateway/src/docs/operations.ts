@@ -28,6 +28,13 @@ const ERASURE_ID: HeaderSpec = {
   schema: { type: 'string', pattern: '^[0-9a-f-]{36}$' },
 };
 
+const ERASURE_IDENTITY: HeaderSpec = {
+  name: 'x-erasure-identity',
+  description:
+    'The identity as it was understood, percent-encoded, such as `userId=bob%2Bx%40example.org`. Compare it with the id that you meant: a `+` in a query is a space, so send it as `%2B`.',
+  schema: { type: 'string', pattern: '^(anonymousId|userId)=.+$' },
+};
+
 const RATE_LIMIT = createRateLimitHeaders(
   'units',
   'A batch counts as many units as it has messages, or as it has KiB, as sent or after decompression, where those are more.',
@@ -139,11 +146,15 @@ function createIngest(context: ExampleContext): Operation {
       createAnswer(200, 'At least one message was accepted; `rejections` names the others.', {
         schema: messagesResponseSchema,
       }),
-      createAnswer(400, 'The request is not valid (envelope), or every message was refused (MessagesResponse).', {
-        schema: messagesResponseSchema,
-        narrowed: NOTHING_ACCEPTED,
-        codes: ['VALIDATION_ERROR'],
-      }),
+      createAnswer(
+        400,
+        'The request is not valid (envelope), or every message was refused (MessagesResponse). If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column`, `found`, and `messageIndex` inside of a message.',
+        {
+          schema: messagesResponseSchema,
+          narrowed: NOTHING_ACCEPTED,
+          codes: ['VALIDATION_ERROR'],
+        },
+      ),
       UNAUTHORISED,
       TOO_MANY,
       FAILED,
@@ -161,6 +172,7 @@ function createErase(context: ExampleContext): Operation {
     description: [
       'Takes a request to erase one person: the identity given and every identity linked to it. It is carried out afterwards.',
       'Give exactly one of the two identifiers. The operation needs the secret key, which belongs on servers alone.',
+      'Percent-encode the id: an unencoded `+` means a space, as in forms. An unknown identity is answered with 202 too, so compare `x-erasure-identity` of the answer with the id that you meant.',
     ],
     keys: withKey('secret'),
     caution: {
@@ -176,7 +188,7 @@ function createErase(context: ExampleContext): Operation {
     body: null,
     paging: null,
     answers: limited([
-      createAnswer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID] }),
+      createAnswer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID, ERASURE_IDENTITY] }),
       INVALID,
       UNAUTHORISED,
       TOO_MANY,

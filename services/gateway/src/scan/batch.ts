@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX, type TimeWindow } from '@playline/contracts';
+import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX, type TimeWindow, withoutByteOrderMark } from '@playline/contracts';
 import {
+  beginKeys,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -50,11 +51,14 @@ export function createScanner(): Scanner {
     hasUuid: new Uint8Array(BATCH_MESSAGES_MAX),
     tooDeep: new Int32Array(BATCH_MESSAGES_MAX),
     odd: new Int32Array(BATCH_MESSAGES_MAX),
+    repeated: new Int32Array(BATCH_MESSAGES_MAX),
   };
   return {
     state,
-    scan: (body, window) => {
+    scan: (sent, window) => {
+      const body = withoutByteOrderMark(sent);
       state.bytes = withEnd(state.bytes, body);
+      beginKeys(body.length);
       state.fromMs = window.fromMs;
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);

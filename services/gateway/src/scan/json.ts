@@ -44,6 +44,48 @@ const LONG_NUMBER_BYTES = 19;
 /** Number of surrogate escapes, long integers and exponents read so far. ClickHouse may not be able to read them. */
 export const oddReads = { count: 0 };
 
+/** Number of objects read so far in which a key may come twice. `findRepeated` decides. */
+export const repeatReads = { count: 0 };
+
+/** For each nesting depth, a hash table of the keys of the object that is being read there. */
+const KEY_SLOTS = 512;
+/** A key that finds so many other keys in its place is not looked for any further. */
+const KEY_PROBES = 8;
+/** `keyBase` plus the place of a key. Entries up to the place of an object's brace are of earlier objects. */
+const keys = new Int32Array((DEPTH_MAX + 1) * KEY_SLOTS);
+const KEY_BASE_MAX = 2 ** 30;
+let keyBase = 0;
+
+/** Forgets the keys of the body before. Call it before each body, with an upper bound of its length. */
+export function beginKeys(length: number): void {
+  keyBase += length;
+  if (keyBase < KEY_BASE_MAX) return;
+  keys.fill(0);
+  keyBase = 0;
+}
+
+/**
+ * Notes a key without escapes.
+ * @param brace place of the brace of its object, at this depth
+ * @returns false when the key may have come before
+ */
+function isNewKey(bytes: Uint8Array, start: number, end: number, brace: number, depth: number): boolean {
+  const length = end - start;
+  const hash = length + bytes[start]! * 31 + bytes[start + (length >> 1)]! * 131 + bytes[end - 1]! * 7;
+  for (let probe = 0; probe < KEY_PROBES; probe++) {
+    const slot = depth * KEY_SLOTS + ((hash + probe) & (KEY_SLOTS - 1));
+    const other = keys[slot]! - keyBase;
+    if (other <= brace) {
+      keys[slot] = keyBase + start;
+      return true;
+    }
+    let same = 0;
+    while (same <= length && bytes[other + same] === bytes[start + same]) same++;
+    if (same > length) return false;
+  }
+  return false;
+}
+
 /** 1 for bytes that end a run of plain bytes in a string: control characters, quote, backslash. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
 STOPS[QUOTE] = 1;
@@ -200,11 +242,16 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
   if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
   let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
+  let isSuspect = false;
   for (;;) {
     if (bytes[i] !== QUOTE) return FAIL;
-    i = Math.abs(endOfString(bytes, i));
-    if (i === FAIL) return FAIL;
-    i = skipColon(bytes, i);
+    const keyEnd = endOfString(bytes, i);
+    if (keyEnd === FAIL) return FAIL;
+    if (!isSuspect && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, at, depth))) {
+      isSuspect = true;
+      repeatReads.count++;
+    }
+    i = skipColon(bytes, Math.abs(keyEnd));
     if (i === FAIL) return FAIL;
     i = endOfValue(bytes, i, depth + 1);
     if (i === FAIL) return FAIL;

@@ -14,6 +14,7 @@ import {
   OPEN_BRACE,
   oddReads,
   QUOTE,
+  repeatReads,
   SPACE,
   skipColon,
   skipSpace,
@@ -90,6 +91,7 @@ export function clearRow(state: ScanState): void {
   batch.escaped[message] = 0;
   state.tooDeep[message] = 0;
   state.odd[message] = 0;
+  state.repeated[message] = 0;
   state.hasUuid[message] = 0;
   state.isDoubtful = false;
 }
@@ -106,6 +108,7 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   const { bytes, batch, message } = state;
   const deepReadsBefore = deepReads.count;
   const oddReadsBefore = oddReads.count;
+  const repeatReadsBefore = repeatReads.count;
   const end = endOfValue(bytes, at, VALUE_DEPTH);
   if (end === FAIL) return FAIL;
   const slot = (message << ROW_SHIFT) + field;
@@ -116,10 +119,15 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   batch.escaped[message]! &= ~(1 << field);
   state.tooDeep[message]! &= ~(1 << field);
   state.odd[message]! &= ~(1 << field);
+  state.repeated[message]! &= ~(1 << field);
   if (field === FIELD.properties || field === FIELD.traits) {
     if (deepReads.count !== deepReadsBefore) state.tooDeep[message]! |= 1 << field;
     if (oddReads.count !== oddReadsBefore) {
       state.odd[message]! |= 1 << field;
+      state.isDoubtful = true;
+    }
+    if (repeatReads.count !== repeatReadsBefore) {
+      state.repeated[message]! |= 1 << field;
       state.isDoubtful = true;
     }
     if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isDoubtful = true;

@@ -119,4 +119,6 @@ export interface ScanState {
   readonly tooDeep: Int32Array;
   /** Per message: bit f is set when the free-form field f may have values that ClickHouse cannot read. */
   readonly odd: Int32Array;
+  /** Per message: bit f is set when a key may come twice in an object of the free-form field f. */
+  readonly repeated: Int32Array;
 }

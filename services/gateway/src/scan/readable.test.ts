@@ -64,6 +64,58 @@ const escapes = fc
   )
   .map((parts) => `"${parts.join('')}"`);
 
+const name = fc.constantFrom(
+  'a',
+  'b',
+  '\\u0061',
+  '\\ud83c',
+  '\\ufffd',
+  '\ufffd',
+  '',
+  'abcdefgh',
+  'abcdXfgh',
+  '"'.replace('"', '\\"'),
+);
+const space = fc.constantFrom('', ' ', '\n');
+const { value } = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4, withCrossShrink: true },
+    fc.oneof(number, escapes, fc.constantFrom('true', 'null', '{}', '[ ]')),
+    fc
+      .array(fc.tuple(space, tie('value'), space), { maxLength: 3 })
+      .map((each) => `[${each.map((parts) => parts.join('')).join()}]`),
+    fc.array(fc.tuple(space, name, space, tie('value'), space), { maxLength: 6 }).map(toObject),
+  ),
+}));
+function toObject(members: [string, string, string, string, string][]): string {
+  return `{${members.map(([a, key, b, of, c]) => `${a}"${key}"${b}:${of}${c}`).join()}}`;
+}
+
+it('stores of equal keys only the last, whatever else is in the object', () => {
+  const members = fc.array(fc.tuple(space, name, space, value, space), { maxLength: 8 }).map(toObject);
+  fc.assert(
+    fc.property(members, (text) => {
+      const stored = storedOf(text);
+      expect(stored).toBe(toReadableJson(text));
+      const twice = storedOf(stored);
+      expect(twice).toBe(stored);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+it.each([1, 9, 300, 1_000])('finds the second of two equal keys behind %i other keys', (count) => {
+  const others = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
+  expect(storedOf(`{"key 0":"first",${others}}`)).toBe(`{${others}}`);
+  expect(storedOf(`{"a":{"x":1,${others},"x":2}}`)).toBe(`{"a":{${others},"x":2}}`);
+});
+
+it('finds equal keys of one object only', () => {
+  const text = '{"a":{"a":{"a":1},"b":1},"b":[{"a":1},{"a":2}]}';
+  expect(storedOf(text)).toBe(text);
+  expect(scanner.state.repeated[0]).toBe(0);
+});
+
 it('stores every number and every escape as a rewriting by regular expressions would', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(number, escapes), { maxLength: 20 }), (values) => {

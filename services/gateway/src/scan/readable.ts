@@ -1,15 +1,24 @@
 import {
   BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
   DIGIT_0,
   DIGIT_9,
+  endOfString,
+  endOfValue,
   HEX_VALUES,
   LETTER_E,
   LETTER_U,
   LOWER_CASE,
   MINUS,
+  OPEN_BRACE,
+  OPEN_BRACKET,
   PLUS,
   POINT,
   QUOTE,
+  skipColon,
+  skipSpace,
 } from './json.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
@@ -29,14 +38,14 @@ const LOOP_BYTES_MAX = 64;
 const ESCAPE_BYTES = 6;
 
 /**
- * Rewrites the free-form objects of a message that have values which ClickHouse refuses: it would read the whole object
- * as empty and fail every query that casts it to `JSON`. Half a surrogate pair becomes U+FFFD. An integer beyond 64
- * bits or a number beyond a double becomes a string of the same characters. The rewritten text is placed after the
- * body.
+ * Rewrites the free-form objects of a message that ClickHouse would not read as they were meant. Values which it
+ * refuses make it read the whole object as empty and fail every query that casts it to `JSON`: half a surrogate pair
+ * becomes U+FFFD; an integer beyond 64 bits or a number beyond a double becomes a string of the same characters. Of
+ * equal keys it reads the first, so only the last is kept. The rewritten text is placed after the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
   for (const field of [FIELD.properties, FIELD.traits])
-    if ((state.odd[message]! & (1 << field)) !== 0) rewrite(state, message, field);
+    if (((state.odd[message]! | state.repeated[message]!) & (1 << field)) !== 0) rewrite(state, message, field);
 }
 
 function rewrite(state: ScanState, message: number, field: Field): void {
@@ -46,7 +55,8 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   const at = batch.body.length;
   // Worst case: each number has five bytes and a comma, and gains two quotes.
   makeRoom(state, at + end - start + ((end - start) >> 1) + 2);
-  const writer = new Rewriter(state.bytes, start, at);
+  const isRepeated = (state.repeated[message]! & (1 << field)) !== 0;
+  const writer = new Rewriter(state.bytes, start, { at, without: isRepeated ? findRepeated(state.bytes, start) : [] });
   const to = writer.run(end);
   if (to === at) return;
   batch.body = state.bytes.subarray(0, to);
@@ -66,17 +76,68 @@ function makeRoom(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
+/** Start and end of members to leave out, in the order of their starts. */
+type Members = readonly (readonly [from: number, to: number])[];
+
+/**
+ * Finds the members of a valid JSON value whose key comes again in their object, each with the comma behind it.
+ * Recursive: free-form objects that are nested too deep are rejected before.
+ */
+function findRepeated(bytes: Buffer, at: number): Members {
+  const found: [from: number, to: number][] = [];
+  const readValue = (start: number): number => {
+    if (bytes[start] === OPEN_BRACE) return readObject(start);
+    if (bytes[start] !== OPEN_BRACKET) return endOfValue(bytes, start, 0);
+    let i = skipSpace(bytes, start + 1);
+    while (bytes[i] !== CLOSE_BRACKET) {
+      i = skipSpace(bytes, readValue(i));
+      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
+    }
+    return i + 1;
+  };
+  const readObject = (start: number): number => {
+    const indexes = new Map<string, number>();
+    const starts: number[] = [];
+    const overtaken: number[] = [];
+    let i = skipSpace(bytes, start + 1);
+    while (bytes[i] !== CLOSE_BRACE) {
+      const keyEnd = endOfString(bytes, i);
+      const key = keyOf(bytes, i, keyEnd);
+      const before = indexes.get(key);
+      if (before !== undefined) overtaken.push(before);
+      indexes.set(key, starts.length);
+      starts.push(i);
+      i = skipSpace(bytes, readValue(skipColon(bytes, Math.abs(keyEnd))));
+      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
+    }
+    for (const index of overtaken) found.push([starts[index]!, starts[index + 1]!]);
+    return i + 1;
+  };
+  readValue(at);
+  return found.sort(([a], [b]) => a - b);
+}
+
+/** A key as it will be stored. @param end as `endOfString` returns it */
+function keyOf(bytes: Buffer, start: number, end: number): string {
+  if (end > 0) return bytes.toString('utf8', start + 1, end - 1);
+  return (JSON.parse(bytes.toString('utf8', start, -end)) as string).toWellFormed();
+}
+
 /** Copies JSON text to the end of its buffer with the necessary changes. Without any it copies nothing. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */
   #from: number;
   #to: number;
+  readonly #without: Members;
+  /** The first of `#without` that begins behind what was read. */
+  #next = 0;
 
-  constructor(bytes: Buffer, from: number, to: number) {
+  constructor(bytes: Buffer, from: number, { at, without }: { at: number; without: Members }) {
     this.#bytes = bytes;
     this.#from = from;
-    this.#to = to;
+    this.#to = at;
+    this.#without = without;
   }
 
   /** @returns the place after the copy; the place where it would begin when nothing had to change */
@@ -85,12 +146,21 @@ class Rewriter {
     const began = this.#to;
     for (let i = this.#from; i < end; ) {
       const byte = bytes[i]!;
-      if (byte === QUOTE) i = this.#string(i);
+      if (i === this.#without[this.#next]?.[0]) i = this.#leaveOut(i);
+      else if (byte === QUOTE) i = this.#string(i);
       else if (isDigit(byte) || byte === MINUS) i = this.#number(i);
       else i++;
     }
     if (this.#to !== began) this.#copy(end);
     return this.#to;
+  }
+
+  #leaveOut(at: number): number {
+    const to = this.#without[this.#next]![1];
+    this.#copy(at);
+    this.#from = to;
+    while ((this.#without[this.#next]?.[0] ?? to) < to) this.#next++;
+    return to;
   }
 
   #string(at: number): number {

@@ -13,12 +13,13 @@ import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
-import type { OutgoingRecord, RecordPlace } from '@playline/stream';
+import type { OutgoingRecord, PlacedOptions, RecordPlace } from '@playline/stream';
 import { smallMessage } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { createGatewayApp, type GatewaySettings } from '../app.ts';
 import type { AudiencePorts } from '../audience-routes.ts';
+import { type ClockWatch, createClockWatch } from '../clock-watch.ts';
 import type { EnvironmentRates } from '../environment-rates.ts';
 import { rateLimitSettings } from '../rate-limits/settings.ts';
 import { createPublishRejections } from '../rejections.ts';
@@ -36,7 +37,9 @@ export interface TestProducer {
   mode: 'acknowledge' | 'fail' | 'hold';
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /** One partition, offsets counted from 0. */
-  sendPlaced(record: OutgoingRecord): Promise<RecordPlace>;
+  sendPlaced(record: OutgoingRecord, options?: PlacedOptions): Promise<RecordPlace>;
+  /** Options of each placed record. */
+  readonly placed: PlacedOptions[];
 }
 
 export interface TestGateway {
@@ -67,6 +70,7 @@ export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
   find?: KeyStore['find'];
   ratesOf?: EnvironmentRates;
+  clock?: ClockWatch;
   /** Of both keys. */
   environmentId?: string;
   /** Ports that replace those in memory. */
@@ -100,6 +104,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     verifyPublishable: createKeyVerifier({ store: { find }, prefix: PREFIX, kind: 'publishable' }),
     limiter: openSharedLimiter({ balances: createMemoryBalances() }),
     ratesOf: options.ratesOf ?? ((_, setting) => setting),
+    clock: options.clock ?? createClockWatch(),
     keyer,
     audience: toPorts(audience, { find, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
@@ -139,7 +144,9 @@ export function createTestProducer(): TestProducer {
   let placed = 0;
   const producer: TestProducer = {
     sent: [],
-    sendPlaced: (record) => {
+    placed: [],
+    sendPlaced: (record, options = {}) => {
+      producer.placed.push(options);
       const place = { partition: 0, offset: placed++, loggedAtMs: Date.now() };
       return new Promise((resolve, reject) => {
         producer.send([record], (fault) => (fault === null ? resolve(place) : reject(fault)));

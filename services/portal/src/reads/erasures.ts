@@ -12,6 +12,8 @@ export interface ErasureLine {
   readonly state: ErasureState;
   /** Of the person; null while it is not known. */
   readonly identities: number | null;
+  /** What was deleted in all stores; 0 for an identity that was never seen. Null while it is not known. */
+  readonly deleted: number | null;
   readonly fencedMs: number | null;
   readonly visiblyErasedMs: number | null;
   readonly physicallyErasedMs: number | null;
@@ -20,13 +22,21 @@ export interface ErasureLine {
 }
 
 const LINE_COLUMNS = [
-  ...['toString(erasure_id)', msOf('requested_at'), msOf('cutoff_at'), 'trace_id', 'has_receipt', 'identities'],
+  ...[
+    'toString(erasure_id)',
+    msOf('requested_at'),
+    msOf('cutoff_at'),
+    'trace_id',
+    'has_receipt',
+    'identities',
+    'deleted',
+  ],
   ...[msOf('fenced_at'), msOf('visibly_erased_at'), msOf('physically_erased_at'), msOf('log_expires_at')],
   msOf('log_expired_at'),
 ];
 
 function toErasureLine(values: readonly unknown[]): ErasureLine {
-  const [id, requested, cutoff, trace, hasReceipt, identities, ...times] = values;
+  const [id, requested, cutoff, trace, hasReceipt, identities, deleted, ...times] = values;
   const isDone = Number(hasReceipt) === 1;
   const [fencedMs, visiblyErasedMs, physicallyErasedMs, logExpiresMs, logExpiredMs] = times.map((value) =>
     isDone && value !== null && Number(value) > 0 ? Number(value) : null,
@@ -36,7 +46,8 @@ function toErasureLine(values: readonly unknown[]): ErasureLine {
   );
   return {
     ...{ erasureId: String(id), requestedMs: Number(requested), cutoffMs: Number(cutoff), traceId: String(trace) },
-    ...{ state, identities: isDone ? Number(identities) : null, fencedMs: fencedMs ?? null },
+    ...{ state, identities: isDone ? Number(identities) : null, deleted: isDone ? Number(deleted) : null },
+    fencedMs: fencedMs ?? null,
     ...{ visiblyErasedMs: visiblyErasedMs ?? null, physicallyErasedMs: physicallyErasedMs ?? null },
     ...{ logExpiresMs: logExpiresMs ?? null, logExpiredMs: logExpiredMs ?? null },
   };

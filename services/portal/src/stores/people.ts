@@ -67,7 +67,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   const [erasures, links] = [topicPrefix + TOPICS.erasures.name, topicPrefix + TOPICS.identityLinks.name];
   const requestErasure = createRequestErasure({
     ...{ people, clockSkewMs, onFault },
-    publish: (request) => producer.sendPlaced({ topic: erasures, ...request }),
+    publish: (request) => producer.sendPlaced({ topic: erasures, ...request }, { attemptsMaxMs: REQUEST_MAX_MS }),
     schemaId: () => registry.idOf(schemaSubjectOf(erasures), erasureRequestCodec.schema),
   });
   return {
@@ -82,7 +82,8 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
       const messageId = randomBytes(16);
       const fact = toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink });
       const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
-      await settleWithin(REQUEST_MAX_MS, producer.sendPlaced({ topic: links, key: Buffer.from(environmentId), value }));
+      const record = { topic: links, key: Buffer.from(environmentId), value };
+      await settleWithin(REQUEST_MAX_MS, producer.sendPlaced(record, { attemptsMaxMs: REQUEST_MAX_MS }));
       const personOf = async (key: Buffer) => (await readPerson(people, { environmentId, key })).personKey;
       const endAt = performance.now() + decisionMaxMs;
       for (;;) {

@@ -11,6 +11,8 @@ export interface Shipment {
   readonly bytes: number;
   /** By `performance.now()`, because the wall clock may be set. */
   readonly dueAt: number;
+  /** No attempt begins after this time of the same clock; infinite for most. */
+  readonly attemptsUntil: number;
   /** Records before this one are in a batch already. */
   taken: number;
   /** Number of records that are neither acknowledged nor failed. */
@@ -81,7 +83,7 @@ export function takeBatches(
   let finished = 0;
   scan: for (const shipment of queue) {
     const { records } = shipment;
-    for (; shipment.done !== null && shipment.taken < records.length; shipment.taken++) {
+    for (; shipment.done !== null && !isOver(shipment) && shipment.taken < records.length; shipment.taken++) {
       const record = records[shipment.taken]!;
       if (!plan.add(shipment, record, partitionOf(shipment, record))) break scan;
     }
@@ -89,6 +91,18 @@ export function takeBatches(
   }
   queue.splice(0, finished);
   return plan.batches;
+}
+
+/** Whether no attempt for a shipment may begin. The next check of time-outs fails it. */
+function isOver({ attemptsUntil }: Shipment): boolean {
+  return attemptsUntil !== Number.POSITIVE_INFINITY && attemptsUntil <= performance.now();
+}
+
+/** The time after which no attempt for a batch begins: the earliest of its records. */
+export function attemptsUntilOf({ owners }: Batch): number {
+  let until = Number.POSITIVE_INFINITY;
+  for (const { shipment } of owners) until = Math.min(until, shipment.attemptsUntil);
+  return until;
 }
 
 /** Collects the batches of one request. */

@@ -22,6 +22,8 @@ type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
 
 export interface KafkaWireOptions extends BrokerTarget {
   clientId: string;
+  /** Called with the broker's time of each stored batch, on topics that have it. */
+  onLogTime?: ((loggedAtMs: number) => void) | undefined;
 }
 
 /** A real cluster, with the connections and metadata of @platformatic/kafka. */
@@ -118,6 +120,9 @@ async function produceTo(cluster: Cluster, node: number, batches: readonly Encod
   } catch {
     return again(false, 'NO_CONNECTION');
   }
+  // Connecting takes up to `CONNECT_TIMEOUT_MS`.
+  const now = performance.now();
+  if (batches.some(({ attemptsUntil }) => attemptsUntil <= now)) return again(false, 'NO_CONNECTION');
   return await new Promise((resolve) => {
     const request = () => toProduceRequest(batches);
     const settle = (fault: Error | null, answer?: ProduceAnswer) => {
@@ -151,12 +156,18 @@ async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
 
 export function openKafkaWire(options: KafkaWireOptions): KafkaWire {
   const cluster = new Cluster(options);
+  const { onLogTime } = options;
   return {
     partitionCount: (topic) => cluster.leaders.get(topic)?.length ?? 0,
     leaderOf: (topic, partition) => cluster.leaders.get(topic)?.[partition] ?? NO_LEADER,
     refresh: (topics) => refreshTopics(cluster, [...topics]),
     newProducerId: () => initProducer(cluster),
-    produce: (node, batches) => produceTo(cluster, node, batches),
+    produce: async (node, batches) => {
+      const verdicts = await produceTo(cluster, node, batches);
+      for (const verdict of verdicts)
+        if (verdict.kind === 'stored' && verdict.base?.loggedAtMs != null) onLogTime?.(verdict.base.loggedAtMs);
+      return verdicts;
+    },
     probe: (topics) => probeLeaders(cluster, topics),
     close: () => cluster.client.close(),
   };

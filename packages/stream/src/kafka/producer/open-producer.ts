@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { waitAtMost } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
+import type { OutgoingRecord, PlacedOptions, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
 import type { BrokerTarget } from '../security.ts';
 import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
 import { ProduceFault } from './broker-faults.ts';
@@ -29,7 +29,14 @@ export interface ProducerOptions extends BrokerTarget {
   topics?: readonly string[];
   /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
   deliveryTimeoutMs?: number;
+  /** Called with the broker's time of each stored batch: a reference for the clock of this process. */
+  onLogTime?: (loggedAtMs: number) => void;
   logger?: Logger;
+}
+
+interface Placing {
+  readonly onPlace?: Shipment['onPlace'];
+  readonly attemptsMaxMs?: number | undefined;
 }
 
 /**
@@ -78,7 +85,7 @@ class KafkaProducer implements Producer {
     this.#accept(records, done);
   }
 
-  sendPlaced(record: PublishedRecord): Promise<RecordPlace> {
+  sendPlaced(record: PublishedRecord, { attemptsMaxMs }: PlacedOptions = {}): Promise<RecordPlace> {
     return new Promise((resolve, reject) => {
       let place: RecordPlace | null = null;
       const done = (fault: Error | null) => {
@@ -87,13 +94,18 @@ class KafkaProducer implements Producer {
           reject(new ProduceFault('UNKNOWN_PLACE', 'stored, but the broker does not tell where'));
         else resolve(place);
       };
-      this.#accept([record], done, (found) => {
+      const onPlace = (found: RecordPlace) => {
         place = found;
-      });
+      };
+      this.#accept([record], done, { onPlace, attemptsMaxMs });
     });
   }
 
-  #accept(records: readonly PublishedRecord[], done: NonNullable<Shipment['done']>, onPlace?: Shipment['onPlace']) {
+  #accept(
+    records: readonly PublishedRecord[],
+    done: NonNullable<Shipment['done']>,
+    { onPlace, attemptsMaxMs = Number.POSITIVE_INFINITY }: Placing = {},
+  ) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
     let bytes = 0;
@@ -105,8 +117,18 @@ class KafkaProducer implements Producer {
       topic = record.topic;
       if (this.#wire.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
     }
-    const dueAt = performance.now() + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS);
-    const shipment: Shipment = { records, bytes, dueAt, taken: 0, open: records.length, fault: null, done, onPlace };
+    const now = performance.now();
+    const shipment: Shipment = {
+      records,
+      bytes,
+      dueAt: now + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS),
+      attemptsUntil: now + attemptsMaxMs,
+      taken: 0,
+      open: records.length,
+      fault: null,
+      done,
+      onPlace,
+    };
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);
@@ -182,7 +204,9 @@ class KafkaProducer implements Producer {
     if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
     for (const shipment of this.#open) {
-      if (shipment.dueAt > now) break;
+      // One that is being sent is settled by the sender, because its attempt may still succeed.
+      const isOver = shipment.attemptsUntil <= now && shipment.taken === 0;
+      if (shipment.dueAt > now && !isOver) continue;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
     }
   }

@@ -68,6 +68,16 @@ it('is not ready, fails within the delivery time-out and ends no process while n
   await producer.close();
 });
 
+it('fails a placed record once no attempt for it may begin any more, long before the delivery time-out', async () => {
+  const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
+  const began = performance.now();
+  const placed = producer.sendPlaced({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
+  await expect(placed).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
+  expect(performance.now() - began).toBeLessThan(10_000);
+  expect(producer.bytesHeld).toBe(0);
+  await producer.close();
+});
+
 it.each([-1, 1])('fails records at the delivery time-out also when the wall clock is set by %i h', async (hours) => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 2_000 });
   const began = performance.now();

@@ -1,10 +1,10 @@
 import { protocolErrorsCodesById } from '@platformatic/kafka';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordPlace } from '../../ports.ts';
 import { type Fate, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
-import { toVerdict } from './broker-faults.ts';
+import { type ProduceFault, toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
 
 const BATCH_BYTES_MAX = 400;
@@ -52,7 +52,8 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
     });
     const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
     const onPlace = (place: RecordPlace) => void places.set(texts[0]!, place);
-    return { records, bytes: 0, dueAt: 0, taken: 0, open: size, fault: null, done, onPlace };
+    const attemptsUntil = Number.POSITIVE_INFINITY;
+    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onPlace };
   };
   const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
@@ -123,6 +124,8 @@ const simulation = (each: fc.Arbitrary<Fate>) =>
     isOld: fc.boolean(),
   });
 const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
+
+afterEach(() => void vi.useRealTimers());
 
 describe('the sender', () => {
   it('stores every record once and in order, and acknowledges it, however requests and answers are lost', async () => {
@@ -237,6 +240,43 @@ describe('the sender', () => {
     expect(cluster.newProducerIds).toHaveLength(1);
   });
 
+  it.each([
+    ['unsent', { arrives: 'never', answer: 'no connection' }, ['#2#']],
+    ['unanswered', LOST, ['#0#', '#1#', '#2#']],
+  ] as const)(
+    'begins no attempt for an %s record after the time that its caller waits, and stores later records once',
+    async (_what, fate, stored) => {
+      vi.useFakeTimers({ toFake: ['performance'] });
+      const onBatch = () => void vi.advanceTimersByTime(100);
+      const cluster = new SimulatedCluster({ fates: [fate as Fate], partitions: 1, onBatch });
+      const sender = new Sender(cluster, settle, 0);
+      const results: [string, string][] = [];
+      const toShipment = (text: string, attemptsMaxMs: number): Shipment => {
+        const records = [{ topic: 't', key: null, value: Buffer.from(text) }];
+        const done = (fault: Error | null) =>
+          void results.push([text, fault === null ? 'stored' : (fault as ProduceFault).code]);
+        const attemptsUntil = performance.now() + attemptsMaxMs;
+        return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: 1, fault: null, done };
+      };
+      const patient = Number.POSITIVE_INFINITY;
+      await sender.deliver(takeBatches([toShipment('#0#', 100), toShipment('#1#', patient)], () => 0));
+      await sender.deliver(takeBatches([toShipment('#2#', patient)], () => 0));
+      expect(results).toEqual([
+        ['#0#', 'DELIVERY_TIMEOUT'],
+        ['#1#', 'DELIVERY_TIMEOUT'],
+        ['#2#', 'stored'],
+      ]);
+      expect(cluster.values(0)).toEqual(stored);
+    },
+  );
+
+  it('takes no record into a batch after the time that its caller waits', () => {
+    const records = [{ topic: 't', key: null, value: Buffer.from('#0#') }];
+    const times = { dueAt: 0, attemptsUntil: performance.now() - 1 };
+    const late: Shipment = { records, bytes: 0, ...times, taken: 0, open: 1, fault: null, done: () => {} };
+    expect(takeBatches([late], () => 0)).toEqual([]);
+  });
+
   it('ends the epoch when a send broke off by a fault of its own', async () => {
     const cluster = new SimulatedCluster({ fates: [LOST], partitions: 1 });
     const produce = cluster.produce;
@@ -249,7 +289,8 @@ describe('the sender', () => {
     const deliver = (text: string) => {
       const record = { topic: 't', key: null, value: Buffer.from(text) };
       const done = (fault: Error | null) => void results.push(fault);
-      const shipment: Shipment = { records: [record], bytes: 0, dueAt: 0, taken: 0, open: 1, fault: null, done };
+      const times = { dueAt: 0, attemptsUntil: Number.POSITIVE_INFINITY };
+      const shipment: Shipment = { records: [record], bytes: 0, ...times, taken: 0, open: 1, fault: null, done };
       return sender.deliver(takeBatches([shipment], () => 0));
     };
     await expect(deliver('#0#')).rejects.toThrow('a fault of ours');

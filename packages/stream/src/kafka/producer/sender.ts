@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Batch, Shipment } from './batch-plan.ts';
+import { attemptsUntilOf, type Batch, type Shipment } from './batch-plan.ts';
 import { type BatchBase, ProduceFault, type Verdict } from './broker-faults.ts';
 import { encodeBatch, stampBatch } from './record-batch.ts';
 import type { EncodedBatch, Wire } from './wire.ts';
@@ -24,6 +24,7 @@ interface Identity {
 interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
+  readonly attemptsUntil: number;
   /** Its first sequence number after stamping. It stays the same from the first ambiguous attempt on. */
   sequence: number;
   /** An attempt with this sequence number was sent, but neither acknowledged nor refused for good: it may be stored. */
@@ -95,11 +96,12 @@ export class Sender {
 
   /**
    * Drops batches whose callers have given up. They send the records again, so further attempts would only make copies.
+   * The bytes of a batch are fixed, so one record that must not be sent any more fails those beside it.
    */
   #dropGivenUp(flights: Flight[]): void {
     for (const flight of flights.filter(isGivenUp)) {
-      flights.splice(flights.indexOf(flight), 1);
       if (flight.ambiguous) this.#require('epoch');
+      this.#land(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'not acknowledged while attempts were allowed'));
     }
   }
 
@@ -126,8 +128,8 @@ export class Sender {
   async #attempt(flights: Flight[]): Promise<boolean> {
     if (!(await this.#identify(flights))) return false;
     const rounds = [...this.#byLeader(flights)].map(async ([node, sent]) => {
-      const encoded = sent.map(({ batch, bytes }): EncodedBatch => {
-        return { topic: batch.topic, partition: batch.partition, bytes };
+      const encoded = sent.map(({ batch, bytes, attemptsUntil }): EncodedBatch => {
+        return { topic: batch.topic, partition: batch.partition, bytes, attemptsUntil };
       });
       return { sent, verdicts: await this.#wire.produce(node, encoded) };
     });
@@ -227,12 +229,12 @@ function tellPlaces({ partition, owners }: Batch, base: BatchBase): void {
 }
 
 function createFlight(batch: Batch, bytes: Buffer): Flight {
-  return { batch, bytes, sequence: 0, ambiguous: false, identityChanges: 0 };
+  return { batch, bytes, attemptsUntil: attemptsUntilOf(batch), sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** Whether every shipment of the flight has failed already because of its time-out. */
-function isGivenUp({ batch }: Flight): boolean {
-  return batch.owners.every(({ shipment }) => shipment.done === null);
+/** Whether no attempt may begin any more, or every shipment of the flight has failed already because of its time-out. */
+function isGivenUp({ batch, attemptsUntil }: Flight): boolean {
+  return attemptsUntil <= performance.now() || batch.owners.every(({ shipment }) => shipment.done === null);
 }
 
 /** Splits a batch that is too large for its topic into two halves, to be sent one after the other. */

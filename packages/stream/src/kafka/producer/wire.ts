@@ -6,6 +6,8 @@ export interface EncodedBatch {
   readonly partition: number;
   /** Stamped with the producer's identity. */
   readonly bytes: Buffer;
+  /** Nothing is sent after this time by `performance.now()`. */
+  readonly attemptsUntil: number;
 }
 
 /** What the sender needs of a cluster. Small, so that tests can simulate a cluster that loses answers. */

@@ -28,6 +28,12 @@ describe('202', () => {
     expect(request!.ownerAddress.toString('hex')).toBe('ab'.repeat(20));
   });
 
+  it('answers a body behind a UTF-8 byte order mark', async () => {
+    const api = await openChainApi();
+    expect((await api.call(MINTS, { body: `\ufeff${JSON.stringify(order('marked'))}` })).status).toBe(202);
+    expect(api.minting.requests.map(({ referenceId }) => referenceId)).toEqual(['marked']);
+  });
+
   it('counts each token id once', async () => {
     const api = await openChainApi();
     const assets = ['a', 'b', 'c'].map((id) => asset(id, { token_id: id === 'c' ? '2' : '1' }));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MINTS, order, SECRET_KEY_HEADER } from '../../test/minting-world.ts';
+import { COLLECTION, MINTS, order, SECRET_KEY_HEADER } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
 
 describe('400', () => {
@@ -11,6 +11,16 @@ describe('400', () => {
     expect(answer.status).toBe(400);
     await expectEnvelope(answer, 'VALIDATION_ERROR', { header: SECRET_KEY_HEADER });
   });
+
+  it.each([MINTS, `/${COLLECTION}/refresh-metadata`, `/${COLLECTION}/nfts/refresh-metadata`])(
+    'answers a body of %s that is not JSON with the place of the fault',
+    async (path) => {
+      const api = await openChainApi();
+      const answer = await api.call(path, { body: '{"assets":\n[NaN]}' });
+      expect(answer.status).toBe(400);
+      await expectEnvelope(answer, 'VALIDATION_ERROR', { offset: 12, line: 2, column: 2, found: 'NaN' });
+    },
+  );
 
   it('is the answer without a signing key, with a sentence that says what to do', async () => {
     const api = await openChainApi();

@@ -43,8 +43,9 @@ export function createMint(parts: MintParts): CollectionOperation {
     method: 'POST',
     path: PATH,
     policy,
-    answer: async ({ exchange, collection, record }) => {
+    answer: async ({ exchange, collection, record, authoriseAgain }) => {
       const standing = await withBody(exchange, MINT_BODY_BYTES_MAX, async (body) => {
+        await authoriseAgain();
         const assets = parseMintBody(body);
         const { projectId, environmentId } = record;
         const requireSigner = () => collections.requireSigner(environmentId);

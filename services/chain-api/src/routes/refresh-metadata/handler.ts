@@ -89,6 +89,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
     const { exchange } = call;
     try {
       return await withBody(exchange, REFRESH_BODY_BYTES_MAX, async (body) => {
+        await call.authoriseAgain();
         const wanted = read(body);
         const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));
         return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };

@@ -14,13 +14,19 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-visitor',
       title: 'Everything about a visitor',
       request: erase('?anonymousId=b2c7e4f0-visitor'),
-      answer: success(202, null, { 'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566' }),
+      answer: success(202, null, {
+        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566',
+        'x-erasure-identity': 'anonymousId=b2c7e4f0-visitor',
+      }),
     },
     {
       name: 'erase-user',
       title: 'Everything about a user, of whichever identity type',
       request: erase('?userId=76561198000000000'),
-      answer: success(202, null, { 'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567' }),
+      answer: success(202, null, {
+        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
+        'x-erasure-identity': 'userId=76561198000000000',
+      }),
     },
     {
       name: 'erase-both',

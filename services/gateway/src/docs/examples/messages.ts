@@ -202,9 +202,15 @@ function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
         messagesMax: BATCH_MESSAGES_MAX,
       }),
     }),
-    fault('unreadable-json', 'A body that breaks off', {
-      request: { ...batch, body: '{"messages": [' },
-      answer: answer('The body is not valid UTF-8 JSON.'),
+    fault('unreadable-json', 'A number that JSON does not have, in the second message', {
+      request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },
+      answer: answer('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
+        offset: 43,
+        line: 2,
+        column: 26,
+        messageIndex: 1,
+        found: 'NaN',
+      }),
     }),
     fault('wrong-content-type', 'A body that is not announced as JSON', {
       request: withHeader({ 'content-type': 'text/plain' }),

@@ -37,6 +37,22 @@ describe('202', () => {
     expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
   });
 
+  it.each([
+    ['?userId=bob+x@example.org', 'userId=bob%20x%40example.org', 'bob x@example.org'],
+    ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
+    ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
+    [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
+  ])('repeats the identity of %s as it was understood, in a header', async (query, header, id) => {
+    const gateway = await openGateway();
+    const answer = await erase(gateway, query);
+    expect(answer.status).toBe(202);
+    expect(answer.headers.get('x-erasure-identity')).toBe(header);
+    const kind = query.startsWith('?userId') ? 'untyped' : 'anonymous';
+    expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
+      keyOf(gateway, kind, id).toString('hex'),
+    );
+  });
+
   it('takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
     const gateway = await openGateway();
     await erase(gateway, '?anonymousId=someone');

@@ -33,6 +33,7 @@ describe('500', () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
     gateway.producer.mode = 'hold';
     expect((await erase(gateway)).status).toBe(500);
+    expect(gateway.producer.placed).toEqual([{ attemptsMaxMs: 100 }]);
     gateway.producer.sent[0]!.done(null);
     await until('the hold stands', () => confirmed);
     expect(await people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);

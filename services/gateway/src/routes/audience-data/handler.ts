@@ -23,14 +23,14 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
     path: '/v1/audience/data',
     handle: async (exchange) => {
       const { environmentId } = await authorise(exchange);
-      const { id, kinds } = parseSubject(exchange.request.url ?? '');
+      const { id, kinds, identity } = parseSubject(exchange.request.url ?? '');
       assertIdentifies(id, kinds[0] === 'anonymous' ? 'anonymousId' : 'userId');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
       // The work goes on after the deadline: a request that reaches the topic late still needs its hold confirmed.
       const wanted = { environmentId, subjectKeys, traceId, traceparent };
       const erasureId = await settleWithin(deadlineMs, requestErasure(wanted));
-      exchange.answerEmpty(202, ['x-erasure-id', erasureId]);
+      exchange.answerEmpty(202, ['x-erasure-id', erasureId, 'x-erasure-identity', identity]);
     },
   };
 }
@@ -39,6 +39,8 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
 export interface Subject {
   readonly id: string;
   readonly kinds: readonly IdentityKind[];
+  /** The parameter as it was understood, percent-encoded: a `+` that was sent unencoded is a `%20` here. */
+  readonly identity: string;
 }
 
 /**
@@ -51,13 +53,14 @@ export function parseSubject(target: string): Subject {
   const anonymousId = singleValueOf(query, 'anonymousId');
   const userId = singleValueOf(query, 'userId');
   if (anonymousId !== undefined && userId !== undefined) throw invalid('Give either anonymousId or userId, not both.');
-  if (anonymousId !== undefined) return { id: requireId(anonymousId, 'anonymousId'), kinds: ['anonymous'] };
-  if (userId !== undefined) return { id: requireId(userId, 'userId'), kinds: USER_KINDS };
+  if (anonymousId !== undefined) return toSubject('anonymousId', anonymousId, ['anonymous']);
+  if (userId !== undefined) return toSubject('userId', userId, USER_KINDS);
   throw invalid('Give either anonymousId or userId.');
 }
 
-function requireId(value: string, field: string): string {
-  return requireText(value, { field, codePointsMax: ID_CODE_POINTS_MAX });
+function toSubject(field: string, value: string, kinds: readonly IdentityKind[]): Subject {
+  const id = requireText(value, { field, codePointsMax: ID_CODE_POINTS_MAX });
+  return { id, kinds, identity: `${field}=${encodeURIComponent(id)}` };
 }
 
 function invalid(message: string): PublicError {

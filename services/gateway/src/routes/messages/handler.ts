@@ -40,7 +40,7 @@ const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
  * POST /v1/audience/messages: contract, "Ingest". Order of the steps: key, limit of the key, header fields that
- * describe the body, room for its bytes, body, messages, brokers, answer.
+ * describe the body, room for its bytes, body, messages, key again, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -119,6 +119,9 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { onBytes, onDecoded, use });
+      // A body may take 10 s to arrive, and its key may have ended meanwhile. Usually answered from memory.
+      const stillAuthorised = parts.authorise(exchange);
+      if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
       if (messages.outgoing.length === 0) hold.release();
       else hold.settle(bytesOf(messages.outgoing));

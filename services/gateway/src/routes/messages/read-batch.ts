@@ -2,6 +2,7 @@ import {
   type IdentityLinkRecord,
   judgeBatch,
   type RejectionRecord,
+  refuseJson,
   SURFACES,
   type TimeWindow,
 } from '@playline/contracts';
@@ -46,7 +47,7 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const encodeBatch = createBatchEncoder();
   return (body, { window, envelope, keyOf }) => {
     const count = scanner.scan(body, window);
-    if (count < 0) throw toError(count);
+    if (count < 0) throw toError(count, body);
     const { state } = scanner;
     const { rejected, entries } = judgeScanned(state);
     return {
@@ -169,11 +170,11 @@ const FAULTY_DOCUMENTS: Readonly<Record<number, unknown>> = {
 };
 const NO_RULES = { window: { fromMs: 0, toMs: 0 }, sources: [] };
 
-function toError(fault: number): PublicError {
+function toError(fault: number, body: Buffer): PublicError {
   if (fault !== BODY_FAULT.notJson) {
     const verdict = judgeBatch(FAULTY_DOCUMENTS[fault], NO_RULES);
     if (verdict.kind === 'fault')
       return new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
   }
-  return new PublicError('VALIDATION_ERROR', { message: 'The body is not valid UTF-8 JSON.' });
+  return new PublicError('VALIDATION_ERROR', refuseJson(body));
 }

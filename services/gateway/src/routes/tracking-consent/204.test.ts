@@ -23,6 +23,12 @@ describe('204', () => {
     expect(record!.headers?.traceparent).toContain(answer.headers.get('x-trace-id'));
   });
 
+  it('is the answer to a body behind a UTF-8 byte order mark', async () => {
+    const gateway = await openGateway();
+    expect((await putConsent(gateway, `\ufeff${JSON.stringify(wanted())}`)).status).toBe(204);
+    expect(await (await getConsent(gateway)).json()).toEqual({ status: 'full' });
+  });
+
   it('comes only after the brokers have acknowledged, and the store has nothing before', async () => {
     const gateway = await openGateway();
     gateway.producer.mode = 'hold';

@@ -89,9 +89,9 @@ describe('400', () => {
   });
 
   it.each([
-    ['nothing', '', {}, null],
-    ['no JSON', '{', {}, null],
-    ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, null],
+    ['nothing', '', {}, { offset: 0, line: 1, column: 1, found: 'end of body' }],
+    ['no JSON', '{\n"status":None}', {}, { offset: 11, line: 2, column: 10, found: 'None' }],
+    ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, { offset: 1, line: 1, column: 2, found: 'byte 0xFF' }],
     ['an array', '[]', {}, null],
     ['null', 'null', {}, null],
     ['another type', '{}', { 'content-type': 'text/plain' }, { header: 'content-type' }],

@@ -17,6 +17,13 @@ describe('500', () => {
     expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
   });
 
+  it('is the answer to a change for which no attempt begins afterwards, so that it does not overtake a later one', async () => {
+    const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
+    gateway.producer.mode = 'hold';
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+    expect(gateway.producer.placed).toEqual([{ attemptsMaxMs: 100 }]);
+  });
+
   it('answers at the deadline; a change that reaches the log later is in the store all the same', async () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
     gateway.producer.mode = 'hold';

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import {
   CONSENT_BYTES_MAX,
   CONSENT_SOURCE_CODE_POINTS_MAX,
@@ -8,6 +7,7 @@ import {
   consentCodec,
   frameRecord,
   ID_CODE_POINTS_MAX,
+  parseJsonObject,
   TOPICS,
 } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
@@ -91,12 +91,14 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
 }
 
 /** Builds the step from body to change. When it fails, the room is freed, since nothing is published yet. */
-function createReceive({ bytesInFlight, keyer }: WriteConsentParts) {
+function createReceive({ authorise, bytesInFlight, keyer }: WriteConsentParts) {
   return async (exchange: Exchange, environmentId: string): Promise<{ change: ConsentRecord; hold: Hold }> => {
     const plan = planJsonBody(exchange.request, CONSENT_BYTES_MAX);
     const hold = bytesInFlight.admit(plan.declaredBytes ?? CONSENT_BYTES_MAX);
     try {
       const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
+      // The key may have ended while the body arrived.
+      await authorise(exchange);
       const { anonymousId, status, source } = parseWantedConsent(body);
       assertIdentifies(anonymousId, 'anonymousId');
       const identityKey = keyer(environmentId, 'anonymous', anonymousId);
@@ -115,6 +117,8 @@ export interface StoreChangeParts {
   /** @throws PublicError INTERNAL_SERVER_ERROR while the id is unknown */
   schemaId: () => number;
   topicPrefix: string;
+  /** When the request is answered at the latest. */
+  deadlineMs: number;
 }
 
 /** Writes one change to the log, then to the store under its place in the log. */
@@ -124,17 +128,22 @@ export type StoreChange = (change: ConsentRecord, traceparent: string) => Promis
  * Builds the writer of changes. The guarantee of the 204: it resolves only after every in-sync replica has the change
  * and the store has it or a later one. The log comes first, because a change that only the store lacks can be sent
  * again or rebuilt from the log. In the other order the store could show a change that the log never had.
+ *
+ * No attempt begins after the deadline. The caller then has its 500, and an attempt could put the change behind a newer
+ * one of another gateway, which it would replace.
  */
-export function createStoreChange({ producer, consents, schemaId, topicPrefix }: StoreChangeParts): StoreChange {
+export function createStoreChange(parts: StoreChangeParts): StoreChange {
+  const { producer, consents, schemaId, topicPrefix, deadlineMs } = parts;
   const topic = topicPrefix + TOPICS.consents.name;
   return async (change, traceparent) => {
     const { environmentId, identityKey, status, receivedAt } = change;
-    const { partition, offset, loggedAtMs } = await producer.sendPlaced({
+    const record = {
       topic,
       key: Buffer.concat([Buffer.from(environmentId), identityKey]),
       value: frameRecord(schemaId(), consentCodec.encode(change)),
       headers: { traceparent },
-    });
+    };
+    const { partition, offset, loggedAtMs } = await producer.sendPlaced(record, { attemptsMaxMs: deadlineMs });
     const place = { partition, offset, loggedAtMs: loggedAtMs ?? receivedAt };
     return await consents.apply({ environmentId, identityKey, status, receivedAt, place });
   };
@@ -170,7 +179,9 @@ const isChosenStatus = (value: unknown): value is ChosenStatus => CHOSEN_STATUSE
  * @throws PublicError VALIDATION_ERROR, with `details.field` where one member is at fault
  */
 export function parseWantedConsent(body: Buffer): WantedConsent {
-  const { anonymousId, status, source } = parseObject(body);
+  const read = parseJsonObject(body);
+  if (read.kind === 'refused') throw new PublicError('VALIDATION_ERROR', read);
+  const { anonymousId, status, source } = read.object;
   const wanted = {
     anonymousId: requireText(anonymousId, { field: 'anonymousId', codePointsMax: ID_CODE_POINTS_MAX }),
     source: requireText(source, { field: 'source', codePointsMax: CONSENT_SOURCE_CODE_POINTS_MAX }),
@@ -178,19 +189,4 @@ export function parseWantedConsent(body: Buffer): WantedConsent {
   // `not_set` is the absence of a choice: it can be read, not written.
   if (!isChosenStatus(status)) throw invalidField('status', 'status must be none, anonymous or full');
   return { ...wanted, status };
-}
-
-function parseObject(body: Buffer): Record<string, unknown> {
-  let document: unknown;
-  try {
-    // Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
-    document = isUtf8(body) ? JSON.parse(body.toString('utf8')) : undefined;
-  } catch {
-    document = undefined;
-  }
-  if (document === undefined)
-    throw new PublicError('VALIDATION_ERROR', { message: 'The body is not valid UTF-8 JSON.' });
-  if (typeof document !== 'object' || document === null || Array.isArray(document))
-    throw new PublicError('VALIDATION_ERROR', { message: 'The body must be a JSON object.' });
-  return document as Record<string, unknown>;
 }

@@ -14,7 +14,7 @@ describe('readDocument', () => {
     ['nothing', Buffer.alloc(0)],
     ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
     ['a surrogate encoded as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
-    ['a byte order mark', Buffer.from('\uFEFF{}')],
+    ['two byte order marks', Buffer.from('\uFEFF\uFEFF{}')],
   ])('refuses %s', (_, body) => {
     expect(readDocument(body)).toEqual({ ok: false });
   });

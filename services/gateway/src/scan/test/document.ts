@@ -27,7 +27,9 @@ export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] 
  * Reads a body with JSON.parse, and finds the source text of its messages. The scan is tested against this.
  * @returns `ok: false` when the body is not UTF-8 or not JSON
  */
-export function readDocument(body: Buffer): ReadDocument {
+export function readDocument(sent: Buffer): ReadDocument {
+  // The text that TextDecoder reads: without one byte order mark.
+  const body = sent.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? sent.subarray(3) : sent;
   // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
   if (!isUtf8(body)) return { ok: false };
   let document: unknown;
@@ -43,12 +45,44 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const ESCAPE = /\\u(?:d[89ab][\da-f]{2}\\ud[c-f]|(d[89a-f]))[\da-f]{2}|\\./gi;
 const INTEGER_DIGITS_MAX = 20;
 
-/** JSON text as stored: values that ClickHouse cannot read are replaced. `makeReadable` is tested against this. */
+/**
+ * JSON text as stored: of equal keys only the last is kept, and values that ClickHouse cannot read are replaced.
+ * `makeReadable` is tested against this.
+ */
 export function toReadableJson(text: string): string {
-  return text.replace(TOKEN, (token) => {
+  return withoutRepeated(text).replace(TOKEN, (token) => {
     if (token.startsWith('"')) return token.replace(ESCAPE, (whole, lone?: string) => (lone ? '\\ufffd' : whole));
     return isStorable(token) ? token : `"${token}"`;
   });
+}
+
+const PIECE = /"(?:[^"\\]|\\.)*"|[{}[\],:]|\s+|[^\s{}[\],:"]+/g;
+
+/** Leaves out each member whose key comes again in its object, by taking the text apart and putting it together. */
+function withoutRepeated(text: string): string {
+  const pieces = text.match(PIECE) ?? [];
+  let at = 0;
+  const space = () => (/^\s/.test(pieces[at] ?? '') ? pieces[at++]! : '');
+  const value = (): string => {
+    const first = pieces[at++]!;
+    if (first !== '{' && first !== '[') return first;
+    const members: { key: unknown; text: string }[] = [];
+    let end = space();
+    while (pieces[at] !== '}' && pieces[at] !== ']') {
+      const isKeyed = first === '{';
+      const key = isKeyed ? (JSON.parse(pieces[at]!) as string).toWellFormed() : members.length;
+      let member = isKeyed ? pieces[at++]! + space() + pieces[at++]! + space() + value() : value();
+      member += space();
+      if (pieces[at] === ',') member += pieces[at++]! + space();
+      members.push({ key, text: member });
+    }
+    end += members
+      .filter(({ key }, index) => members.findLastIndex((other) => other.key === key) === index)
+      .map((each) => each.text)
+      .join('');
+    return first + end + pieces[at++]!;
+  };
+  return value() + pieces.slice(at).join('');
 }
 
 function isStorable(number: string): boolean {

@@ -9,11 +9,18 @@ const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 
 const lineOf = (over: Partial<ErasureLine>): ErasureLine => ({
   ...{ erasureId: WAITING, requestedMs: NOW_MS, cutoffMs: NOW_MS, traceId: 't', state: 'waiting', identities: null },
-  ...{ fencedMs: null, visiblyErasedMs: null, physicallyErasedMs: null, logExpiresMs: null, logExpiredMs: null },
+  ...{
+    deleted: null,
+    fencedMs: null,
+    visiblyErasedMs: null,
+    physicallyErasedMs: null,
+    logExpiresMs: null,
+    logExpiredMs: null,
+  },
   ...over,
 });
 const done = lineOf({
-  ...{ erasureId: DONE, state: 'erased', identities: 3, fencedMs: NOW_MS + 5000 },
+  ...{ erasureId: DONE, state: 'erased', identities: 3, deleted: 1234, fencedMs: NOW_MS + 5000 },
   ...{ visiblyErasedMs: NOW_MS + 3 * MINUTE_MS, logExpiresMs: NOW_MS + 79 * 60 * MINUTE_MS },
 });
 
@@ -40,6 +47,14 @@ describe('the page of erasures', () => {
     for (const said of [DONE, WAITING, 'erased', 'waiting', '5\u00a0s', '3\u00a0min', 'due <time'])
       expect(text).toContain(said);
     expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
+  });
+
+  it('names an erasure of an identity that was never seen', async () => {
+    const { browser, environment, path } = await openProject();
+    erasures[environment.id] = [done];
+    expect((await browser.get(path)).text).not.toContain('Nothing was stored');
+    erasures[environment.id] = [{ ...done, identities: 1, deleted: 0 }];
+    expect((await browser.get(path)).text).toContain('Nothing was stored under this id');
   });
 
   it('gives a receipt as a file, and none of another project, of a request without one, or of a word that is no id', async () => {

@@ -51,7 +51,17 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
     );
   const rows = erasures.map((each) => toRow(visit, each));
-  const heads = ['Erasure', 'State', 'Identities', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
+  const heads = [
+    'Erasure',
+    'State',
+    'Identities',
+    'Deleted',
+    'Fenced',
+    'Invisible',
+    'Off the disk',
+    'Out of the log',
+    'Receipt',
+  ];
   return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
 ${table('Erasures', heads, rows)}
 ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
@@ -66,10 +76,17 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
     html`${copyable(each.erasureId, 'the id of the erasure')}<br>${time(each.requestedMs)}`,
     each.state,
     each.identities === null ? '–' : number(each.identities),
+    toDeletedText(each.deleted),
     since(each.fencedMs),
     since(each.visiblyErasedMs),
     since(each.physicallyErasedMs),
     each.logExpiredMs === null ? due : since(each.logExpiredMs),
     each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
   ];
+}
+
+/** An identity that was never seen is often an id that was not percent-encoded, such as one with a plus. */
+function toDeletedText(deleted: number | null): HtmlValue {
+  if (deleted === null) return '–';
+  return deleted === 0 ? 'Nothing was stored under this id' : number(deleted);
 }

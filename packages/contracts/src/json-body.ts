@@ -1,0 +1,304 @@
+import { isUtf8 } from 'node:buffer';
+import { isJsonObject } from './texts.ts';
+
+/** Where and why a body is not JSON in UTF-8: contract, "Unreadable JSON". */
+// A type, not an interface: only a type is assignable to the details of an error.
+export type JsonFault = {
+  /** Byte of the decompressed body, counted from 0: the first one that no JSON text can have there. */
+  readonly offset: number;
+  /** Counted from 1. */
+  readonly line: number;
+  /** Characters of the line, counted from 1. */
+  readonly column: number;
+  /** Element of the body's `messages` that was being read, counted from 0. Absent outside of that list. */
+  readonly messageIndex?: number;
+  /** What is there instead, at most 20 characters. */
+  readonly found: string;
+};
+
+/** The words and details of an answer 400. */
+export interface JsonRefusal {
+  readonly message: string;
+  readonly details: JsonFault | null;
+}
+
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
+
+/** The body without a leading UTF-8 byte order mark: RFC 8259, 8.1 lets a parser ignore it. */
+export function withoutByteOrderMark(body: Buffer): Buffer {
+  if (body[0] !== BYTE_ORDER_MARK[0] || body[1] !== BYTE_ORDER_MARK[1] || body[2] !== BYTE_ORDER_MARK[2]) return body;
+  return body.subarray(BYTE_ORDER_MARK.length);
+}
+
+export type JsonObjectResult =
+  | { readonly kind: 'object'; readonly object: Readonly<Record<string, unknown>> }
+  | ({ readonly kind: 'refused' } & JsonRefusal);
+
+/** Parses a body that must be a JSON object in UTF-8. */
+export function parseJsonObject(body: Buffer): JsonObjectResult {
+  const json = withoutByteOrderMark(body);
+  let document: unknown;
+  try {
+    // Decoding alone would replace invalid bytes with U+FFFD and store something else than was sent.
+    document = isUtf8(json) ? JSON.parse(json.toString('utf8')) : undefined;
+  } catch {
+    document = undefined;
+  }
+  if (document === undefined) return { kind: 'refused', ...refuseJson(body) };
+  if (isJsonObject(document)) return { kind: 'object', object: document };
+  return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
+}
+
+/** Explains why a body cannot be read. Called only for refused bodies: reading stays fast because it counts no lines. */
+export function refuseJson(body: Buffer): JsonRefusal {
+  const details = findJsonFault(body);
+  if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
+  const { found, line, column } = details;
+  return {
+    message: `The body is not valid UTF-8 JSON: unexpected ${found} in line ${line}, column ${column}.`,
+    details,
+  };
+}
+
+/** @returns null for valid JSON in UTF-8 */
+export function findJsonFault(body: Buffer): JsonFault | null {
+  const json = withoutByteOrderMark(body);
+  // Zeros, which no rule accepts, end every loop.
+  const bytes = Buffer.alloc(json.length + END_BYTES);
+  json.copy(bytes);
+  const finder = new FaultFinder(bytes, json.length);
+  const at = finder.run();
+  if (at === null) return null;
+  let line = 1;
+  let column = 1;
+  for (let i = 0; i < at; i++) {
+    if (bytes[i] === LINE_FEED) {
+      line++;
+      column = 1;
+    } else if (!isContinuation(bytes[i]!)) column++;
+  }
+  const place = { offset: at + body.length - json.length, line, column };
+  const { messageIndex } = finder;
+  const found = at === json.length ? 'end of body' : describe(bytes, at);
+  return messageIndex === null ? { ...place, found } : { ...place, messageIndex, found };
+}
+
+/** The furthest look ahead: of `false`, or of a character in UTF-8. */
+const END_BYTES = 8;
+
+const QUOTE = 0x22;
+const PLUS = 0x2b;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const LETTER_A = 0x61;
+const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_U = 0x75;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const LINE_FEED = 0x0a;
+/** The bit that makes an ASCII letter lower case. */
+const LOWER_CASE = 0x20;
+const LITERALS = ['null', 'true', 'false'].map((text) => Buffer.from(text));
+
+/** 1 for what ends a run of plain bytes in a string: control characters, quote, backslash and all of two bytes or more. */
+const STOPS = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x80);
+STOPS[QUOTE] = 1;
+STOPS[BACKSLASH] = 1;
+/** Bytes that may follow a backslash, except `u`. */
+const SIMPLE_ESCAPES = new Uint8Array(256);
+for (const letter of Buffer.from('"\\/bfnrt')) SIMPLE_ESCAPES[letter] = 1;
+
+const isSpace = (byte: number) => byte === 0x20 || byte === LINE_FEED || byte === 0x0d || byte === 0x09;
+const isDigit = (byte: number) => byte >= DIGIT_0 && byte <= DIGIT_9;
+const isHex = (byte: number) => isDigit(byte) || isIn(byte | LOWER_CASE, LETTER_A, LETTER_F);
+const isContinuation = (byte: number) => (byte & 0xc0) === 0x80;
+const isIn = (byte: number, from: number, to: number) => byte >= from && byte <= to;
+
+function skipSpace(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (isSpace(bytes[i]!)) i++;
+  return i;
+}
+
+/**
+ * Checks JSON byte by byte, without recursion, so that no nesting exhausts the stack. It is separate from the parsers,
+ * which stay fast because they note no places.
+ */
+class FaultFinder {
+  readonly #bytes: Uint8Array;
+  readonly #length: number;
+  /** Closing brackets of what is open. */
+  #open = new Uint8Array(64);
+  #depth = 0;
+  /** The last key of the outermost object, with its quotes. */
+  #keyStart = 0;
+  #keyEnd = 0;
+  /** Commas so far of the list that is a member of the outermost object. */
+  #commas = 0;
+
+  constructor(bytes: Uint8Array, length: number) {
+    this.#bytes = bytes;
+    this.#length = length;
+  }
+
+  /** Offset of the fault; null without one. */
+  run(): number | null {
+    const bytes = this.#bytes;
+    let i = skipSpace(bytes, 0);
+    for (;;) {
+      const first = bytes[i]!;
+      if (first === OPEN_BRACE || first === OPEN_BRACKET) {
+        const closer = first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
+        this.#push(closer);
+        i = skipSpace(bytes, i + 1);
+        if (bytes[i] !== closer) {
+          if (closer === CLOSE_BRACE) i = this.#member(i);
+          if (i < 0) return ~i;
+          continue;
+        }
+      } else {
+        i = endOfScalar(bytes, i);
+        if (i < 0) return ~i;
+        if (bytes[i] !== COMMA) i = skipSpace(bytes, i);
+      }
+      while (this.#depth > 0 && bytes[i] === this.#open[this.#depth - 1]) {
+        this.#depth--;
+        i = skipSpace(bytes, i + 1);
+      }
+      if (this.#depth === 0) return i === this.#length ? null : i;
+      if (bytes[i] !== COMMA) return i;
+      if (this.#depth === 2) this.#commas++;
+      i = skipSpace(bytes, i + 1);
+      if (this.#open[this.#depth - 1] === CLOSE_BRACE) i = this.#member(i);
+      if (i < 0) return ~i;
+    }
+  }
+
+  /** The element of `messages` in which the reading ended. */
+  get messageIndex(): number | null {
+    if (this.#depth < 2 || this.#open[0] !== CLOSE_BRACE || this.#open[1] !== CLOSE_BRACKET) return null;
+    const key = Buffer.from(this.#bytes.subarray(this.#keyStart, this.#keyEnd)).toString('utf8');
+    return JSON.parse(key) === 'messages' ? this.#commas : null;
+  }
+
+  #push(closer: number): void {
+    if (this.#depth === this.#open.length) {
+      const grown = new Uint8Array(this.#depth * 2);
+      grown.set(this.#open);
+      this.#open = grown;
+    }
+    this.#open[this.#depth++] = closer;
+    if (this.#depth === 2) this.#commas = 0;
+  }
+
+  /** Reads a key and its colon. */
+  #member(at: number): number {
+    const bytes = this.#bytes;
+    if (bytes[at] !== QUOTE) return ~at;
+    const end = endOfString(bytes, at);
+    if (end < 0) return end;
+    if (this.#depth === 1) {
+      this.#keyStart = at;
+      this.#keyEnd = end;
+    }
+    const colon = skipSpace(bytes, end);
+    return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : ~colon;
+  }
+}
+
+/** The following functions return the offset after what they read, or `~offset` of the fault, which is negative. */
+function endOfScalar(bytes: Uint8Array, at: number): number {
+  const first = bytes[at]!;
+  if (first === QUOTE) return endOfString(bytes, at);
+  return first === MINUS || isDigit(first) ? endOfNumber(bytes, at) : endOfLiteral(bytes, at);
+}
+
+function endOfLiteral(bytes: Uint8Array, at: number): number {
+  for (const literal of LITERALS) {
+    if (bytes[at] !== literal[0]) continue;
+    for (let i = 1; i < literal.length; i++) if (bytes[at + i] !== literal[i]) return ~at;
+    return at + literal.length;
+  }
+  return ~at;
+}
+
+function endOfString(bytes: Uint8Array, at: number): number {
+  let i = at + 1;
+  for (;;) {
+    while (STOPS[bytes[i]!] === 0) i++;
+    const byte = bytes[i]!;
+    if (byte === QUOTE) return i + 1;
+    if (byte === BACKSLASH) {
+      i = endOfEscape(bytes, i + 1);
+      if (i < 0) return i;
+    } else {
+      const length = utf8Length(bytes, i);
+      if (length === 0) return ~i;
+      i += length;
+    }
+  }
+}
+
+function endOfEscape(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== LETTER_U) return SIMPLE_ESCAPES[bytes[at]!] === 1 ? at + 1 : ~at;
+  for (let i = at + 1; i <= at + 4; i++) if (!isHex(bytes[i]!)) return ~i;
+  return at + 5;
+}
+
+function endOfNumber(bytes: Uint8Array, at: number): number {
+  let i = bytes[at] === MINUS ? at + 1 : at;
+  if (!isDigit(bytes[i]!)) return ~i;
+  i = bytes[i] === DIGIT_0 ? i + 1 : skipDigits(bytes, i);
+  if (bytes[i] === POINT) {
+    i++;
+    if (!isDigit(bytes[i]!)) return ~i;
+    i = skipDigits(bytes, i);
+  }
+  if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
+  i++;
+  if (bytes[i] === MINUS || bytes[i] === PLUS) i++;
+  return isDigit(bytes[i]!) ? skipDigits(bytes, i) : ~i;
+}
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  let i = at;
+  while (isDigit(bytes[i]!)) i++;
+  return i;
+}
+
+/** Bytes of the character of several bytes that starts here: Unicode, table 3-7. 0 when it is not well-formed. */
+function utf8Length(bytes: Uint8Array, at: number): number {
+  const first = bytes[at]!;
+  const second = bytes[at + 1]!;
+  if (isIn(first, 0xc2, 0xdf)) return isContinuation(second) ? 2 : 0;
+  if (!isContinuation(bytes[at + 2]!)) return 0;
+  if (first === 0xe0) return isIn(second, 0xa0, 0xbf) ? 3 : 0;
+  if (first === 0xed) return isIn(second, 0x80, 0x9f) ? 3 : 0;
+  if (isIn(first, 0xe1, 0xef)) return isContinuation(second) ? 3 : 0;
+  if (!isContinuation(bytes[at + 3]!)) return 0;
+  if (first === 0xf0) return isIn(second, 0x90, 0xbf) ? 4 : 0;
+  if (first === 0xf4) return isIn(second, 0x80, 0x8f) ? 4 : 0;
+  return isIn(first, 0xf1, 0xf3) && isContinuation(second) ? 4 : 0;
+}
+
+const WORD = /^[A-Za-z0-9_]{1,20}/;
+const VISIBLE = /^[\p{L}\p{N}\p{P}\p{S}]/u;
+/** Enough for the longest word of `WORD`, and for one character. */
+const DESCRIBED_BYTES = 20;
+
+/** A word, a character, or its number where it is invisible. */
+function describe(bytes: Buffer, at: number): string {
+  const byte = bytes[at]!;
+  if (byte >= 0x80 && utf8Length(bytes, at) === 0) return `byte 0x${byte.toString(16).toUpperCase()}`;
+  const text = bytes.toString('utf8', at, at + DESCRIBED_BYTES);
+  const shown = WORD.exec(text)?.[0] ?? VISIBLE.exec(text)?.[0];
+  return shown ?? `U+${text.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+}

@@ -1,0 +1,60 @@
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { revokeKey } from '@playline/access-keys';
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { COLLECTION, collectionRecord, MINTS, order, SECRET_KEY_HEADER } from '../test/minting-world.ts';
+import { openChainApi, type TestChainApi } from '../test/open-chain-api.ts';
+
+const metadata = {
+  ...{ name: 'n', symbol: null, description: null, image: null, external_link: null, contract_uri: null },
+  base_uri: null,
+};
+const REFRESH = `/${COLLECTION}/refresh-metadata`;
+const CALLS = [
+  [MINTS, order('a')],
+  [REFRESH, { collection_metadata: metadata }],
+] as const;
+
+/** Sends all of a request but its last byte. */
+async function begin({ url, minting }: TestChainApi, path: string, body: unknown) {
+  const bytes = Buffer.from(JSON.stringify(body));
+  const headers = { 'content-type': 'application/json', 'content-length': bytes.length };
+  const key = { [SECRET_KEY_HEADER]: minting.secretKey };
+  const target = `${url}/v1/chains/demo-chain/collections${path}`;
+  const sending = request(target, { method: 'POST', headers: { ...headers, ...key, expect: '100-continue' } });
+  const answer = new Promise<{ status: number; code: string }>((resolve, reject) => {
+    sending.on('error', reject);
+    sending.on('response', async (response) => {
+      resolve({ status: response.statusCode!, code: JSON.parse(await text(response)).code });
+    });
+  });
+  await new Promise((resolve) => sending.once('continue', resolve).flushHeaders());
+  sending.write(bytes.subarray(0, -1));
+  return { finish: () => sending.end(bytes.subarray(-1)), answer };
+}
+
+describe.each(CALLS)('a request to %s whose body is still arriving', (path, body) => {
+  it('is refused when its key ends before the last byte', async () => {
+    const api = await openChainApi();
+    const { finish, answer } = await begin(api, path, body);
+    await revokeKey({ store: api.minting.keys }, { environmentId: 'demo-development', kind: 'secret' });
+    await until('the key has ended', async () => (await api.call(MINTS)).status === 401);
+    finish();
+    expect(await answer).toEqual({ status: 401, code: 'UNAUTHORISED_REQUEST' });
+    expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
+  });
+
+  it.each([
+    ['is unlinked', { state: 'unlinked' }, 404, 'RESOURCE_NOT_FOUND'],
+    ['belongs to another project', { projectId: 'theirs' }, 403, 'AUTHENTICATION_ERROR'],
+  ] as const)('is refused when its collection %s before the last byte', async (_what, over, status, code) => {
+    const api = await openChainApi();
+    const { finish, answer } = await begin(api, path, body);
+    await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
+    api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, over));
+    finish();
+    expect(await answer).toEqual({ status, code });
+    expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
+  });
+});

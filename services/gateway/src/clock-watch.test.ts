@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { CLOCK_OFF_MAX_MS, createClockWatch } from './clock-watch.ts';
+import { erase, putConsent, wanted } from './test/audience-calls.ts';
+import { message, openGateway } from './test/open-gateway.ts';
+
+function openClocks() {
+  const clocks = { wall: 1_000_000_000_000, monotonic: 0 };
+  const watch = createClockWatch({ wallMs: () => clocks.wall, monotonicMs: () => clocks.monotonic });
+  const pass = (ms: number) => {
+    clocks.wall += ms;
+    clocks.monotonic += ms;
+  };
+  return { clocks, watch, pass };
+}
+
+describe('the comparison of the wall clock with the brokers', () => {
+  it('finds no fault before the first acknowledgement, nor up to an hour', () => {
+    const { clocks, watch, pass } = openClocks();
+    expect(watch.fault()).toBeNull();
+    for (const offMs of [CLOCK_OFF_MAX_MS, -CLOCK_OFF_MAX_MS, 0]) {
+      watch.observe(clocks.wall + offMs);
+      pass(60_000);
+      expect(watch.fault()).toBeNull();
+    }
+  });
+
+  it('notices without traffic that the wall clock is set, and set right', () => {
+    const { clocks, watch, pass } = openClocks();
+    watch.observe(clocks.wall);
+    pass(60_000);
+    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+    expect(watch.fault()).toContain('120 min ahead of');
+    clocks.wall -= 4 * CLOCK_OFF_MAX_MS;
+    expect(watch.fault()).toContain('120 min behind');
+    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+    expect(watch.fault()).toBeNull();
+  });
+
+  it('is forgotten after ten minutes, so that a pause of the machine does not refuse requests for ever', () => {
+    const { clocks, watch, pass } = openClocks();
+    watch.observe(clocks.wall);
+    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+    pass(600_000);
+    expect(watch.fault()).not.toBeNull();
+    pass(1);
+    expect(watch.fault()).toBeNull();
+  });
+
+  it('refuses messages, consents and erasures with 500 while the clock is wrong', async () => {
+    const { clocks, watch } = openClocks();
+    const gateway = await openGateway({ clock: watch });
+    watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
+    expect((await gateway.post({ messages: [message()] })).status).toBe(500);
+    expect((await putConsent(gateway, wanted())).status).toBe(500);
+    expect((await erase(gateway)).status).toBe(500);
+    expect(gateway.producer.sent).toEqual([]);
+    watch.observe(clocks.wall);
+    expect((await gateway.post({ messages: [message()] })).status).toBe(200);
+  });
+});
