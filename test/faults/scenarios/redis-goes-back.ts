@@ -102,7 +102,10 @@ async function createErased(trial: Trial, gateway: ServiceProcess) {
         return answer.headers.get('x-erasure-id');
       });
       const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
-      await waitFor('there is a receipt', async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1');
+      await waitFor(
+        'there is a receipt',
+        async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1',
+      );
       return id;
     },
   };
@@ -139,8 +142,13 @@ async function run(trial: Trial, back: Back): Promise<Reached> {
     answers.add(answer);
     return typeof answer === 'string';
   });
-  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; ) answers.add(await erased.readConsent());
-  assert.deepEqual([...answers].filter((answer) => typeof answer === 'string'), ['not_set'], 'consents of an erased person');
+  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; )
+    answers.add(await erased.readConsent());
+  assert.deepEqual(
+    [...answers].filter((answer) => typeof answer === 'string'),
+    ['not_set'],
+    'consents of an erased person',
+  );
   await persons.alias('kept');
   await persons.assertWhole(['kept'], 3);
   const settings = { REDIS_URL: world.stack.file.redis };

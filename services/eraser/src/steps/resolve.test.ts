@@ -41,8 +41,7 @@ it('a person of 600 identities with 180,000 links is resolved, and each link is 
     const isTarget = keys.map((key) => targets.has(key.toString('latin1')));
     for (const [at, a] of keys.entries())
       for (let other = at + 1; other < keys.length; other++)
-        if (isTarget[at] || isTarget[other])
-          yield { environmentId: 'env', a, b: keys[other]!, receivedAtMs: 0, last };
+        if (isTarget[at] || isTarget[other]) yield { environmentId: 'env', a, b: keys[other]!, receivedAtMs: 0, last };
   };
   const requests = keys.slice(0, 20).map((key, at): ErasureRequest => {
     const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] };
