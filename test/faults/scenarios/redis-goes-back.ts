@@ -49,14 +49,15 @@ function openSizes(world: World) {
   const timer = setInterval(look, SAMPLE_MS);
   return {
     close: () => clearInterval(timer),
-    /** Cuts off what was appended in the last milliseconds. @returns the number of bytes */
+    /** Cuts off what was appended in the milliseconds before the last write. @returns the number of bytes */
     cut(lostMs: number): number {
-      const endMs = performance.now() - lostMs;
-      const before = sizes.findLast(({ atMs }) => atMs <= endMs);
+      look();
+      const { file, bytes } = sizes.at(-1)!;
+      const written = sizes.find((size) => size.file === file && size.bytes === bytes)!;
+      const before = sizes.findLast((size) => size.file === file && size.atMs <= written.atMs - lostMs);
       if (before === undefined) return 0;
-      const now = statSync(before.file).size;
-      truncateSync(before.file, before.bytes);
-      return now - before.bytes;
+      truncateSync(file, before.bytes);
+      return bytes - before.bytes;
     },
   };
 }
@@ -102,7 +103,10 @@ async function createErased(trial: Trial, gateway: ServiceProcess) {
         return answer.headers.get('x-erasure-id');
       });
       const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
-      await waitFor('there is a receipt', async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1');
+      await waitFor(
+        'there is a receipt',
+        async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1',
+      );
       return id;
     },
   };
@@ -139,8 +143,13 @@ async function run(trial: Trial, back: Back): Promise<Reached> {
     answers.add(answer);
     return typeof answer === 'string';
   });
-  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; ) answers.add(await erased.readConsent());
-  assert.deepEqual([...answers].filter((answer) => typeof answer === 'string'), ['not_set'], 'consents of an erased person');
+  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; )
+    answers.add(await erased.readConsent());
+  assert.deepEqual(
+    [...answers].filter((answer) => typeof answer === 'string'),
+    ['not_set'],
+    'consents of an erased person',
+  );
   await persons.alias('kept');
   await persons.assertWhole(['kept'], 3);
   const settings = { REDIS_URL: world.stack.file.redis };

@@ -34,15 +34,15 @@ it('a person of 600 identities with 180,000 links is resolved, and each link is 
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
   let targets = new Set<string>();
-  const putTargets: typeof rows.putTargets = async (_, put) => {
+  const putTargets: typeof rows.putTargets = async (look, put) => {
+    await rows.putTargets(look, put);
     targets = new Set(put.map(({ key }) => key.toString('latin1')));
   };
   const findLinks: typeof rows.findLinks = async function* () {
     const isTarget = keys.map((key) => targets.has(key.toString('latin1')));
     for (const [at, a] of keys.entries())
       for (let other = at + 1; other < keys.length; other++)
-        if (isTarget[at] || isTarget[other])
-          yield { environmentId: 'env', a, b: keys[other]!, receivedAtMs: 0, last };
+        if (isTarget[at] || isTarget[other]) yield { environmentId: 'env', a, b: keys[other]!, receivedAtMs: 0, last };
   };
   const requests = keys.slice(0, 20).map((key, at): ErasureRequest => {
     const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] };

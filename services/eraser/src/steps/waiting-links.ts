@@ -52,7 +52,12 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     const answer = keys === undefined ? null : await decode(value);
     if (answer?.kind !== 'record') return null;
     const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
-    return { environmentId, receivedAtMs, keys: split(keys!, IDENTITY_KEY_BYTES).map(share), isUnlink: unlink.length > 0 };
+    return {
+      environmentId,
+      receivedAtMs,
+      keys: split(keys!, IDENTITY_KEY_BYTES).map(share),
+      isUnlink: unlink.length > 0,
+    };
   };
   const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
     const waiting = new Map<number, WaitingLink>();
