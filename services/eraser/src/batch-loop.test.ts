@@ -140,3 +140,48 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
   expect(alone.at(-1)).toBe(1);
   await loop.close();
 });
+
+it('a person with more than ten thousand links is erased beside the others, which do not wait for it', async () => {
+  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
+  await people.rebuild.mintEpoch();
+  const flood = Array.from({ length: 150 }, () => randomBytes(16));
+  let offset = 0;
+  for (const [at, a_key] of flood.entries())
+    for (const b_key of flood.slice(at + 1))
+      rows.add('identity_links', {
+        ...{ environment_id: 'env', link_generation: 0, link_partition: 0, link_offset: offset, message_id: offset++ },
+        ...{ outcome: 'linked', a_key, b_key, person_key: Buffer.alloc(16), event_time: T, received_at: T },
+      });
+  const [heavy, ...others] = [flood[0]!, randomBytes(16), randomBytes(16)].map(createRequest);
+  const put = async (request: ErasureRequest) => {
+    const { erasureId, environmentId, subjectKeys: keys } = request;
+    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await records.addRequests([request]);
+  };
+  const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
+  const othersDone = Promise.withResolvers<void>();
+  const sweep: typeof rows.sweep = async (batchId) => {
+    const batch = (await records.readProgress()).find((progress) => progress.batchId.equals(batchId));
+    if (batch!.erasureId.equals(heavy!.erasureId)) await othersDone.promise;
+    return rows.sweep(batchId);
+  };
+  const loop = openBatchLoop({
+    ...{ people, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    rows: { ...rows, sweep },
+    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
+    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+    ...{ isHealthy: async () => true, aside: new Set<string>() },
+  });
+  await put(heavy!);
+  await put(others[0]!);
+  loop.lead();
+  await until('the first of the others is erased', () => isDone(others[0]!));
+  await put(others[1]!);
+  loop.wake();
+  await until('one that came later is erased too', () => isDone(others[1]!));
+  expect(await isDone(heavy!)).toBe(false);
+  othersDone.resolve();
+  await until('the person with many links is erased', () => isDone(heavy!));
+  await loop.close();
+});

@@ -49,14 +49,15 @@ function openSizes(world: World) {
   const timer = setInterval(look, SAMPLE_MS);
   return {
     close: () => clearInterval(timer),
-    /** Cuts off what was appended in the last milliseconds. @returns the number of bytes */
+    /** Cuts off what was appended in the milliseconds before the last write. @returns the number of bytes */
     cut(lostMs: number): number {
-      const endMs = performance.now() - lostMs;
-      const before = sizes.findLast(({ atMs }) => atMs <= endMs);
+      look();
+      const { file, bytes } = sizes.at(-1)!;
+      const written = sizes.find((size) => size.file === file && size.bytes === bytes)!;
+      const before = sizes.findLast((size) => size.file === file && size.atMs <= written.atMs - lostMs);
       if (before === undefined) return 0;
-      const now = statSync(before.file).size;
-      truncateSync(before.file, before.bytes);
-      return now - before.bytes;
+      truncateSync(file, before.bytes);
+      return bytes - before.bytes;
     },
   };
 }

@@ -34,7 +34,8 @@ it('a person of 600 identities with 180,000 links is resolved, and each link is 
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
   let targets = new Set<string>();
-  const putTargets: typeof rows.putTargets = async (_, put) => {
+  const putTargets: typeof rows.putTargets = async (look, put) => {
+    await rows.putTargets(look, put);
     targets = new Set(put.map(({ key }) => key.toString('latin1')));
   };
   const findLinks: typeof rows.findLinks = async function* () {
