@@ -9,24 +9,25 @@ const REQUEST_MAX_MS = 5_000;
 /** At most one log line in this time reports that running queries cannot be read. */
 const REPORT_AGAIN_MS = 60_000;
 
-/**
- * Running queries of accounts with the limited profiles of users.xml that run without a setting of their profile, or for
- * longer than it allows. `SETTINGS … = DEFAULT` removes a setting from the query, whatever its constraints are.
- */
-const QUERIES_BEYOND_LIMITS = `
-SELECT process.user, process.query_id, process.elapsed,
-  arrayFilter(name -> NOT mapContains(process.Settings, name), limits.names) AS lifted
-FROM system.processes AS process
-INNER JOIN (
-  SELECT account.user_name AS user, groupArray(element.setting_name) AS names,
-    maxIf(toFloat64OrZero(element.value), element.setting_name = 'max_execution_time') AS seconds
-  FROM system.settings_profile_elements AS account
-  INNER JOIN system.settings_profile_elements AS element ON element.profile_name = account.inherit_profile
-  WHERE account.inherit_profile IN ('analyst', 'portal', 'reader') AND element.value IS NOT NULL
-  GROUP BY user
-) AS limits ON limits.user = process.user
-WHERE NOT process.is_cancelled AND (notEmpty(lifted) OR process.elapsed > limits.seconds + ${GRACE_S})
-FORMAT JSONCompactEachRow`;
+/** How long the limits of accounts are remembered. Those of a new account are read when it sends its first query. */
+const REMEMBERED_MS = 60_000;
+
+/** Queries that other accounts run, with the settings that they do not have from ClickHouse itself. */
+const RUNNING = `
+SELECT user, query_id, elapsed, mapKeys(Settings) FROM system.processes
+WHERE user != currentUser() AND NOT is_cancelled FORMAT JSONCompactEachRow`;
+
+/** The settings of the limited profiles of users.xml, for each account that has one. */
+const LIMITS = `
+SELECT account.user_name, groupArray(element.setting_name),
+  maxIf(toFloat64OrZero(element.value), element.setting_name = 'max_execution_time')
+FROM system.settings_profile_elements AS account
+INNER JOIN system.settings_profile_elements AS element ON element.profile_name = account.inherit_profile
+WHERE account.inherit_profile IN ('analyst', 'portal', 'reader') AND element.value IS NOT NULL
+GROUP BY account.user_name FORMAT JSONCompactEachRow`;
+
+type Running = [user: string, queryId: string, elapsedS: number, settings: string[]];
+type Limits = [user: string, names: string[], seconds: number];
 
 export interface QueryLimitsParts {
   /** May read running queries and stop them. */
@@ -36,46 +37,26 @@ export interface QueryLimitsParts {
 }
 
 /** Stops queries that run beyond the limits of their accounts, until it is closed. Any number of processes may do so. */
-export function openQueryLimits({ account, logger, metrics }: QueryLimitsParts): Closable {
-  const stopped = metrics.counter(
-    'event_writer_queries_stopped_total',
-    'Queries of limited ClickHouse accounts that were stopped: they lifted a limit, or ran too long.',
-    ['reason'],
-  );
-  const send = async (body: string): Promise<string> => {
-    // Without log_queries the log of queries would have four rows a second from here.
-    const settings = { log_queries: '0' };
-    return (await askClickHouse(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
-  };
-  const check = async (): Promise<void> => {
-    const lines = (await send(QUERIES_BEYOND_LIMITS)).split('\n').filter((line) => line !== '');
-    const found = lines.map((line) => JSON.parse(line) as [string, string, number, string[]]);
-    if (found.length === 0) return;
-    const names = found.map(([user, queryId]) => `(${quoteText(user)}, ${quoteText(queryId)})`);
-    await send(`KILL QUERY WHERE (user, query_id) IN (${names.join(', ')}) ASYNC FORMAT Null`);
-    for (const [user, , elapsedS, lifted] of found) {
-      stopped.inc({ reason: lifted.length > 0 ? 'lifted a limit' : 'time' });
-      logger.warn({ account: user, elapsedS, lifted }, 'query stopped: it ran beyond the limits of its account');
-    }
-  };
+export function openQueryLimits(parts: QueryLimitsParts): Closable {
+  const check = createCheck(parts);
   let reportedMs = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
     if (performance.now() - reportedMs < REPORT_AGAIN_MS) return;
     reportedMs = performance.now();
-    logger.warn(
-      { error },
-      'running queries cannot be checked: limits of ClickHouse accounts can be lifted until they are',
-    );
-  };
-  let checking = Promise.resolve();
-  let timer: NodeJS.Timeout;
-  const schedule = () => {
-    timer = setTimeout(() => {
-      checking = check().catch(report);
-      void checking.then(() => !isClosed && schedule());
-    }, POLL_MS);
+    parts.logger.warn({ error }, 'running queries cannot be checked: until they are, a query can lift its limits');
   };
   let isClosed = false;
+  let timer: NodeJS.Timeout;
+  let checking = Promise.resolve();
+  const schedule = () => {
+    timer = setTimeout(() => {
+      checking = check()
+        .catch(report)
+        .then(() => {
+          if (!isClosed) schedule();
+        });
+    }, POLL_MS);
+  };
   schedule();
   return {
     async close() {
@@ -84,4 +65,57 @@ export function openQueryLimits({ account, logger, metrics }: QueryLimitsParts):
       await checking;
     },
   };
+}
+
+function createCheck({ account, logger, metrics }: QueryLimitsParts): () => Promise<void> {
+  const stopped = metrics.counter(
+    'event_writer_queries_stopped_total',
+    'Queries of limited ClickHouse accounts that were stopped: they lifted a limit, or ran too long.',
+    ['reason'],
+  );
+  const limitsOf = createLimits(account);
+  return async () => {
+    const running = await readRows<Running>(account, RUNNING);
+    if (running.length === 0) return;
+    const limits = await limitsOf(running.map(([user]) => user));
+    const found = running.flatMap(([user, queryId, elapsedS, settings]) => {
+      const [, names = [], seconds = 0] = limits.get(user) ?? [];
+      // `SETTINGS … = DEFAULT` removes a setting from the query, whatever its constraints are.
+      const lifted = names.filter((name) => !settings.includes(name));
+      const isLate = names.length > 0 && elapsedS > seconds + GRACE_S;
+      return lifted.length > 0 || isLate ? [{ user, queryId, elapsedS, lifted }] : [];
+    });
+    if (found.length === 0) return;
+    const names = found.map(({ user, queryId }) => `(${quoteText(user)}, ${quoteText(queryId)})`);
+    await send(account, `KILL QUERY WHERE (user, query_id) IN (${names.join(', ')}) ASYNC FORMAT Null`);
+    for (const { user, elapsedS, lifted } of found) {
+      stopped.inc({ reason: lifted.length > 0 ? 'lifted a limit' : 'time' });
+      logger.warn({ account: user, elapsedS, lifted }, 'query stopped: it ran beyond the limits of its account');
+    }
+  };
+}
+
+/** Reads the limits of accounts, and remembers them. Null for an account without limits. */
+function createLimits(account: ClickHouseAccount) {
+  let known = new Map<string, Limits | null>();
+  let readMs = Number.NEGATIVE_INFINITY;
+  return async (users: readonly string[]): Promise<ReadonlyMap<string, Limits | null>> => {
+    if (performance.now() - readMs < REMEMBERED_MS && users.every((user) => known.has(user))) return known;
+    const limits = await readRows<Limits>(account, LIMITS);
+    known = new Map(users.map((user) => [user, null]));
+    for (const each of limits) known.set(each[0], each);
+    readMs = performance.now();
+    return known;
+  };
+}
+
+async function readRows<T>(account: ClickHouseAccount, sql: string): Promise<T[]> {
+  const lines = (await send(account, sql)).split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as T);
+}
+
+async function send(account: ClickHouseAccount, body: string): Promise<string> {
+  // Otherwise the log of queries would have four rows a second from here.
+  const settings = { log_queries: '0' };
+  return (await askClickHouse(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
 }
