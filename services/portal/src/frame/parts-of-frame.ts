@@ -1,5 +1,5 @@
 import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
-import type { ClientAddressOf, Exchange } from '@playline/http';
+import type { BytesInFlight, ClientAddressOf, Exchange } from '@playline/http';
 import type { PortalCookie, SessionCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
 
@@ -24,6 +24,8 @@ export interface FrameParts {
   /** The same for somebody who has, by the id of their account. */
   readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
+  /** Bounds the memory of forms that are received. */
+  readonly forms: BytesInFlight;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;
