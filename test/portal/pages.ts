@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createBytesInFlight } from '@playline/http';
 import { createBrowserCookie, createSessionCookie, createWayCookie } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
@@ -182,6 +183,8 @@ export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GE
 /** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
 
+const MEMORY_BYTES = 1024 * 1024;
+
 /** The portal's own pages with their forms. */
 export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
@@ -189,7 +192,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     ...{ cookie: createSessionCookie(origin, SECRET), wayCookie: createWayCookie(origin, SECRET, 600) },
     ...{ tokens: createFormTokens(SECRET), wallClockMs: Date.now },
     ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
-    ...{ admitStranger: () => {}, admitMember: () => {} },
+    ...{ admitStranger: () => {}, admitMember: () => {}, forms: createBytesInFlight(MEMORY_BYTES) },
     ...{ browserCookie: createBrowserCookie(origin, SECRET), shares: parts.shares },
   };
   // Pages use these only during requests, and this function sends none.

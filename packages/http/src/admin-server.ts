@@ -1,7 +1,8 @@
-import { createServer, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { waitAtMost } from '@playline/errors';
 import type { Closable, Metrics } from '@playline/runtime';
+import { createNodeServer } from './node-server.ts';
 
 /** The answer to `/readyz`: yes or no for the whole service, or one answer for each thing that it needs, by name. */
 export type Readiness = boolean | Readonly<Record<string, boolean>>;
@@ -33,6 +34,8 @@ export interface AdminServerOptions {
 const READY_MAX_MS = 2000;
 /** Shorter than the bound of the whole. A store that needs longer for a ping cannot serve anybody. */
 const CHECK_MAX_MS = 1000;
+/** Orchestrators and metric collectors have one or two each. */
+const CONNECTIONS_MAX = 64;
 
 /**
  * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
@@ -41,13 +44,18 @@ const CHECK_MAX_MS = 1000;
  * @throws Error when the port cannot be taken
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url?.split('?', 1)[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') return answerJson(response, 404, { found: false });
     if (path === '/livez') return answerJson(response, 200, { live: true });
     if (path === '/readyz') return void answerReadiness(options, response);
     if (path === '/metrics') return void answerMetrics(options.metrics, response);
     answerJson(response, 404, { found: false });
+  };
+  const { server } = createNodeServer({
+    listener,
+    connectionsMax: CONNECTIONS_MAX,
+    onBroken: (_error, socket) => socket.destroy(),
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { createHttpApp } from './app.ts';
 import { corsHeaders } from './cors.ts';
+import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
 
 describe('an answer', () => {
@@ -27,11 +29,27 @@ describe('an answer', () => {
   });
 });
 
+describe('a path', () => {
+  it.each(['/v1/echo/', '//v1/echo', '/v1//echo//', '/v1/echo/?a=//'])(
+    'is served with slashes too many: %s',
+    async (path) => {
+      const { url } = await open();
+      const answer = await fetch(url + path, { method: 'POST', body: '{}', headers: json });
+      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+    },
+  );
+
+  it('that names a value is served with slashes too many', async () => {
+    const { url } = await open();
+    expect(await (await fetch(`${url}//v1/items//7/`)).json()).toEqual({ id: '7' });
+  });
+});
+
 describe('an envelope', () => {
   it.each([
     ['GET', '/'],
     ['GET', '/v1/echo'],
-    ['POST', '/v1/echo/'],
+    ['POST', '/v1/echo/x'],
     ['POST', '/V1/echo'],
     ['PATCH', '/v1/echo'],
     ['OPTIONS', '/v1/broken'],
@@ -180,6 +198,30 @@ describe('CORS', () => {
         'Retry-After, RateLimit, RateLimit-Policy, x-trace-id',
       );
     }
+  });
+
+  it.each([
+    ['POST', '/v1/ecko'],
+    ['PUT', '/nowhere'],
+    ['DELETE', '/v1/echo'],
+    ['GET', '/v1/%zz'],
+  ])('lets a page read that there is no %s %s, and preflight it', async (method, path) => {
+    const { url } = await open();
+    const headers = { origin: 'https://game.test', 'access-control-request-method': method };
+    const preflight = await fetch(url + path, { method: 'OPTIONS', headers });
+    const answer = await fetch(url + path, { method });
+    expect([preflight.status, Math.floor(answer.status / 100)]).toEqual([204, 4]);
+    expect(preflight.headers.get('access-control-allow-methods')).toBe('POST, GET, PUT');
+    for (const each of [preflight, answer]) expect(each.headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  it('has no headers for an unknown path of a service that pages may not call', async () => {
+    const app = createHttpApp({ link: (code) => code, routes: [] });
+    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+    const headers = { origin: 'https://game.test', 'access-control-request-method': 'GET' };
+    const answer = await fetch(`http://127.0.0.1:${server.port}/none`, { method: 'OPTIONS', headers });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([404, null]);
+    await server.close();
   });
 
   it('sends no header at all for any other operation', async () => {

@@ -5,7 +5,7 @@ import express from 'express';
 import { corsHeaders } from './cors.ts';
 import { Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
 import { createFindHot } from './hot-routes.ts';
-import { faultOfHead, targetOf } from './request-head.ts';
+import { faultOfHead, targetOf, toUsualPath } from './request-head.ts';
 import { ANSWER_MAX_MS } from './slow-callers.ts';
 
 /** One operation of an interface. */
@@ -57,15 +57,18 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const frame: Frame = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
+  const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
+  // A page must be able to read that its path is wrong, where pages may call the service at all.
+  const isForPages = options.publishableKeyHeader !== undefined;
   const findHot = createFindHot(routes);
   const cold = createExpressApp(routes);
 
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = targetOf(request);
-    // So that everything that reads it next sees the same: the router, and operations with a query.
-    request.url = url;
     const query = url.indexOf('?');
-    const path = query === -1 ? url : url.slice(0, query);
+    const path = toUsualPath(query === -1 ? url : url.slice(0, query));
+    // So that everything that reads it next sees the same: the router, and operations with a query.
+    request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
     (request.socket as Connection)[LATEST] = exchange;
@@ -73,10 +76,12 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     if (fault !== null) return exchange.fail(fault);
     const hot = findHot(request.method, path);
     if (hot !== null) return void run(hot.route, exchange, hot.params);
+    const ofUnknown = isForPages && !allowsAnyOrigin && !otherPaths.has(path) ? cors.answer : NO_HEADERS;
     // Express would answer OPTIONS by itself, with a body that is no envelope.
-    if (request.method === 'OPTIONS')
-      return allowsAnyOrigin ? exchange.answerEmpty(204, cors.preflight) : exchange.fail(notFound());
-    cold(exchange, response);
+    if (request.method !== 'OPTIONS') return cold(exchange, response, ofUnknown);
+    const isPreflight = ofUnknown.length > 0 && request.headers['access-control-request-method'] !== undefined;
+    if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...ofUnknown, ...cors.preflight]);
+    else exchange.fail(notFound(), ofUnknown);
   };
   return { listener, frame, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
 }
@@ -89,8 +94,13 @@ async function run(route: Route, exchange: Exchange, params: Parameters<Route['h
   }
 }
 
-/** Express for every route that is not hot. From its own request it finds the exchange. */
-function createExpressApp(routes: readonly Route[]): (exchange: Exchange, response: ServerResponse) => void {
+/**
+ * Express for every route that is not hot. From its own request it finds the exchange. `ofUnknown` are headers of the
+ * answer where no route matches.
+ */
+function createExpressApp(
+  routes: readonly Route[],
+): (exchange: Exchange, response: ServerResponse, ofUnknown: HeaderList) => void {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   const exchangeOf = (request: express.Request) => exchanges.get(request) as Exchange;
   const app = express();
@@ -100,11 +110,11 @@ function createExpressApp(routes: readonly Route[]): (exchange: Exchange, respon
     const method = route.method.toLowerCase() as Lowercase<Route['method']>;
     app[method](route.path, (request, _response) => run(route, exchangeOf(request), request.params));
   }
-  return (exchange, response) => {
+  return (exchange, response, ofUnknown) => {
     exchanges.set(exchange.request, exchange);
     // Called when no route has answered: with the router's own fault, or without one. Our routes never throw into it.
     app(exchange.request as express.Request, response as express.Response, (error?: unknown) =>
-      exchange.fail(error ? toPublic(error) : notFound()),
+      exchange.fail(error ? toPublic(error) : notFound(), ofUnknown),
     );
   };
 }

@@ -1,5 +1,6 @@
 export * from './admin-server.ts';
 export * from './app.ts';
+export * from './bytes-in-flight.ts';
 export { type ClientAddressOf, createClientAddress } from './client-address.ts';
 export * from './content.ts';
 export { Deadlines } from './deadlines.ts';

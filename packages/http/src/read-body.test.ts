@@ -172,6 +172,43 @@ describe('a body', () => {
     expect(String((faults[0] as Error).cause)).toContain('body too slow');
   });
 
+  it('that stops after its beginning is given up long before the most time for a body', async () => {
+    const { port } = await open(4000);
+    const head =
+      'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n';
+    const startAt = performance.now();
+    const text = await new Promise<string>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(head + ' '.repeat(99_000)));
+      const drip = setInterval(() => socket.write(' '), 20);
+      socket.on('data', (chunk) => {
+        resolve(chunk.toString());
+        clearInterval(drip);
+        socket.destroy();
+      });
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 500 /);
+    expect(performance.now() - startAt).toBeLessThan(3000);
+  });
+
+  it('that comes slowly at a steady pace is read to its end', async () => {
+    const { port } = await open(4000);
+    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2800\r\n\r\n';
+    const text = await new Promise<string>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(head));
+      let parts = 0;
+      const send = setInterval(() => {
+        if (++parts > 28) clearInterval(send);
+        else socket.write(' '.repeat(100));
+      }, 100);
+      socket.on('data', (chunk) => {
+        resolve(chunk.toString());
+        clearInterval(send);
+        socket.destroy();
+      });
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
   it('whose caller says half-way that it sends no more is given up at once', async () => {
     const { port, reading } = await open(60_000);
     const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';

@@ -5,6 +5,7 @@ const HOST = 'host';
 /** A name or an IPv4 address (RFC 3986, 3.2.2), or an IPv6 address, and a port; an empty one too, as RFC 9110 (7.2) allows. */
 const HOST_VALUE = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 const SLASH = '/';
+const SLASHES = /\/{2,}/g;
 /** RFC 9112, 3.2.2: a server must accept this form, although only proxies should get it. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
@@ -30,6 +31,16 @@ export function targetOf(request: IncomingMessage): string {
   if (url.startsWith(SLASH)) return url;
   const rest = url.replace(ABSOLUTE_FORM, '');
   return rest === url || rest.startsWith(SLASH) ? rest : SLASH + rest;
+}
+
+/**
+ * The path with one slash where it has several, and without one at its end: a base address that ends in a slash makes
+ * such paths. No operation has an empty segment, so they mean nothing else.
+ */
+export function toUsualPath(path: string): string {
+  if (!path.endsWith(SLASH) && !path.includes('//')) return path;
+  const single = path.replace(SLASHES, SLASH);
+  return single.length > 1 && single.endsWith(SLASH) ? single.slice(0, -1) : single;
 }
 
 /** Node keeps the first value only, so the raw header lines are searched: names and values in turn. */

@@ -1,9 +1,10 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Closable } from '@playline/runtime';
 import type { HttpApp } from './app.ts';
 import { answerBrokenRequest, answerRaw, HEADER_BYTES_MAX, HEADER_LINES_MAX } from './broken-request.ts';
 import { notFound } from './exchange.ts';
+import { createNodeServer } from './node-server.ts';
 
 export interface HttpServerOptions {
   app: HttpApp;
@@ -12,6 +13,8 @@ export interface HttpServerOptions {
   port: number;
   /** Most time in milliseconds for a caller to send its headers; tests set less. */
   headersMaxMs?: number;
+  /** Most open connections; tests set less. */
+  connectionsMax?: number;
 }
 
 export type HttpServerState = 'open' | 'draining' | 'closed';
@@ -25,6 +28,8 @@ export interface HttpServer extends Closable {
   close(): Promise<void>;
 }
 
+/** An idle connection takes some 10 KB, so all of them 40 MB. A client on its own keeps one, a load balancer hundreds. */
+const CONNECTIONS_MAX = 4096;
 /**
  * Load balancers keep idle connections for 60 s. A shorter time would let them send into a connection that is closing.
  */
@@ -55,26 +60,26 @@ type HalfOpenServer = Server & { httpAllowHalfOpen?: boolean };
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { app, host, port, headersMaxMs = HEADERS_MAX_MS } = options;
-  const server: HalfOpenServer = createServer(
-    {
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: headersMaxMs,
-      requestTimeout: REQUEST_MAX_MS,
-      connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
-      maxHeaderSize: HEADER_BYTES_MAX,
-      // The app checks it itself, and answers with its envelope.
-      requireHostHeader: false,
-    },
-    app.listener,
-  );
+  const created = createNodeServer({
+    listener: app.listener,
+    connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX,
+    onBroken: (error, socket) => answerBrokenRequest(app, error, socket),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: headersMaxMs,
+    requestTimeout: REQUEST_MAX_MS,
+    connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
+    maxHeaderSize: HEADER_BYTES_MAX,
+    // The app checks it itself, and answers with its envelope.
+    requireHostHeader: false,
+  });
+  const { connections } = created;
+  const server: HalfOpenServer = created.server;
   server.maxHeadersCount = HEADER_LINES_MAX;
   server.httpAllowHalfOpen = true;
   // Expectations other than 100-continue are ignored on every path: RFC 9110 (10.1.1) allows it, the contract has no
   // 417, and clients would drop a good batch for a header that something between may have added.
   server.on('checkExpectation', app.listener);
-  server.on('clientError', (error: Error, socket) => answerBrokenRequest(app, error, socket as Socket));
   server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
-  const connections = trackConnections(server);
   await listen(server, host, port);
 
   let state: HttpServerState = 'open';
@@ -109,15 +114,6 @@ function listen(server: Server, host: string, port: number): Promise<void> {
       resolve();
     });
   });
-}
-
-function trackConnections(server: Server): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on('connection', (socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
 }
 
 function closeWithin(server: Server, boundMs: number): Promise<void> {

@@ -1,12 +1,11 @@
 import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { errorPath } from '@playline/api-docs';
-import { createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
+import { createBytesInFlight, createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise } from './authorise.ts';
-import { createBytesInFlight } from './bytes-in-flight.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import { createOperationCount, STRANGE_ORIGIN } from './count-use.ts';

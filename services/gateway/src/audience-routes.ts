@@ -1,7 +1,7 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import type { Route } from '@playline/http';
+import type { BytesInFlight, Route } from '@playline/http';
 import {
   type ConsentStore,
   createRequestErasure,
@@ -13,7 +13,6 @@ import {
 } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import { type Authorise, createAuthorise } from './authorise.ts';
-import type { BytesInFlight } from './bytes-in-flight.ts';
 import type { Config } from './config.ts';
 import type { OperationCount } from './count-use.ts';
 import type { GatewayMetrics } from './metrics.ts';

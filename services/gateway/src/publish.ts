@@ -1,10 +1,9 @@
 import { PublicError } from '@playline/errors';
-import { Deadlines } from '@playline/http';
+import { Deadlines, type Reservation } from '@playline/http';
 import type { OutgoingRecord, Producer } from '@playline/stream';
-import type { Hold } from './bytes-in-flight.ts';
 
 /** Publishes the records of one request; resolves when all are acknowledged. */
-export type Publish = (records: readonly OutgoingRecord[], hold: Hold) => Promise<void>;
+export type Publish = (records: readonly OutgoingRecord[], reservation: Reservation) => Promise<void>;
 
 export interface PublishOptions {
   producer: Pick<Producer, 'send'>;
@@ -19,7 +18,7 @@ export interface PublishOptions {
  */
 export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
   const deadlines = new Deadlines();
-  return (records, hold) =>
+  return (records, reservation) =>
     new Promise((resolve, reject) => {
       const startedAt = performance.now();
       const fail = (cause: Error) => reject(new PublicError('INTERNAL_SERVER_ERROR', { cause }));
@@ -27,7 +26,7 @@ export function createPublish({ producer, deadlineMs, onPublished = () => {} }: 
       const deadline = deadlines.add(deadlineMs, onLate);
       const settle = (fault: Error | null) => {
         deadline.cancel();
-        hold.release();
+        reservation.release();
         if (fault !== null) return fail(fault);
         onPublished((performance.now() - startedAt) / 1000);
         resolve();
@@ -38,4 +37,32 @@ export function createPublish({ producer, deadlineMs, onPublished = () => {} }: 
         settle(error as Error);
       }
     });
+}
+
+/** Name and value of a header have a length byte each. */
+const HEADER_FRAME_BYTES = 2;
+
+type Headers = OutgoingRecord['headers'];
+
+/** Bytes that the headers take in every record that has them. */
+function headerBytesOf(headers: Headers): number {
+  let bytes = 0;
+  for (const name in headers) bytes += HEADER_FRAME_BYTES + name.length + headers[name]!.length;
+  return bytes;
+}
+
+/** Bytes that the records take in memory until they are acknowledged. */
+export function bytesOf(records: readonly OutgoingRecord[]): number {
+  let bytes = 0;
+  let headers: Headers;
+  let headerBytes = 0;
+  for (const record of records) {
+    // Records of one request share their headers.
+    if (record.headers !== headers) {
+      headers = record.headers;
+      headerBytes = headerBytesOf(headers);
+    }
+    bytes += record.value.length + (record.key?.length ?? 0) + headerBytes;
+  }
+  return bytes;
 }

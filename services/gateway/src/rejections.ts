@@ -3,7 +3,7 @@ import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec } fr
 import { waitAtMost } from '@playline/errors';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
-import { bytesOf } from './bytes-in-flight.ts';
+import { bytesOf } from './publish.ts';
 import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
 /** The errors of the rejected messages of one batch. */

@@ -10,7 +10,14 @@ import {
   type Passwords,
   type Sessions,
 } from '@playline/access-keys';
-import { createFaultLog, createHttpApp, type Exchange, type HttpApp, type Route } from '@playline/http';
+import {
+  createBytesInFlight,
+  createFaultLog,
+  createHttpApp,
+  type Exchange,
+  type HttpApp,
+  type Route,
+} from '@playline/http';
 import type { Logger } from '@playline/runtime';
 import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
@@ -44,6 +51,9 @@ export interface PortalAppParts extends PortalParts {
   readonly logger: Logger;
 }
 
+/** Sixty-four of the largest forms at a time. */
+const FORM_BYTES_MAX = 64 * 64 * 1024;
+
 /** The whole portal without its port: host, session, project and role, form token, page. */
 export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
   const { accounts, passwords, passkeys, openIdProvider: provider } = parts;
@@ -60,6 +70,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     admitMember: createAdmitMember(),
     shares: parts.shares,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
+    forms: createBytesInFlight(FORM_BYTES_MAX),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { createUsageCounter } from '@playline/access-keys';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
-import { createHttpApp, openHttpServer } from '@playline/http';
+import { createBytesInFlight, createHttpApp, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
 import { createMetrics } from '@playline/runtime';
 import type { OutgoingRecord } from '@playline/stream';
-import { createBytesInFlight } from '../../../services/gateway/src/bytes-in-flight.ts';
 import { createGatewayMetrics } from '../../../services/gateway/src/metrics.ts';
 import { createPublish } from '../../../services/gateway/src/publish.ts';
 import { createPublishRejections } from '../../../services/gateway/src/rejections.ts';

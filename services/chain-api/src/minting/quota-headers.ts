@@ -1,6 +1,13 @@
 import { PublicError } from '@playline/errors';
 import type { Exchange, HeaderList } from '@playline/http';
-import { type QuotaPolicy, QuotaSpent, type QuotaTexts, toQuotaTexts } from '@playline/mints';
+import {
+  type QuotaPolicy,
+  QuotaSpent,
+  type QuotaStanding,
+  type Quotas,
+  type QuotaTexts,
+  toQuotaTexts,
+} from '@playline/mints';
 
 const MS_PER_S = 1000;
 
@@ -39,14 +46,36 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
 }
 
 /**
- * Adds the quota to a 429. If the call was refused for another reason (calls of an address, room for bodies), its
- * project may be unknown. The remaining number is then 0 until the call may be sent again.
+ * Adds the quota to a 429 whose project is not known yet, such as one of the limit of calls. The remaining number is
+ * then 0 until the call may be sent again.
  */
 export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
-  const nothing = { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS };
-  const standing = fault instanceof QuotaSpent ? fault.standing : nothing;
+  show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
+}
+
+/** The quota of the project of a call. */
+export interface ProjectQuota {
+  readonly quotas: Quotas;
+  readonly policy: QuotaPolicy;
+  readonly projectId: string;
+}
+
+/**
+ * Adds the quota of the project to a 429, also where something else ran out, such as memory for bodies: then it is the
+ * quota that is left.
+ */
+export async function showQuota(exchange: Exchange, { quotas, policy, projectId }: ProjectQuota, fault: unknown) {
+  if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
+  const { retryAfterS } = fault;
+  if (fault instanceof QuotaSpent) return show(exchange, policy, fault.standing);
+  // Without an answer of the store there is no quota to show.
+  const left = await quotas.take(projectId, policy, 0).catch(() => null);
+  if (left !== null) show(exchange, policy, { ...left, retryAfterS });
+}
+
+function show(exchange: Exchange, policy: QuotaPolicy, standing: QuotaStanding): void {
   const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, standing, Date.now()), true);
   const late = exchange.lateHeaders;
   exchange.lateHeaders = () => [...late(), ...headers];

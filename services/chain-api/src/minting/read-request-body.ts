@@ -1,29 +1,33 @@
-import { PublicError } from '@playline/errors';
-import { type Exchange, planJsonBody, readBody } from '@playline/http';
+import { createBytesInFlight, type Exchange, planJsonBody, readBody } from '@playline/http';
 
 /** Most bytes of bodies that are read or stored at a time: sixteen of the largest. */
 const BYTES_IN_FLIGHT_MAX = 32 * 1024 * 1024;
 
+/** A call whose body is read. */
+export interface BodyCall {
+  readonly exchange: Exchange;
+  /** The environment of its key, which has its share of the memory of all bodies. */
+  readonly environmentId: string;
+  readonly bytesMax: number;
+}
+
 /** Reads the body of a call and works with it, within the memory that all bodies share. */
-export type WithBody = <T>(exchange: Exchange, bytesMax: number, work: (body: Buffer) => Promise<T>) => Promise<T>;
+export type WithBody = <T>(call: BodyCall, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
 /**
- * Builds the shared room. A call takes its part until it is answered.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is none; VALIDATION_ERROR for bodies that cannot be read or
- *   are too
- *   large
+ * Builds the shared bound. The bytes of a body count from their arrival until the call is answered.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no memory for the body; VALIDATION_ERROR for bodies that
+ *   cannot be read or are too large
  */
-export function createWithBody(roomBytes: number = BYTES_IN_FLIGHT_MAX): WithBody {
-  let held = 0;
-  return async (exchange, bytesMax, work) => {
-    const plan = planJsonBody(exchange.request, bytesMax);
-    const wanted = plan.declaredBytes ?? bytesMax;
-    if (held > 0 && held + wanted > roomBytes) throw new PublicError('TOO_MANY_REQUESTS_ERROR');
-    held += wanted;
+export function createWithBody(bytesMax: number = BYTES_IN_FLIGHT_MAX): WithBody {
+  const bytesInFlight = createBytesInFlight(bytesMax);
+  return async (call, work) => {
+    const plan = planJsonBody(call.exchange.request, call.bytesMax);
+    const reservation = bytesInFlight.admit(call.environmentId, plan.declaredBytes ?? call.bytesMax);
     try {
-      return await work(await readBody(exchange.request, plan));
+      return await work(await readBody(call.exchange.request, plan, { reservation }));
     } finally {
-      held -= wanted;
+      reservation.release();
     }
   };
 }

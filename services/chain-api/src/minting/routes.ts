@@ -53,13 +53,13 @@ export function createMintingRoutes(
     ...{ kind: 'refresh', perSecond: settings.REFRESHES_PER_HOUR / HOUR_S, burst: settings.REFRESHES_PER_HOUR },
   };
   const withBody = createWithBody();
-  const publishing = { withBody, deadlineMs: settings.PUBLISH_DEADLINE_MS };
+  const publishing = { withBody, quotas, deadlineMs: settings.PUBLISH_DEADLINE_MS };
   const acceptMints = createAcceptMints({
     ...{ claims, quotas, policy: mintPolicy, publish: topics.publishRequests, isLogKnown },
   });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [
-    ...createRefreshes({ quotas, policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),
+    ...createRefreshes({ policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),
     createMint({ collections, acceptMints, policy: mintPolicy, ...publishing }),
     createListMintRequests({ reader, cursors, deadlineMs, settleMs: settings.MINTS_LISTED_AFTER_MS }),
     createGetMintRequest({ claims, reader, cursors, deadlineMs }),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PublicError } from '@playline/errors';
-import { planFormBody, readBody } from '@playline/http';
+import { type BytesInFlight, planFormBody, readBody } from '@playline/http';
 import type { FormValues } from './page.ts';
 
 /** The longest form is one with a pasted text; a page sends less than a tenth of it. */
@@ -8,10 +8,19 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Fields of a form; more are nobody's. */
 const FIELDS_MAX = 200;
 
-/** Reads the body of a form. @throws PublicError VALIDATION_ERROR when it is none, or too large */
-export async function readForm(request: IncomingMessage): Promise<FormValues> {
-  const body = await readBody(request, planFormBody(request, BODY_BYTES_MAX));
-  return toFormValues(body.toString('utf8'));
+/**
+ * Reads the body of a form. The caller is not known yet, so each address has its share of the memory of all forms.
+ * @throws PublicError VALIDATION_ERROR when it is none, or too large; TOO_MANY_REQUESTS_ERROR when there is no memory
+ */
+export async function readForm(request: IncomingMessage, forms: BytesInFlight, address: string): Promise<FormValues> {
+  const plan = planFormBody(request, BODY_BYTES_MAX);
+  const reservation = forms.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
+  try {
+    const body = await readBody(request, plan, { reservation });
+    return toFormValues(body.toString('utf8'));
+  } finally {
+    reservation.release();
+  }
 }
 
 /** @throws PublicError VALIDATION_ERROR for more fields than a form has */

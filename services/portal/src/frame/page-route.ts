@@ -83,7 +83,7 @@ async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
   if (!assertOurHost(parts.origin, exchange)) return;
   assertOurOrigin(parts.origin, exchange);
   // Before anybody is judged: whoever sends the end of a form late is judged by what they may do then.
-  const values = await readForm(exchange.request);
+  const values = await readForm(exchange.request, parts.forms, parts.addressOf(exchange.request));
   const visit = await visitOf(parts, exchange, params);
   if (visit.session === null) parts.admitStranger(visit.address);
   else parts.admitMember(visit.session.accountId);

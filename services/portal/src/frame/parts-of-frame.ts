@@ -1,5 +1,5 @@
 import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
-import type { ClientAddressOf, Exchange } from '@playline/http';
+import type { BytesInFlight, ClientAddressOf, Exchange } from '@playline/http';
 import type { BrowserCookie, PortalCookie, SessionCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
 import type { PortalShares } from './shares.ts';
@@ -27,6 +27,8 @@ export interface FrameParts {
   readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
   readonly shares: PortalShares;
+  /** Bounds the memory of forms that are received. */
+  readonly forms: BytesInFlight;
   /** Instants of sessions are compared with it. */
   readonly wallClockMs: () => number;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;

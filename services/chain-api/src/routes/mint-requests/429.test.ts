@@ -5,13 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { COLLECTION, MINTS, order, SECRET_KEY_HEADER } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi, type TestChainApi } from '../../test/open-chain-api.ts';
 
-/** Announces the largest permitted body and never sends it. */
-function sendHeadersOnly({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>): ClientRequest {
+/** Announces the largest permitted body and sends so many bytes of it, at most all but one. */
+function sendPart({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>, bytes: number): ClientRequest {
   const sent = { 'content-type': 'application/json', 'content-length': MINT_BODY_BYTES_MAX };
   const headers = { ...sent, [SECRET_KEY_HEADER]: minting.secretKey };
   const sending = request(`${url}/v1/chains/demo-chain/collections${MINTS}`, { method: 'POST', headers });
   sending.on('error', () => {});
   sending.flushHeaders();
+  sending.write(Buffer.alloc(bytes, ' '));
   return sending;
 }
 
@@ -46,16 +47,26 @@ describe('429', () => {
     expect(answer.headers.get(retryAfter)).toBe(answer.headers.get('retry-after'));
   });
 
-  it('has the headers also while there is no room for bodies', async () => {
+  it('does not come because other calls announce large bodies and send none of them', async () => {
     const api = await openChainApi();
-    const hanging = Array.from({ length: 16 }, () => sendHeadersOnly(api));
+    const hanging = Array.from({ length: 20 }, () => sendPart(api, 1));
+    await Promise.all(hanging.map((each) => new Promise((resolve) => each.once('socket', resolve))));
+    for (let at = 0; at < 20; at++) expect((await api.call(MINTS, { body: order(`id-${at}`) })).status).toBe(202);
+    for (const each of hanging) each.destroy();
+  });
+
+  it('shows the quota that is left while there is no memory for bodies', async () => {
+    const api = await openChainApi({ MINTS_BURST: 100 });
+    expect((await api.call(MINTS, { body: order('first') })).status).toBe(202);
+    const hanging = Array.from({ length: 16 }, () => sendPart(api, MINT_BODY_BYTES_MAX - 1));
     let answer: Response | null = null;
-    await until('there is no room', async () => {
-      answer = await api.call(MINTS, { body: order('a') });
+    let tries = 0;
+    await until('there is no memory', async () => {
+      answer = await api.call(MINTS, { body: order(`id-${tries++}`) });
       return answer.status === 429;
     });
     const { headers } = answer as unknown as Response;
-    expect(headers.get('imx-remaining-mint-requests')).toBe('0');
+    expect(headers.get('imx-remaining-mint-requests')).toBe(String(100 - tries));
     expect(headers.get('imx-mint-requests-retry-after')).toBe(headers.get('retry-after'));
     for (const each of hanging) each.destroy();
   });

@@ -14,13 +14,14 @@ import {
   type MintState,
   parseMintBody,
   type QuotaPolicy,
+  type Quotas,
   START_GAP,
   toMintGap,
   toMintRequestJson,
   toQuotaTexts,
 } from '@playline/mints';
 import type { Collections } from '../../minting/collections.ts';
-import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import { createParameters, invalidParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
@@ -32,28 +33,30 @@ export interface MintParts {
   readonly collections: Pick<Collections, 'requireSigner'>;
   readonly acceptMints: AcceptMints;
   readonly policy: QuotaPolicy;
+  readonly quotas: Quotas;
   readonly withBody: WithBody;
   readonly deadlineMs: number;
 }
 
 /** Builds POST mint-requests: accepts every asset of the body, or none. */
 export function createMint(parts: MintParts): CollectionOperation {
-  const { collections, acceptMints, policy, withBody, deadlineMs } = parts;
+  const { collections, acceptMints, policy, quotas, withBody, deadlineMs } = parts;
   return {
     method: 'POST',
     path: PATH,
     policy,
     answer: async ({ exchange, collection, record, authoriseAgain }) => {
-      const standing = await withBody(exchange, MINT_BODY_BYTES_MAX, async (body) => {
+      const { projectId, environmentId } = record;
+      const call = { exchange, environmentId, bytesMax: MINT_BODY_BYTES_MAX };
+      const standing = await withBody(call, async (body) => {
         await authoriseAgain();
         const assets = parseMintBody(body);
-        const { projectId, environmentId } = record;
         const requireSigner = () => collections.requireSigner(environmentId);
         const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
         // The work goes on after the deadline, because requests that reach the log later must be confirmed too.
         return settleWithin(deadlineMs, acceptMints(order));
-      }).catch((fault: unknown) => {
-        showLimited(exchange, policy, fault);
+      }).catch(async (fault: unknown) => {
+        await showQuota(exchange, { quotas, policy, projectId }, fault);
         throw fault;
       });
       const texts = toQuotaTexts(policy, standing, Date.now());

@@ -13,7 +13,7 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { MintTopics } from '../../minting/publish.ts';
-import { showLimited, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import type { CollectionCall, CollectionOperation } from '../collection-route.ts';
 
@@ -87,15 +87,16 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
     read: (body: Buffer) => ReadRefresh<T>,
   ): Promise<{ texts: QuotaTexts; read: T }> => {
     const { exchange } = call;
+    const { projectId, environmentId } = call.record;
     try {
-      return await withBody(exchange, REFRESH_BODY_BYTES_MAX, async (body) => {
+      return await withBody({ exchange, environmentId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
         await call.authoriseAgain();
         const wanted = read(body);
         const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));
         return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };
       });
     } catch (fault) {
-      showLimited(exchange, policy, fault);
+      await showQuota(exchange, { quotas, policy, projectId }, fault);
       throw fault;
     }
   };

@@ -1,7 +1,8 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
+import { createKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   expectEnvelope,
   KEY_HEADER,
@@ -289,5 +290,57 @@ describe('429 for want of room', () => {
   it('never refuses a lone request, however small the bound', async () => {
     const { post } = await openGateway({ BYTES_IN_FLIGHT_MAX: 1 });
     expect((await post(large())).status).toBe(200);
+  });
+});
+
+describe('a key whose bodies come slowly', () => {
+  /** Announces a mebibyte, and sends so many bytes of it. */
+  function sendPart(port: number, key: string, bytes: number): Socket {
+    const lines = [...headOf(key), `content-length: ${MIB}`, '', ' '.repeat(bytes)];
+    const socket = connect(port, '127.0.0.1', () => socket.write(lines.join('\r\n')));
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  }
+
+  it('does not keep another environment from being served', async () => {
+    const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 4 * MIB });
+    const { key } = await createKey(
+      { store: gateway.store, prefix: 'svcapik' },
+      { projectId: 'other', environmentId: 'other', environment: 'production', kind: 'publishable' },
+    );
+    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await gateway.metrics())?.[1]);
+    for (let caller = 0; caller < 6; caller++) sendPart(gateway.port, gateway.key, MIB - 100);
+    await until('the memory is full', async () => (await held()) > 3.9 * MIB);
+    const answers: number[] = [];
+    for (let times = 0; times < 10; times++) answers.push((await gateway.post(large(), { [KEY_HEADER]: key })).status);
+    expect(answers).toEqual(Array(10).fill(200));
+  });
+
+  it('is charged for what has arrived when the caller hangs up', async () => {
+    const { port, key, post, metrics } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
+    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
+    const socket = sendPart(port, key, 100 * KIB);
+    await until('the part has arrived', async () => (await held()) === 100 * KIB);
+    socket.destroy();
+    await until('it is given up', async () => (await held()) === 0);
+    const left = leftOf(await post(batch(1)));
+    // The bucket gains a unit a second meanwhile.
+    expect(left >= 899 && left < 950).toBe(true);
+  });
+
+  it('is charged for what has arrived when there is no memory for the rest', async () => {
+    const limits = { RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000, BYTES_IN_FLIGHT_MAX: 300 * KIB };
+    const { port, key, post, producer } = await openGateway(limits);
+    producer.mode = 'hold';
+    const inFlight = post(large());
+    await until('a batch is in flight', () => producer.sent.length === 1);
+    const chunk = `2800\r\n${' '.repeat(10 * KIB)}\r\n`;
+    const lines = [...headOf(key), 'transfer-encoding: chunked', '', chunk.repeat(60)];
+    const answer = await firstAnswer(port, lines);
+    expect(answer).toMatch(/^HTTP\/1\.1 429 /);
+    const left = Number(/ratelimit: "messages";r=(\d+)/.exec(answer)?.[1]);
+    expect(left).toBeLessThan(850);
+    producer.sent[0]?.done(null);
+    await inFlight;
   });
 });

@@ -1,14 +1,21 @@
 import type { KeyRecord } from '@playline/access-keys';
 import { BATCH_BYTES_MAX, frameRecord, identityLinkCodec, type RejectionCode, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type BodyPlan, type Exchange, planJsonBody, type Route, useBody } from '@playline/http';
+import {
+  type BodyPlan,
+  type BytesInFlight,
+  type Exchange,
+  planJsonBody,
+  type Reservation,
+  type Route,
+  useBody,
+} from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { OutgoingRecord } from '@playline/stream';
 import type { Authorise } from '../../authorise.ts';
-import { type BytesInFlight, bytesOf, type Hold } from '../../bytes-in-flight.ts';
 import { ALL_REJECTED, type CountUse, countEnd } from '../../count-use.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
-import type { Publish } from '../../publish.ts';
+import { bytesOf, type Publish } from '../../publish.ts';
 import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/message-limit.ts';
 import { type PublishRejections, roomOnLog } from '../../rejections.ts';
 import type { RejectionEntry } from '../../scan/judge.ts';
@@ -56,11 +63,12 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         const limited = parts.limit(exchange, key);
         const allowance = limited instanceof Promise ? await limited : limited;
         const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
-        const hold = parts.bytesInFlight.admit(guessBytes(plan));
-        const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, { plan, hold, allowance });
+        const reservation = parts.bytesInFlight.admit(key.environmentId, guessBytes(plan));
+        const reception = { plan, reservation, allowance };
+        const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, reception);
         countBatch(parts.metrics, batch);
         // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
-        if (outgoing.length > 0) await parts.publish(outgoing, hold);
+        if (outgoing.length > 0) await parts.publish(outgoing, reservation);
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
@@ -84,7 +92,7 @@ function countServed(usage: CountUse, key: KeyRecord, { batch, traceId }: { batc
 /** What is needed to read a body. */
 interface Reception {
   plan: BodyPlan;
-  hold: Hold;
+  reservation: Reservation;
   allowance: Allowance;
 }
 
@@ -95,47 +103,46 @@ interface Reception {
 const LET_IN_UNITS = 1;
 
 /**
- * Builds the step from body to records. When it fails, its room is freed, since nothing is published yet. A body that
- * was read is charged even when it is refused, so invalid bodies cost their sender as much as events.
+ * Builds the step from body to records. When it fails, its bytes are released, since nothing is published yet. What has
+ * arrived is charged however the request ends: a body that is refused, sent slowly or broken off costs its sender as
+ * much as events.
  */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
-  return async (exchange: Exchange, environmentId: string, { plan, hold, allowance }: Reception) => {
+  return async (exchange: Exchange, environmentId: string, { plan, reservation, allowance }: Reception) => {
     allowance.charge(LET_IN_UNITS);
     let received = 0;
     let bytes = 0;
     const onBytes = (soFar: number) => {
       received = soFar;
       bytes = soFar;
-      hold.grow(soFar);
     };
     // Compressed bytes that decompress to nothing are work too, so they are charged.
     const onDecoded = (decoded: number) => {
       bytes = Math.max(received, decoded);
     };
     const use = (body: Buffer) => {
-      hold.grow(body.length);
+      reservation.grow(body.length);
       return readMessages(exchange, environmentId, body);
     };
     try {
-      const messages = await useBody(exchange.request, plan, { onBytes, onDecoded, use });
+      const messages = await useBody(exchange.request, plan, { reservation, onBytes, onDecoded, use });
       // A body may take 10 s to arrive, and its key may have ended meanwhile. Usually answered from memory.
       const stillAuthorised = parts.authorise(exchange);
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
-      if (messages.outgoing.length === 0) hold.release();
-      else hold.settle(bytesOf(messages.outgoing));
+      if (messages.outgoing.length === 0) reservation.release();
+      else reservation.settle(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
-      hold.release();
-      const isCallers = error instanceof PublicError && error.code === 'VALIDATION_ERROR';
-      chargeRest(allowance, isCallers ? unitsOf(0, bytes) : 0);
+      reservation.release();
+      chargeRest(allowance, unitsOf(0, bytes));
       throw error;
     }
   };
 }
 
-/** @param units total cost of the request; 0 gives back what was charged in advance */
+/** @param units total cost of the request */
 function chargeRest(allowance: Allowance, units: number): void {
   if (units !== LET_IN_UNITS) allowance.charge(units - LET_IN_UNITS);
 }

@@ -12,9 +12,11 @@ import {
 } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
 import {
+  type BytesInFlight,
   type Exchange,
   parseQuery,
   planJsonBody,
+  type Reservation,
   type Route,
   readBody,
   settleWithin,
@@ -29,7 +31,6 @@ import {
 } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import type { Authorise } from '../../authorise.ts';
-import type { BytesInFlight, Hold } from '../../bytes-in-flight.ts';
 import { assertIdentifies, requireText } from '../../text-field.ts';
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
@@ -81,9 +82,9 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
     cors: true,
     handle: async (exchange) => {
       const { environmentId } = await parts.authorise(exchange);
-      const { change, hold } = await receive(exchange, environmentId);
+      const { change, reservation } = await receive(exchange, environmentId);
       // The work goes on after the deadline: a change that reached the log must reach the store too.
-      const stored = parts.storeChange(change, exchange.traceparent).finally(hold.release);
+      const stored = parts.storeChange(change, exchange.traceparent).finally(() => reservation.release());
       parts.onStored(await settleWithin(parts.deadlineMs, stored));
       exchange.answerEmpty(204);
     },
@@ -92,20 +93,23 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
 
 /** Builds the step from body to change. When it fails, the room is freed, since nothing is published yet. */
 function createReceive({ authorise, bytesInFlight, keyer }: WriteConsentParts) {
-  return async (exchange: Exchange, environmentId: string): Promise<{ change: ConsentRecord; hold: Hold }> => {
+  return async (
+    exchange: Exchange,
+    environmentId: string,
+  ): Promise<{ change: ConsentRecord; reservation: Reservation }> => {
     const plan = planJsonBody(exchange.request, CONSENT_BYTES_MAX);
-    const hold = bytesInFlight.admit(plan.declaredBytes ?? CONSENT_BYTES_MAX);
+    const reservation = bytesInFlight.admit(environmentId, plan.declaredBytes ?? CONSENT_BYTES_MAX);
     try {
-      const body = await readBody(exchange.request, plan, { onBytes: hold.grow });
+      const body = await readBody(exchange.request, plan, { reservation });
       // The key may have ended while the body arrived.
       await authorise(exchange);
       const { anonymousId, status, source } = parseWantedConsent(body);
       assertIdentifies(anonymousId, 'anonymousId');
       const identityKey = keyer(environmentId, 'anonymous', anonymousId);
       const { traceId } = exchange;
-      return { change: { environmentId, identityKey, status, source, receivedAt: Date.now(), traceId }, hold };
+      return { change: { environmentId, identityKey, status, source, receivedAt: Date.now(), traceId }, reservation };
     } catch (error) {
-      hold.release();
+      reservation.release();
       throw error;
     }
   };

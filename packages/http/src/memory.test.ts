@@ -1,0 +1,135 @@
+import { connect, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { until } from '@playline/testkit';
+import { expect, it, onTestFinished } from 'vitest';
+import { createHttpApp } from './app.ts';
+import { planJsonBody } from './content.ts';
+import type { Exchange } from './exchange.ts';
+import { readBody, useBody } from './read-body.ts';
+import { openHttpServer } from './server.ts';
+
+const LIMIT = 1024 * 1024;
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+function memory(): number {
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** A server that counts the bytes of bodies as it reads them, and one route that reads none and never answers. */
+async function open(connectionsMax?: number) {
+  const received = { bytes: 0, requests: [] as Exchange[] };
+  const read = (name: string, reader: (exchange: Exchange, onBytes: (bytes: number) => void) => Promise<unknown>) => {
+    const handle = async (exchange: Exchange) => {
+      let before = 0;
+      await reader(exchange, (bytes) => {
+        received.bytes += bytes - before;
+        before = bytes;
+      });
+      exchange.answerEmpty(204);
+    };
+    return { method: 'POST', path: `/${name}`, hot: true, handle } as const;
+  };
+  const app = createHttpApp({
+    link: (code) => code,
+    routes: [
+      read('read', ({ request }, onBytes) => readBody(request, planJsonBody(request, LIMIT), { onBytes })),
+      read('use', ({ request }, onBytes) =>
+        useBody(request, planJsonBody(request, LIMIT), { onBytes, use: () => null }),
+      ),
+      { method: 'POST', path: '/none', hot: true, handle: (exchange) => void received.requests.push(exchange) },
+    ],
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0, ...(connectionsMax && { connectionsMax }) });
+  onTestFinished(async () => {
+    for (const socket of dialled.splice(0)) socket.destroy();
+    await server.close();
+  });
+  return { port: server.port, received };
+}
+
+/** Connections of the test, which are destroyed after it. */
+const dialled: Socket[] = [];
+
+function dial(port: number): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  dialled.push(socket);
+  return socket;
+}
+
+const head = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`;
+const chunk = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
+
+/** Sends the same chunks again and again, one after the other, so that the caller keeps none of them. */
+async function send(socket: Socket, chunks: Buffer, times: number): Promise<void> {
+  for (let time = 0; time < times; time++) await new Promise<void>((resolve) => socket.write(chunks, () => resolve()));
+}
+
+it.each([
+  ['read', 'one byte', chunk(1).repeat(1000), 1000],
+  ['use', 'one byte', chunk(1).repeat(1000), 1000],
+  ['use', '100 bytes', chunk(100).repeat(10), 1000],
+  ['use', '1024 bytes and one byte in turn', (chunk(1024) + chunk(1)).repeat(10), 10_250],
+])(
+  'a body that is received by %s in chunks of %s takes at most twice its bytes',
+  async (path, _name, text, size) => {
+    const { port, received } = await open();
+    const chunks = Buffer.from(text);
+    const times = Math.floor((100 * 1024) / size);
+    const sockets = Array.from({ length: 3 }, () => dial(port));
+    for (const socket of sockets) socket.write(head(`/${path}`));
+    await Promise.all(sockets.map((socket) => send(socket, chunks, 1)));
+    const before = memory() - received.bytes;
+    await Promise.all(sockets.map((socket) => send(socket, chunks, times)));
+    await until('all is received', () => received.bytes === 3 * size * (times + 1), 20_000);
+    expect((memory() - before) / received.bytes).toBeLessThan(2);
+  },
+  30_000,
+);
+
+it('a body that no handler reads takes little more than what Node reads of it, also in chunks of one byte', async () => {
+  const { port, received } = await open();
+  const chunks = Buffer.from(chunk(1).repeat(1000));
+  const before = memory();
+  for (let caller = 0; caller < 3; caller++) {
+    const socket = dial(port);
+    socket.write(head('/none'));
+    // More than is read: the rest waits in the kernel.
+    for (let time = 0; time < 200; time++) socket.write(chunks);
+  }
+  const isFull = ({ request }: Exchange) => request.readableLength >= 60_000;
+  await until('no more is read', () => received.requests.length === 3 && received.requests.every(isFull), 20_000);
+  expect((memory() - before) / 3).toBeLessThan(1024 * 1024);
+}, 30_000);
+
+it('beyond the bound a new connection replaces an idle one, and never one with a request in progress', async () => {
+  const { port, received } = await open(10);
+  const closed: string[] = [];
+  const connectAs = async (name: string, request: string) => {
+    const socket = dial(port);
+    socket.on('close', () => closed.push(name));
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.write(request);
+    return socket;
+  };
+  const busy = 'POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';
+  for (let at = 0; at < 5; at++) await connectAs('busy', busy);
+  await until('they are served', () => received.requests.length === 5);
+  for (let at = 0; at < 5; at++) await connectAs(`idle ${at}`, '');
+  await connectAs('busy', busy);
+  await until('the new one is served', () => received.requests.length === 6);
+  await until('an idle one is closed', () => closed.length > 0);
+  expect(closed).toEqual(['idle 0']);
+  for (let at = 1; at < 5; at++) {
+    await connectAs('busy', busy);
+    await until('the new one is served', () => received.requests.length === 6 + at);
+  }
+  await connectAs('too many', busy);
+  await until('it is closed', () => closed.includes('too many'));
+  expect(closed.sort()).toEqual(['idle 0', 'idle 1', 'idle 2', 'idle 3', 'idle 4', 'too many']);
+}, 30_000);

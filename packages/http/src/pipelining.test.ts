@@ -1,0 +1,164 @@
+import { connect, type Socket } from 'node:net';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { expect, it, onTestFinished } from 'vitest';
+import { openAdminServer } from './admin-server.ts';
+import { createHttpApp, type Route } from './app.ts';
+import { planJsonBody } from './content.ts';
+import type { Exchange } from './exchange.ts';
+import { readBody } from './read-body.ts';
+import { openHttpServer } from './server.ts';
+
+const GET = 'GET /held HTTP/1.1\r\nhost: a\r\n\r\n';
+
+/** A server whose requests wait until the test answers them, and one route that answers immediately. */
+async function open() {
+  const waiting: Exchange[] = [];
+  const routes: Route[] = [
+    { method: 'GET', path: '/held', hot: true, handle: (exchange) => void waiting.push(exchange) },
+    { method: 'GET', path: '/large', hot: true, handle: (exchange) => exchange.answer(200, LARGE) },
+    { method: 'GET', path: '/small', hot: true, handle: (exchange) => exchange.answer(200, '{}') },
+    {
+      method: 'POST',
+      path: '/echo',
+      hot: true,
+      handle: async (exchange) => {
+        const body = await readBody(exchange.request, planJsonBody(exchange.request, 1024 * 1024));
+        // So that answers are not ready in the order of their requests.
+        for (let turns = body.length % 4; turns > 0; turns--) await new Promise(setImmediate);
+        exchange.answer(200, JSON.stringify(body.toString()));
+      },
+    },
+  ];
+  const count = { answers: 0 };
+  const app = createHttpApp({ link: (code) => code, routes, onAnswer: () => count.answers++ });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  onTestFinished(server.close);
+  return { port: server.port, waiting, count };
+}
+
+const LARGE = JSON.stringify('x'.repeat(64 * 1024));
+
+/** Connects, and destroys the connection after the test. */
+function dial(port: number): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** Waits for a few turns, in which everything that has arrived is parsed. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+}
+
+it('a connection has at most four unanswered requests, and gets the next one served for each that is answered', async () => {
+  const { port, waiting } = await open();
+  const socket = dial(port);
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.write(GET.repeat(1000));
+  await until('requests are parsed', () => waiting.length >= 4);
+  for (let answered = 0; answered < 1000; answered++) {
+    await until('the next request is parsed', () => waiting.length > answered);
+    if (answered % 500 === 0) await turns();
+    expect(waiting.length - answered).toBeLessThanOrEqual(4);
+    waiting[answered]?.answer(200, String(answered));
+  }
+  await until('all are answered', () => text.match(/HTTP/g)?.length === 1000);
+  expect([...text.matchAll(/\r\n\r\n(\d+)/g)].map(([, body]) => Number(body))).toEqual([...Array(1000).keys()]);
+}, 60_000);
+
+it('a connection whose answers are not read has few requests served, and they are served when it reads', async () => {
+  const { port } = await open();
+  const socket = dial(port);
+  socket.pause();
+  const sent = GET.replace('/held', '/large').repeat(500);
+  socket.write(sent);
+  const other = dial(port);
+  let answers = 0;
+  other.on('data', () => other.write(GET.replace('/held', '/small'), () => answers++));
+  other.write(GET.replace('/held', '/small'));
+  await until('another caller is served', () => answers > 20);
+  let bytes = 0;
+  socket.on('data', (chunk) => {
+    bytes += chunk.length;
+  });
+  socket.resume();
+  await until('all answers are read', () => bytes > 500 * LARGE.length);
+}, 60_000);
+
+it('another caller waits for few requests of forty connections that send thousands of requests and read nothing', async () => {
+  const { port, count } = await open();
+  for (let attackers = 0; attackers < 40; attackers++) {
+    const attacker = dial(port);
+    attacker.pause();
+    attacker.write('GET /none HTTP/1.1\r\n\r\n'.repeat(2000));
+  }
+  const other = dial(port);
+  const waits: number[] = [];
+  for (let request = 0; request < 50; request++) {
+    const before = count.answers;
+    const answered = new Promise((resolve) => other.once('data', resolve));
+    other.write(GET.replace('/held', '/small'));
+    await answered;
+    waits.push(count.answers - before);
+  }
+  // During the first ones the others connect.
+  expect(Math.max(...waits.slice(5))).toBeLessThan(300);
+}, 60_000);
+
+it('the listener of operators has the same bound', async () => {
+  let probes = 0;
+  const ready = () => {
+    probes++;
+    return new Promise<boolean>(() => {});
+  };
+  const metrics = { contentType: 'text/plain', text: async () => '' };
+  const admin = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics: metrics as never });
+  onTestFinished(admin.close);
+  dial(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
+  await until('probes are asked', () => probes > 0);
+  await turns();
+  expect(probes).toBe(4);
+});
+
+it('pipelined requests are all answered in order, whatever their bodies and wherever their bytes are cut', async () => {
+  const { port } = await open();
+  const body = fc.string({ unit: fc.constantFrom('a', '\r\n', '\r\n\r\n', '0', '{}'), maxLength: 40 });
+  const request = fc.record({ body, chunked: fc.boolean() });
+  const toBytes = ({ body: text, chunked }: { body: string; chunked: boolean }, at: number) => {
+    const content = `${at} ${text}`;
+    const head = `POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
+    const size = content.length.toString(16);
+    return chunked
+      ? `${head}transfer-encoding: chunked\r\n\r\n${size}\r\n${content}\r\n0\r\n\r\n`
+      : `${head}content-length: ${content.length}\r\n\r\n${content}`;
+  };
+  await fc.assert(
+    fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 60 }), fc.array(fc.nat(400)), async (sent, cuts) => {
+      const bytes = sent.map(toBytes).join('');
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      const ended = new Promise((resolve) => socket.once('end', resolve));
+      let at = 0;
+      for (const cut of cuts) {
+        socket.write(bytes.slice(at, at + cut));
+        at += cut;
+        await new Promise(setImmediate);
+      }
+      // Its half of the connection ends with the last request.
+      socket.end(bytes.slice(at));
+      await ended;
+      const answers = [...text.matchAll(/HTTP\/1\.1 200 [^"]*("(?:[^"\\]|\\.)*")/g)];
+      expect(answers.map(([, json]) => JSON.parse(json as string))).toEqual(
+        sent.map(({ body: text }, index) => `${index} ${text}`),
+      );
+    }),
+    { numRuns: 60 },
+  );
+}, 120_000);
