@@ -1,4 +1,11 @@
-import { type CollectionRecord, collectionCodec, isAddressText, isChainName, TOPICS } from '@playline/contracts';
+import {
+  ADDRESS_EXPECTED,
+  type CollectionRecord,
+  collectionCodec,
+  isChainName,
+  parseAddress,
+  TOPICS,
+} from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
 
@@ -25,9 +32,9 @@ export interface Contract {
 /** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
   if (!isChainName(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
-  const address = contractAddress.trim().toLowerCase();
-  if (!isAddressText(address))
-    throw invalid('The address of a contract is 0x and 40 hexadecimal digits: copy it from the explorer of the chain.');
+  const address = parseAddress(contractAddress.trim());
+  if (address === null)
+    throw invalid(`The address of a contract is ${ADDRESS_EXPECTED}. Copy it from the block explorer of the chain.`);
   return { chain, contractAddress: address };
 }
 

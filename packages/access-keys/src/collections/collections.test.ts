@@ -6,7 +6,7 @@ import { createRecordStore, type RecordStore } from '../records/record-store.ts'
 import { COLLECTIONS, type CollectionRecord, collectionsOf } from './collection.ts';
 import { linkCollection, relinkCollection, renameCollection, unlinkCollection } from './operations.ts';
 
-const contractAddress = `0x${'Ab'.repeat(20)}`;
+const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };
 const ours = { projectId: 'ours', environmentId: 'ours-production', name: 'Swords' };
 const theirs = { projectId: 'theirs', environmentId: 'theirs-production', name: 'Shields' };

@@ -82,7 +82,11 @@ type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description'
 /** Every operation on a collection. */
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
-  const contract = inPath('contract_address', 'Of the collection, in any case.', addressParameter);
+  const contract = inPath(
+    'contract_address',
+    'Of the collection. Mixed case must match the EIP-55 checksum.',
+    addressParameter,
+  );
   const complete = (rest: Rest): Operation => ({
     keys: [
       { kind: SECRET_KEY, required: true },

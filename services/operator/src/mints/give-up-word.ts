@@ -1,5 +1,5 @@
 import { type AuditEntry, createAuditLog } from '@playline/access-keys';
-import { auditEntryCodec, isAddressText, TOPICS } from '@playline/contracts';
+import { ADDRESS_EXPECTED, auditEntryCodec, parseAddress, TOPICS } from '@playline/contracts';
 import type { MintCollection, MintState } from '@playline/mints';
 import type { Producer } from '@playline/stream';
 import { awaitWritable } from '../await-schema.ts';
@@ -30,9 +30,9 @@ export function reasonOf(values: Values): string {
 
 /** @throws UsageError */
 export function signerOf(values: Values): { readonly chain: string; readonly signer: string } {
-  const [chain, signer] = [textOf(values, 'chain') ?? '', textOf(values, 'signer')?.toLowerCase() ?? ''];
-  if (chain === '' || !isAddressText(signer))
-    throw new UsageError('--chain and --signer: say which signer, as mints signers shows it');
+  const [chain, signer] = [textOf(values, 'chain') ?? '', parseAddress(textOf(values, 'signer') ?? '')];
+  if (chain === '') throw new UsageError('--chain: name the chain of the signer, as "mints signers" shows it');
+  if (signer === null) throw new UsageError(`--signer: expected ${ADDRESS_EXPECTED}`);
   return { chain, signer };
 }
 

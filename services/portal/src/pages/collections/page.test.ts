@@ -17,7 +17,7 @@ const SCRIPT = '<script>alert("1")</script>';
 async function openProject(role: Role = 'owner') {
   const project = await portal.addProject('Game');
   const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
-  const contract = `0x${(++contracts).toString(16).padStart(40, 'A')}`;
+  const contract = `0x${(++contracts).toString(16).toUpperCase().padStart(40, 'A')}`;
   const wanted = { chain: 'demo-chain', contract, name: 'Swords' };
   return { project, path: pathOf('production'), pathOf, browser: await portal.signIn({ project, role }), wanted };
 }

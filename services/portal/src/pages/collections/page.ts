@@ -125,7 +125,7 @@ function toLink(visit: Visit, values?: FormValues): HtmlValue {
   const form = visit.form(
     'link',
     html`${field({ name: 'chain', label: 'Chain', value: typed('chain'), hint: 'Its name, as paths of the chain API have it, such as demo-chain.', isRequired: true, charactersMax: 64 })}
-${field({ name: 'contract', label: 'Address of the contract', value: typed('contract'), hint: '0x and 40 hexadecimal digits.', isRequired: true, charactersMax: 42 })}
+${field({ name: 'contract', label: 'Address of the contract', value: typed('contract'), hint: '0x and 40 hexadecimal digits. Paste it with its upper and lower case, so that typing errors are noticed.', isRequired: true, charactersMax: 42 })}
 ${field({ name: 'name', label: 'Name', value: typed('name'), isRequired: true, charactersMax: 200 })}
 <button>Link the contract</button>`,
   );
