@@ -14,7 +14,6 @@ CREATE TABLE IF NOT EXISTS mint_requests
     owner FixedString(20) COMMENT 'Address that gets it',
     token_id Nullable(String) COMMENT 'Decimal digits; null while the contract has not chosen one',
     amount Nullable(String) COMMENT 'Decimal digits; null: one token of an ERC-721',
-    metadata Nullable(String) COMMENT 'JSON object, as it was given',
     status LowCardinality(String) COMMENT 'pending, succeeded or failed',
     stage LowCardinality(String) COMMENT 'How far a pending one is: accepted, waiting, logged, mined, reverted; settled when it is not pending',
     reason Nullable(String) COMMENT 'Why it waits, for people',

@@ -1,4 +1,4 @@
-import { isAddressText, isChainName } from '@playline/contracts';
+import { ADDRESS_EXPECTED, isChainName, parseAddress } from '@playline/contracts';
 import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 
@@ -63,7 +63,7 @@ export interface ChainOfSettings extends IndexedChain, MintableChain {}
 const address = () =>
   z
     .string()
-    .refine(isAddressText, 'expected 0x and 40 hexadecimal digits')
+    .refine((text) => parseAddress(text) !== null, `expected ${ADDRESS_EXPECTED}`)
     .transform((text) => text.toLowerCase());
 
 const bridge = z

@@ -32,9 +32,10 @@ export type MintStatus = (typeof MINT_STATUSES)[number];
 
 /**
  * Value of `chain.mint-state.v1`. The last record of a reference id and attempt counts. Keyed by `toMintStateKey`, in
- * the partition of `toSignerKey`, so the log orders all states of a signer.
+ * the partition of `toSignerKey`, so the log orders all states of a signer. Without the metadata, which can be 16 KiB:
+ * minters keep all pending states in memory.
  */
-export interface MintStateRecord extends MintRequestRecord {
+export interface MintStateRecord extends Omit<MintRequestRecord, 'metadata'> {
   /** 1, and one more with each change of the attempt. */
   revision: number;
   status: MintStatus;

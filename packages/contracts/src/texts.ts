@@ -1,3 +1,5 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+
 const ENVIRONMENT_ID = /^[a-z0-9_-]{1,64}$/;
 const CHAIN_NAME = /^[a-z0-9-]{1,64}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
@@ -12,8 +14,28 @@ const UINT256_DIGITS = 78;
 export const isEnvironmentId = (text: string): boolean => ENVIRONMENT_ID.test(text);
 /** The name of a chain in paths of the interface. */
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
-/** `0x` and 40 hexadecimal digits in any case. */
-export const isAddressText = (text: string): boolean => ADDRESS.test(text);
+/** What `parseAddress` accepts, for error messages. */
+export const ADDRESS_EXPECTED = '0x and 40 hexadecimal digits, which in mixed case must match the EIP-55 checksum';
+
+/**
+ * Reads an address of a chain: lower case, upper case, or mixed case with a valid EIP-55 checksum.
+ * A wrong checksum means that a digit was mistyped or the case was lost, and tokens minted there are lost for good.
+ * @returns the address in lower case; null for any other text
+ */
+export function parseAddress(text: string): string | null {
+  if (!ADDRESS.test(text)) return null;
+  const digits = text.slice(2);
+  const lower = digits.toLowerCase();
+  if (digits !== lower && digits !== digits.toUpperCase() && digits !== toChecksumCase(lower)) return null;
+  return `0x${lower}`;
+}
+
+/** EIP-55: a letter is in upper case when the digit of the hash at its position is 8 or more. */
+function toChecksumCase(lower: string): string {
+  const hash = Buffer.from(keccak_256(Buffer.from(lower))).toString('hex');
+  return lower.replace(/[a-f]/g, (letter, at: number) => (hash[at]! >= '8' ? letter.toUpperCase() : letter));
+}
+
 /** `0x` and 64 hexadecimal digits in any case. */
 export const isHashText = (text: string): boolean => HASH.test(text);
 /** A UUID in any case. */

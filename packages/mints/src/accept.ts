@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { MintRequestRecord } from '@playline/contracts';
 import { type ErrorDetails, PublicError } from '@playline/errors';
-import { countTokens, digestOf, type MintAsset, type MintCollection } from './asset.ts';
+import { countTokens, digestOf, type MintAsset, type MintCollection, type MintScope } from './asset.ts';
 import type { ClaimOutcome, MintClaims, PlacedClaim, UnknownClaim, WantedClaim } from './claims.ts';
 import type { QuotaPolicy, QuotaStanding, Quotas } from './quota.ts';
 import { toRequestedState } from './states.ts';
@@ -60,8 +60,8 @@ export const CLAIM_LAPSE_MS = 60_000;
  * Accepts an order in the order that gives its guarantee: conflicts, quota, claims, log, confirmation. Conflicts cost
  * nothing. A claim whose request may or may not be on the log stays, so the same order sent again takes it over and no
  * other order can.
- * @throws PublicError CONFLICT_ERROR with every reference id that is taken, QuotaSpent; another fault when a step
- * failed or its outcome is unknown: the same order may then be sent again
+ * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TOO_MANY_REQUESTS_ERROR when too much is
+ * pending, QuotaSpent; another fault when a step failed or its outcome is unknown: the same order may then be sent again
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
@@ -69,13 +69,15 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   return async (order) => {
     const twice = findTwice(order.assets);
     const wantedBy = (signer: string) => order.assets.map((asset) => toWanted(asset, signer));
-    assertFree(await settle(order.collection, wantedBy(NOBODY), true), twice);
+    const { projectId, environmentId } = order;
+    const scope = { ...order.collection, projectId, environmentId };
+    assertFree(await settle(scope, wantedBy(NOBODY), true), twice);
     const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
     const standing = await quotas.take(order.projectId, policy, units);
     if (!standing.isAllowed) throw new QuotaSpent(standing);
     try {
-      const outcome = await settle(order.collection, wanted, false);
+      const outcome = await settle(scope, wanted, false);
       await send(parts, order, assertFree(outcome, twice));
       return standing;
     } catch (fault) {
@@ -88,7 +90,8 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   async function send({ publish }: AcceptMintsParts, order: MintOrder, placed: readonly PlacedClaim[]): Promise<void> {
     const records = order.assets.map((asset, at) => toRecord(order, asset, placed[at]!));
     await publish(records);
-    const others = await claims.confirm(order.collection, records.map(toRequestedState));
+    const scope = { ...order.collection, projectId: order.projectId };
+    const others = await claims.confirm(scope, records.map(toRequestedState));
     // Claims were lost and another request came first. The minter mints that one and skips this one.
     if (others.length > 0) throw new Error(`another attempt stands for ${others.length} of the reference ids`);
   }
@@ -98,15 +101,19 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
 function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async ({ chain }: MintCollection, claim: UnknownClaim): Promise<boolean> =>
     claim.ageMs > lapseMs && (await isLogKnown({ chain, signer: claim.signer }));
-  return async (collection: MintCollection, wanted: readonly WantedClaim[], isDry: boolean) => {
-    const outcome = await claims.claim(collection, wanted, { isDry });
+  return async (
+    scope: MintScope & { readonly environmentId: string },
+    wanted: readonly WantedClaim[],
+    isDry: boolean,
+  ) => {
+    const outcome = await claims.claim(scope, wanted, { isDry });
     if (outcome.kind !== 'unknown') return outcome;
     for (const claim of outcome.claims) {
-      if (!(await hasLapsed(collection, claim)))
+      if (!(await hasLapsed(scope, claim)))
         throw new Error('nobody knows yet whether another asset of a reference id was accepted');
-      await claims.lapse(collection, claim);
+      await claims.lapse(scope, claim);
     }
-    const again = await claims.claim(collection, wanted, { isDry });
+    const again = await claims.claim(scope, wanted, { isDry });
     if (again.kind === 'unknown') throw new Error('reference ids are claimed by others at this moment');
     return again;
   };
@@ -130,11 +137,26 @@ function findTwice(assets: readonly MintAsset[]): readonly string[] {
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR with every id that conflicts, each once, in the order of the request */
+/** When to try again, in seconds: pending assets end by blocks and by operators, not by the clock. */
+const FULL_RETRY_S = 60;
+
+const fullOf = () =>
+  new PublicError('TOO_MANY_REQUESTS_ERROR', {
+    message:
+      'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.',
+    details: { limit: 'pending_assets' },
+    retryAfterS: FULL_RETRY_S,
+  });
+
+/**
+ * @throws PublicError CONFLICT_ERROR with every id that conflicts, each once, in the order of the request;
+ * TOO_MANY_REQUESTS_ERROR when too much is pending
+ */
 function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, twice: readonly string[]) {
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...twice])];
   if (values.length > 0) throw conflictOf(values);
+  if (outcome.kind === 'full') throw fullOf();
   return outcome.kind === 'claimed' ? outcome.claims : [];
 }
 

@@ -8,9 +8,14 @@ export interface MintCollection {
   readonly contractAddress: string;
 }
 
+/** A collection and the project that asks. Reference ids of two projects have nothing to do with each other. */
+export interface MintScope extends MintCollection {
+  readonly projectId: string;
+}
+
 /** An asset to mint, as requested. */
 export interface MintAsset {
-  /** The caller's id, unique within a collection. */
+  /** The caller's id, unique within a project and a collection. */
   readonly referenceId: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly ownerAddress: string;

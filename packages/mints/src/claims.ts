@@ -1,4 +1,4 @@
-import type { MintCollection } from './asset.ts';
+import type { MintScope } from './asset.ts';
 import type { MintState, Standing } from './states.ts';
 
 /** A claim to be placed on a reference id. */
@@ -37,18 +37,46 @@ export type ClaimOutcome =
   /** These reference ids are pending or have succeeded; nothing was claimed. */
   | { readonly kind: 'taken'; readonly referenceIds: readonly string[] }
   /** Nothing was claimed. */
-  | { readonly kind: 'unknown'; readonly claims: readonly UnknownClaim[] };
+  | { readonly kind: 'unknown'; readonly claims: readonly UnknownClaim[] }
+  /** The environment or its project would have more pending assets than `PendingLimits` allow; nothing was claimed. */
+  | { readonly kind: 'full' };
+
+/** Limits of what is pending, which bound the memory that one project takes in Redis and in a minter. */
+export interface PendingLimits {
+  readonly assets: number;
+  /** Bytes in Redis, as `pendingBytesOf` counts them. */
+  readonly bytes: number;
+}
+
+/**
+ * Enough for five bursts of the quota. An environment gets half of its project's limit, so that a test environment
+ * cannot use up the limit of production.
+ */
+export const PENDING_LIMITS: { readonly environment: PendingLimits; readonly project: PendingLimits } = {
+  environment: { assets: 10_000, bytes: 16 * 1024 * 1024 },
+  project: { assets: 20_000, bytes: 32 * 1024 * 1024 },
+};
+
+/** How many settled assets of a project are kept; earlier ones are read from the tables. */
+export const SETTLED_MAX = 5_000;
+
+/** Bytes of a pending asset in Redis. The name of its claim is stored four times; all the rest has about a kilobyte. */
+export const pendingBytesOf = (claimName: string): number => 4 * Buffer.byteLength(claimName) + 1_000;
 
 /** What the store has of one reference id. */
 export interface FoundState {
   /** Null when the store has nothing; the tables may have it. */
   readonly state: MintState | null;
-  /** False when data may have been lost. A null state then does not mean that there is no request. */
+  /**
+   * False when data may have been lost, or the reference id is known and only its state was removed. A null state then
+   * does not mean that there is no request.
+   */
   readonly isComplete: boolean;
 }
 
 /**
- * Reference ids that are taken, by collection. Claims answer conflicts quickly; the log decides what is minted.
+ * Reference ids that are taken, by project and collection. Claims answer conflicts quickly; the log decides what is
+ * minted.
  *
  * A claim is placed before its request is published and confirmed afterwards. In between, the request may or may not be
  * on the log. A repeated request for the same asset takes the claim over, with its attempt and its signer, so that the
@@ -60,7 +88,7 @@ export interface MintClaims {
    * @throws IncompleteClaimsFault when claims may have been lost and are not restored yet
    */
   claim(
-    collection: MintCollection,
+    scope: MintScope & { readonly environmentId: string },
     wanted: readonly WantedClaim[],
     options?: { isDry?: boolean },
   ): Promise<ClaimOutcome>;
@@ -68,13 +96,10 @@ export interface MintClaims {
    * Records that the requests of these claims are on the log.
    * @returns reference ids that have another attempt. Only that one can be minted
    */
-  confirm(collection: MintCollection, states: readonly MintState[]): Promise<readonly string[]>;
+  confirm(scope: MintScope, states: readonly MintState[]): Promise<readonly string[]>;
   /** Ends a claim if it is unchanged and unconfirmed. Its reference id is then free, as after a failure. */
-  lapse(
-    collection: MintCollection,
-    claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>,
-  ): Promise<void>;
-  read(collection: MintCollection, referenceId: string): Promise<FoundState>;
+  lapse(scope: MintScope, claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>): Promise<void>;
+  read(scope: MintScope, referenceId: string): Promise<FoundState>;
 }
 
 /** The store was emptied or restarted, so claims may be missing. They are restored from the log without an operator. */

@@ -6,7 +6,10 @@ import {
   toUuidText,
 } from '@playline/contracts';
 
-/** State of a requested asset, as it is stored and shown. One per reference id and attempt. */
+/**
+ * State of a requested asset, as it is stored and shown. One per reference id and attempt. Its metadata is only on the
+ * log of requests and in the table `mint_metadata`.
+ */
 export interface MintState {
   readonly chain: string;
   /** `0x` and 40 lower-case hexadecimal digits; so are the signer and the owner. */
@@ -20,8 +23,6 @@ export interface MintState {
   readonly ownerAddress: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
-  /** JSON text of an object. */
-  readonly metadata: string | null;
   /** Epoch milliseconds. */
   readonly requestedAt: number;
   readonly traceId: string;
@@ -41,7 +42,7 @@ export interface MintState {
 }
 
 /** State of an asset of which only the request is known. */
-export function toRequestedState(request: MintRequestRecord): MintState {
+export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): MintState {
   return {
     chain: request.chain,
     contractAddress: toHexText(request.contractAddress),
@@ -53,7 +54,6 @@ export function toRequestedState(request: MintRequestRecord): MintState {
     ownerAddress: toHexText(request.ownerAddress),
     tokenId: request.tokenId,
     amount: request.amount,
-    metadata: request.metadata,
     requestedAt: request.requestedAt,
     traceId: request.traceId,
     ...{ revision: 0, status: 'pending', stage: 'accepted', reason: null, nonce: null },

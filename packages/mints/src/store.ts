@@ -5,7 +5,7 @@ import {
   isBeyondGap,
   type MintStatus,
 } from '@playline/contracts';
-import type { MintCollection } from './asset.ts';
+import type { MintAsset, MintCollection, MintScope } from './asset.ts';
 import type { MintState } from './states.ts';
 
 /** Sort key of a request in the list of its collection. */
@@ -50,7 +50,11 @@ export interface MintPage {
 export interface MintReader {
   readPage(question: MintPageQuestion): Promise<MintPage>;
   /** The attempt that counts for a reference id; null when the tables have none. */
-  readOne(collection: MintCollection, referenceId: string): Promise<MintState | null>;
+  readOne(scope: MintScope, referenceId: string): Promise<MintState | null>;
+  /** Metadata that was requested for an attempt. Null: the tables do not have its request yet. */
+  readMetadata(
+    state: Pick<MintState, 'chain' | 'contractAddress' | 'requestedAt' | 'attemptId'>,
+  ): Promise<Pick<MintAsset, 'metadata'> | null>;
   ready(): Promise<boolean>;
 }
 
@@ -105,13 +109,15 @@ export interface MetadataRow
 
 /** A state with the place of its record in the log. */
 export interface MintRow extends MintState {
+  /** JSON text of an object; null for a row of a state, and when none was requested. */
+  readonly metadata: string | null;
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
   readonly loggedAtMs: number;
 }
 
-export type MintTable = 'mint_requests' | 'collections' | 'nft_metadata' | 'metadata_stacks';
+export type MintTable = 'mint_requests' | 'mint_metadata' | 'collections' | 'nft_metadata' | 'metadata_stacks';
 
 /** Rows of one block for one table. */
 export interface MintInsert {

@@ -31,6 +31,12 @@ export const deploymentSettings = {
     .string()
     .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
     .default('svcapik'),
+  /** The setting of the chain API, of which the names of the chains are read: contracts of others cannot be linked. */
+  CHAINS: settings
+    .json()
+    .pipe(z.array(z.looseObject({ name: z.string() }), 'expected a list of chains'))
+    .transform((chains): readonly string[] => chains.map(({ name }) => name))
+    .optional(),
   /**
    * Keys the hashes of ids: with another pepper an id gives an unknown key. As long as the output of the hash that it
    * is the key of.

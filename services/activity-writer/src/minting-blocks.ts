@@ -49,14 +49,18 @@ export interface OpenBlocks {
 
 type Row = MintRow | MetadataRow;
 
-const tableOf = (row: Row): MintTable => ('kind' in row ? METADATA_TABLES[row.kind] : 'mint_requests');
+function tablesOf(row: Row): readonly MintTable[] {
+  if ('kind' in row) return [METADATA_TABLES[row.kind]];
+  // Only the request has the metadata. A row without any says that none was requested.
+  return row.revision === 0 ? ['mint_requests', 'mint_metadata'] : ['mint_requests'];
+}
 
 /** The blocks of mint requests, of their states and of metadata. */
 export function createMintingBlocks(
   { mints, calls, schemaOf }: MintingBlocksParts,
   plain: PlainBlocks,
 ): readonly OpenBlocks[] {
-  const write = createWriteFolding<Row, MintTable>({ tableOf, insert: (rows) => mints.insert(rows), calls });
+  const write = createWriteFolding<Row, MintTable>({ tablesOf, insert: (rows) => mints.insert(rows), calls });
   const createOpen = <T, R extends Row>(
     codec: RecordCodec<T>,
     toRow: (record: T, version: LoggedVersion) => R,

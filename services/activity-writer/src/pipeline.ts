@@ -48,7 +48,7 @@ export interface Pipeline {
 /**
  * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
  * tokens     -> read -> assign times                   -> write tokens
- * mint requests, their states, metadata -> read -> assign times -> write mint_requests, collections, nft_metadata, metadata_stacks
+ * mint requests, their states, metadata -> read -> assign times -> write mint_requests, mint_metadata, collections, nft_metadata, metadata_stacks
  * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
@@ -74,7 +74,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const tokens: TimedBlockOptions<TokenRow> = {
     ...createPlainBlocks(publishLetters),
     readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
-    write: createWriteFolding({ tableOf: () => 'tokens' as const, insert: (rows) => store.insert(rows), calls }),
+    write: createWriteFolding({ tablesOf: () => ['tokens'] as const, insert: (rows) => store.insert(rows), calls }),
   };
   const plain = { ...createPlainBlocks(publishLetters), onTaken: options.onMint };
   const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, plain);

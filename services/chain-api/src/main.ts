@@ -69,7 +69,7 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  const degraded = createDegraded({ watermarks, rateLimitKeys, minting: minting.ready });
+  const degraded = createDegraded({ watermarks, rateLimitKeys, minting, metrics: registry });
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
@@ -101,6 +101,7 @@ async function openMinting(use: Use) {
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
   const places = async () => (await view.standing()).places;
   return {
+    takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {
       verifySecret: createKeyVerifier({

@@ -1,4 +1,4 @@
-import { isAddressText } from '@playline/contracts';
+import { ADDRESS_EXPECTED, parseAddress } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Query } from '@playline/http';
 
@@ -54,11 +54,8 @@ export function createParameters(query: Query): Parameters {
   };
 }
 
-/** An address of a contract, in upper or lower case; converted to lower case. */
-export const ADDRESS: Kind<string> = {
-  expected: '0x and 40 hexadecimal digits',
-  parse: (text) => (isAddressText(text) ? text.toLowerCase() : null),
-};
+/** An address of a contract; converted to lower case. */
+export const ADDRESS: Kind<string> = { expected: ADDRESS_EXPECTED, parse: parseAddress };
 
 /** Contract, "Parameters of a history"; also for the list of mint requests. */
 export const PAGE_SIZE_MAX = 200;

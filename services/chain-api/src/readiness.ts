@@ -1,5 +1,6 @@
 import type { ChainStore, Watermarks } from '@playline/chain';
 import type { ReadinessChecks } from '@playline/http';
+import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 import type { Horizons } from './horizons.ts';
 
@@ -32,8 +33,13 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
 export interface DegradedParts {
   watermarks: Pick<Watermarks, 'ready'>;
   rateLimitKeys: { ready(): Promise<boolean> };
-  /** True when the stores for operations with secret keys answer. */
-  minting: () => Promise<boolean>;
+  minting: {
+    /** True when the stores for operations with secret keys answer, and Redis takes writes. */
+    ready(): Promise<boolean>;
+    /** Of Redis alone. */
+    takesWrites(): Promise<boolean>;
+  };
+  metrics: Metrics;
 }
 
 /**
@@ -41,6 +47,7 @@ export interface DegradedParts {
  * limit keys, calls with a key that is not in memory get 500, and all others are served. Without brokers nothing is
  * minted, but reads go on.
  */
-export function createDegraded({ watermarks, rateLimitKeys, minting }: DegradedParts): ReadinessChecks {
-  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting };
+export function createDegraded({ watermarks, rateLimitKeys, minting, metrics }: DegradedParts): ReadinessChecks {
+  watchWrites(metrics, minting.takesWrites);
+  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
 }

@@ -1,9 +1,9 @@
-import { openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
+import { COLLECTIONS, createIsUnlinked, openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
 import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
-import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
+import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS, toHexText } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import {
@@ -59,6 +59,9 @@ await runService(logger, async (use) => {
   const access = { ...toRedis(config), onFault: faults.of('Redis') };
   const view = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, access));
   const keys = await use('copy of signable keys', () => openRecordCopy({ view }));
+  const collectionView = await use('collections', () => openRedisRecords(COLLECTIONS, access));
+  const collections = await use('copy of collections', () => openRecordCopy({ view: collectionView }));
+  const isUnlinked = createIsUnlinked(collections);
   const { signTransaction } = createSigner({ privateKeys: config.SIGNER_KEYS });
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
@@ -80,6 +83,8 @@ await runService(logger, async (use) => {
         schemaOf: registry.schemaOf,
       }),
       signerOf: (lane) => createKeySigner({ keys, signTransaction }, lane),
+      isUnlinked: ({ chain, contractAddress, projectId }) =>
+        isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId }),
       openConsumer: (handler) =>
         openRecordConsumer({
           ...handler,

@@ -15,7 +15,7 @@ import { createNodeChoice } from './chain/node-choice.ts';
 import { tellChainId } from './chain/told-chain-id.ts';
 import { LaneWorker } from './lane/lane-worker.ts';
 import { LaneWorkers } from './lane/lane-workers.ts';
-import { MintLane } from './lane/mint-lane.ts';
+import { MintLane, type MintLaneParts } from './lane/mint-lane.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
 import type { ChainNode, ChainRules, LaneClock, LaneSigner, MintLog, PlacedRequest, SignerLane } from './ports.ts';
 import { createDecodeRequests } from './steps/decode-requests.ts';
@@ -33,6 +33,7 @@ export interface MinterParts {
   readonly chains: ReadonlyMap<string, MintedChain>;
   readonly log: MintLog;
   readonly signerOf: (lane: SignerLane) => LaneSigner;
+  readonly isUnlinked: MintLaneParts['isUnlinked'];
   openConsumer(handler: BatchHandler): Promise<Consumer>;
   readonly producer: Producer;
   readonly reader: Pick<LogReader, 'bounds'>;
@@ -150,7 +151,7 @@ async function findLanes(
 }
 
 function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: SignerLane) => LaneWorker {
-  const { chains, signerOf, clock, logger } = parts;
+  const { chains, signerOf, isUnlinked, clock, logger } = parts;
   const log = metrics.watchLog(parts.log);
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
@@ -162,7 +163,7 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
     const chain = chains.get(lane.chain);
     const nodes = choices.get(lane.chain) ?? createNodeChoice([]);
     const rules = chain?.rules ?? NO_RULES;
-    const lanes = { lane, log, nodes, rules, clock, activityIdOf, signer: signerOf(lane) };
+    const lanes = { lane, log, nodes, rules, clock, activityIdOf, isUnlinked, signer: signerOf(lane) };
     return new LaneWorker({ lane, logger, pollMs: chain?.pollMs ?? null, takeOver: () => MintLane.takeOver(lanes) });
   };
 }

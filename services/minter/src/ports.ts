@@ -60,11 +60,17 @@ export interface OtherSigners {
    */
   look(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer has an attempt of this reference id that is pending or succeeded, as of the last look. */
-  hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
+  hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>): boolean;
   /** Whether the signer of the lane has an attempt that is pending or has succeeded, as of the last look. */
-  holdsItself(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean;
+  holdsItself(
+    lane: SignerLane,
+    request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
+  ): boolean;
   /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
-  has(lane: SignerLane, attempt: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean;
+  has(
+    lane: SignerLane,
+    attempt: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId' | 'attemptId'>,
+  ): boolean;
 }
 
 /** A request and its place in its log. */

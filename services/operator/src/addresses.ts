@@ -52,6 +52,8 @@ export interface Addresses {
   chainApi(): ChainApiAddress | null;
   /** Indexed chains and their nodes. @throws UsageError when a deployment is configured without this setting */
   indexedChains(): readonly IndexedChain[];
+  /** Names of the chains that the chain interface serves; null: a deployment is configured without CHAINS. */
+  servedChains(): readonly string[] | null;
   /** Origin of the local stack's portal; null when there is none, or the environment configures a deployment. */
   portal(): string | null;
   /** Secret of the deployment's identity keys. @throws UsageError when a deployment is configured without it */
@@ -131,6 +133,8 @@ export function createAddresses(
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
     indexedChains: () => findIndexedChains(config, folder),
+    servedChains: () =>
+      isDeploymentGiven(config) ? (config.CHAINS ?? null) : (stack().chains?.map(({ name }) => name) ?? null),
     portal: () => (isDeploymentGiven(config) ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
     signerKey: () => findSignerKey(config, folder),

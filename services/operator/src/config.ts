@@ -30,6 +30,8 @@ export const configSchema = z.object({
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   /** The same value as of the chain indexer: the chains and the addresses of their nodes. */
   CHAIN_NODES: chainNodes().optional(),
+  /** As the chain API has it: contracts are linked only on chains that are served. */
+  CHAINS: deploymentSettings.CHAINS,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
 });

@@ -65,6 +65,7 @@ const schema = z.object({
   ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
+  CHAINS: deploymentSettings.CHAINS,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   /** Where clients reach the gateway and the chain API: pages show commands that are ready to send. */
   GATEWAY_URL: settings.baseUrl().optional(),
@@ -104,6 +105,7 @@ export function toSettings(config: Config) {
   return {
     keyPrefix: config.ACCESS_KEY_PREFIX,
     signerKey: config.SIGNER_PUBLIC_KEY ?? null,
+    servedChains: config.CHAINS ?? null,
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
     chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',

@@ -46,6 +46,8 @@ export interface PortalSettings {
   readonly keyPrefix: string;
   /** SIGNER_PUBLIC_KEY; null: no signable key can be made. */
   readonly signerKey: SignerPublicKey | null;
+  /** Names of the chains of CHAINS; null: not known, and contracts of any chain can be linked. */
+  readonly servedChains: readonly string[] | null;
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
   /** Where clients reach the gateway and the chain API, for commands that are ready to send. */

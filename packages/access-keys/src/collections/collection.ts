@@ -1,5 +1,13 @@
-import { type CollectionRecord, collectionCodec, isAddressText, isChainName, TOPICS } from '@playline/contracts';
+import {
+  ADDRESS_EXPECTED,
+  type CollectionRecord,
+  collectionCodec,
+  isChainName,
+  parseAddress,
+  TOPICS,
+} from '@playline/contracts';
 import { PublicError } from '@playline/errors';
+import type { RecordCopy } from '../records/record-copy.ts';
 import type { RecordKind } from '../records/record-log.ts';
 
 export type { CollectionRecord } from '@playline/contracts';
@@ -25,9 +33,9 @@ export interface Contract {
 /** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
   if (!isChainName(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
-  const address = contractAddress.trim().toLowerCase();
-  if (!isAddressText(address))
-    throw invalid('The address of a contract is 0x and 40 hexadecimal digits: copy it from the explorer of the chain.');
+  const address = parseAddress(contractAddress.trim());
+  if (address === null)
+    throw invalid(`The address of a contract is ${ADDRESS_EXPECTED}. Copy it from the block explorer of the chain.`);
   return { chain, contractAddress: address };
 }
 
@@ -39,6 +47,25 @@ export function collectionIdOf({ chain, contractAddress }: Contract): string {
 /** The collections of a project, oldest first. Includes those that it unlinked, until another project links them. */
 export function collectionsOf(records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] {
   return records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
+}
+
+/**
+ * Creates the check whether a contract no longer belongs to a project. False for a contract without a record: the copy
+ * may not have it yet.
+ */
+export function createIsUnlinked(
+  copy: Pick<RecordCopy<CollectionRecord>, 'records'>,
+): (owned: Contract & Pick<CollectionRecord, 'projectId'>) => boolean {
+  let known: readonly CollectionRecord[] | null = null;
+  let byId = new Map<string, CollectionRecord>();
+  return ({ projectId, ...contract }) => {
+    if (known !== copy.records) {
+      known = copy.records;
+      byId = new Map(known.map((record) => [record.id, record]));
+    }
+    const record = byId.get(collectionIdOf(contract));
+    return record !== undefined && (record.state === 'unlinked' || record.projectId !== projectId);
+  };
 }
 
 const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { message });

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
 import { catchUpRecords } from '../records/level.ts';
 import { createRecordStore, type RecordStore } from '../records/record-store.ts';
-import { COLLECTIONS, type CollectionRecord, collectionsOf } from './collection.ts';
-import { linkCollection, relinkCollection, renameCollection, unlinkCollection } from './operations.ts';
+import { COLLECTIONS, type CollectionRecord, collectionsOf, createIsUnlinked } from './collection.ts';
+import { linkCollection, moveCollection, relinkCollection, renameCollection, unlinkCollection } from './operations.ts';
 
-const contractAddress = `0x${'Ab'.repeat(20)}`;
+const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };
 const ours = { projectId: 'ours', environmentId: 'ours-production', name: 'Swords' };
 const theirs = { projectId: 'theirs', environmentId: 'theirs-production', name: 'Shields' };
@@ -113,6 +113,28 @@ function expectSound(log: readonly CollectionRecord[]): void {
     standing.set(record.id, record);
   }
 }
+
+describe('the check whether a collection no longer belongs to a project', () => {
+  it('is true once the project has unlinked it or another project has it, and false for an unknown contract', async () => {
+    const { store } = setUp();
+    const copy: { records: readonly CollectionRecord[] } = { records: [] };
+    const isUnlinked = createIsUnlinked(copy);
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'ours' };
+    const expectAfter = async (isEnded: boolean) => {
+      copy.records = await store.readAll();
+      expect(isUnlinked(owned)).toBe(isEnded);
+    };
+    await expectAfter(false);
+    await linkCollection({ store }, { ...contract, ...ours });
+    await expectAfter(false);
+    await unlinkCollection({ store }, { ...contract, ...ours });
+    await expectAfter(true);
+    await relinkCollection({ store }, { ...contract, ...ours });
+    await expectAfter(false);
+    await moveCollection({ store }, { ...contract, ...theirs });
+    await expectAfter(true);
+  });
+});
 
 describe('collections that many change at once', () => {
   it('are linked to one project at most each, with every revision once and in order, whatever died half-way', async () => {

@@ -5,6 +5,8 @@ import { type CollectionRecord, type Contract, collectionIdOf, parseContract } f
 
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
+  /** Names of the chains that are served. Null, or absent: they are not known, and every chain is accepted. */
+  readonly servedChains?: readonly string[] | null;
 }
 
 /** A project and its environment. The caller has made sure that they exist. */
@@ -20,14 +22,15 @@ export interface CollectionName extends Contract {
 
 /**
  * Links a contract to a project.
- * @throws PublicError VALIDATION_ERROR for an invalid contract or name, CONFLICT_ERROR when the contract is linked
- * already; it does not name the other project
+ * @throws PublicError VALIDATION_ERROR for an invalid contract or name or a chain that is not served, CONFLICT_ERROR when
+ * the contract is linked already; it does not name the other project
  */
 export async function linkCollection(
-  { store }: CollectionContext,
+  { store, servedChains }: CollectionContext,
   wanted: Contract & Owner & { readonly name: string },
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
+  assertServed(contract, servedChains);
   const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
   const linked = await store.change((records) => {
@@ -50,7 +53,7 @@ export async function renameCollection(
 }
 
 /**
- * Unlinks a contract from a project. Any project may link it afterwards.
+ * Unlinks a contract from a project. Any project may link it afterwards, and pending mints of this project end.
  * @throws PublicError RESOURCE_NOT_FOUND where the project has none, CONFLICT_ERROR when it is unlinked already
  */
 export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
@@ -70,10 +73,41 @@ export function relinkCollection(
   context: CollectionContext,
   { environmentId, ...collection }: CollectionName & Owner,
 ): Promise<CollectionRecord> {
+  assertServed(collection, context.servedChains);
   return changeOwn(context, collection, (record) => {
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, environmentId, state: 'linked' };
   });
+}
+
+/**
+ * Moves a collection to another project, whoever has it. Only for administrators of the installation: pending mints of
+ * the former project end, and its reference ids stay its own.
+ * @throws PublicError VALIDATION_ERROR as `linkCollection`, RESOURCE_NOT_FOUND when no project has ever linked the
+ * contract, CONFLICT_ERROR when it is linked to this environment already
+ */
+export async function moveCollection(
+  { store, servedChains }: CollectionContext,
+  { projectId, environmentId, ...wanted }: CollectionName & Owner,
+): Promise<CollectionRecord> {
+  const contract = parseContract(wanted);
+  assertServed(contract, servedChains);
+  const moved = await store.change((records) => {
+    const record = records.find(({ id }) => id === collectionIdOf(contract));
+    if (record === undefined)
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract: link it instead.' });
+    if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
+    return { ...record, projectId, environmentId, state: 'linked' };
+  });
+  return toDone(moved);
+}
+
+/** @throws PublicError VALIDATION_ERROR for a chain that is not served: nothing would ever be minted or indexed there */
+function assertServed({ chain }: Contract, servedChains: CollectionContext['servedChains']): void {
+  if (servedChains == null || servedChains.includes(chain)) return;
+  const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
+  const message = `The chain ${JSON.stringify(chain)} is not served here. Served chains: ${served}.`;
+  throw new PublicError('VALIDATION_ERROR', { message });
 }
 
 async function changeOwn(
@@ -95,4 +129,6 @@ const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { messag
 const linkedHere = () => conflict('This project has linked the contract already.');
 /** The same text for any other project. */
 const linkedElsewhere = () =>
-  conflict('The contract cannot be linked: it is linked already. Whoever has it must unlink it first.');
+  conflict(
+    'Another project has linked this contract already. If the contract is yours, ask an administrator of this installation to move it to your project.',
+  );

@@ -1,3 +1,4 @@
+import { parseAddress } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { toDone, toName } from '../records/changed.ts';
 import type { RecordStore } from '../records/record-store.ts';
@@ -65,7 +66,7 @@ async function setState(
 ): Promise<SignableKeyRecord> {
   const changed = await store.change((records) => {
     const own = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
-    const record = own.find((each) => each.address === key.toLowerCase()) ?? own.find((each) => each.name === key);
+    const record = own.find((each) => each.address === parseAddress(key)) ?? own.find((each) => each.name === key);
     if (record === undefined)
       throw new PublicError('RESOURCE_NOT_FOUND', {
         message: 'This environment has no such signable key: name one of its list.',

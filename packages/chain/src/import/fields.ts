@@ -1,12 +1,13 @@
 import {
+  ADDRESS_EXPECTED,
   hasCodePointsAtMost,
-  isAddressText,
   isBlank,
   isChainName,
   isHashText,
   isUint64Text,
   isUint256Text,
   isUuidText,
+  parseAddress,
   parseTimestampMicros,
   type RejectionCode,
   type RejectionError,
@@ -25,7 +26,8 @@ const formed = (holds: (value: string) => boolean, error: string) =>
     .refine(holds, rule('INVALID_FORMAT', error));
 const inLowerCase = (value: string) => value.toLowerCase();
 
-export const address = () => formed(isAddressText, 'is not 0x and 40 hexadecimal digits').transform(inLowerCase);
+export const address = () =>
+  formed((value) => parseAddress(value) !== null, `is not ${ADDRESS_EXPECTED}`).transform(inLowerCase);
 export const hash = () => formed(isHashText, 'is not 0x and 64 hexadecimal digits').transform(inLowerCase);
 export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerCase);
 /** An amount or the id of a token. */

@@ -1,4 +1,4 @@
-import { isAddressText, isJsonObject, isUint256Text, isUuidText } from '@playline/contracts';
+import { ADDRESS_EXPECTED, isJsonObject, isUint256Text, isUuidText, parseAddress } from '@playline/contracts';
 import { type BodyFaults, type JsonObject, memberOf } from './faults.ts';
 
 /** A member of a body: the object that has it, and its path for faults. */
@@ -19,8 +19,8 @@ const fieldOf = ({ at, name }: Member) => `${at}${name}`;
 /** An address in lower case. Null when it is not one, which is added to the faults. */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
-  if (typeof value === 'string' && isAddressText(value)) return value.toLowerCase();
-  return faults.add(fieldOf(member), 'must be 0x and 40 hexadecimal digits');
+  const address = typeof value === 'string' ? parseAddress(value) : null;
+  return address ?? faults.add(fieldOf(member), `must be ${ADDRESS_EXPECTED}`);
 }
 
 /** A reference id: any text that `isReferenceId` accepts. */

@@ -1,5 +1,5 @@
 import type { ClickHouseTarget } from '@playline/errors';
-import type { MintCollection } from '../asset.ts';
+import type { MintAsset, MintCollection, MintScope } from '../asset.ts';
 import { foldAttempts, type MintState } from '../states.ts';
 import { comparePositions, type MintPageQuestion, type MintReader, toMintPage } from '../store.ts';
 import { type MintConnection, openMintConnection } from './connection.ts';
@@ -21,9 +21,18 @@ export function openMintReader(target: ClickHouseTarget): MintTables {
   const connection = openMintConnection(target, LIMITS);
   return {
     readPage: createReadPage(connection),
-    readOne: async (collection, referenceId) => {
-      const attempts = await readAttempts(connection, collection, [referenceId]);
-      return attempts.get(referenceId) ?? null;
+    readOne: async (scope, referenceId) => {
+      const attempts = await readAttempts(connection, scope, [referenceId]);
+      return attempts.get(toReferenceName({ ...scope, referenceId })) ?? null;
+    },
+    readMetadata: async ({ chain, contractAddress, requestedAt, attemptId }) => {
+      const [row] = await connection.read<Pick<MintAsset, 'metadata'>>(
+        `SELECT metadata FROM mint_metadata WHERE ${OF_COLLECTION} ` +
+          "AND requested_at = fromUnixTimestamp64Milli({at: Int64}, 'UTC') " +
+          'AND attempt_id = toFixedString(unhex({attempt: String}), 16) LIMIT 1',
+        { ...paramsOf({ chain, contractAddress }), at: requestedAt, attempt: attemptId },
+      );
+      return row ?? null;
     },
     readAll: (piece) => readAll(connection, piece),
     ready: connection.ready,
@@ -35,7 +44,7 @@ const toAddress = (column: string) => `concat('0x', lower(hex(${column})))`;
 const COLUMNS = [
   `chain, ${toAddress('contract')} AS contractAddress, reference_id AS referenceId`,
   `lower(hex(attempt_id)) AS attemptId, ${toAddress('signer')} AS signerAddress, project_id AS projectId`,
-  `environment_id AS environmentId, ${toAddress('owner')} AS ownerAddress, token_id AS tokenId, amount, metadata`,
+  `environment_id AS environmentId, ${toAddress('owner')} AS ownerAddress, token_id AS tokenId, amount`,
   'toUnixTimestamp64Milli(requested_at) AS requestedAt, trace_id AS traceId, revision, status, stage, reason, nonce',
   `if(transaction_hash IS NULL, NULL, ${toAddress('transaction_hash')}) AS transactionHash`,
   'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
@@ -104,20 +113,25 @@ async function withoutSuperseded(
   if (doubtful.length === 0) return [...rows];
   const ids = [...new Set(doubtful.map(({ referenceId }) => referenceId))];
   const latest = await readAttempts(connection, collection, ids);
-  return rows.filter(({ referenceId, attemptId }) => (latest.get(referenceId)?.attemptId ?? attemptId) === attemptId);
+  return rows.filter((row) => (latest.get(toReferenceName(row))?.attemptId ?? row.attemptId) === row.attemptId);
 }
 
-/** The attempt that counts for each reference id. */
+/** Reference ids of two projects have nothing to do with each other. */
+const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId' | 'referenceId'>) =>
+  `${projectId} ${referenceId}`;
+
+/** The attempt that counts for each reference id, by `toReferenceName`. @param scope without a project: of all */
 async function readAttempts(
   connection: MintConnection,
-  collection: MintCollection,
+  scope: MintCollection & Partial<MintScope>,
   referenceIds: readonly string[],
 ): Promise<ReadonlyMap<string, MintState>> {
+  const ofProject = scope.projectId === undefined ? '' : ' AND project_id = {project: String}';
   const rows = await connection.read<StoredState>(
-    `SELECT ${COLUMNS} FROM mint_requests WHERE ${OF_COLLECTION} AND reference_id IN {ids: Array(String)}`,
-    { ...paramsOf(collection), ids: referenceIds },
+    `SELECT ${COLUMNS} FROM mint_requests WHERE ${OF_COLLECTION}${ofProject} AND reference_id IN {ids: Array(String)}`,
+    { ...paramsOf(scope), project: scope.projectId ?? '', ids: referenceIds },
   );
-  const attempts = Map.groupBy(rows.map(toState), ({ referenceId }) => referenceId);
+  const attempts = Map.groupBy(rows.map(toState), toReferenceName);
   return new Map(
     [...attempts].flatMap(([id, states]) => {
       const latest = foldAttempts(states);

@@ -48,7 +48,6 @@ const MINT: readonly RowColumn<MintRow>[] = [
   { ...bytesColumn('owner'), from: ({ ownerAddress }) => digitsOf(ownerAddress) },
   { ...text('token_id'), from: ({ tokenId }) => tokenId },
   { ...text('amount'), from: ({ amount }) => amount },
-  { ...text('metadata'), from: ({ metadata }) => metadata },
   { name: 'status', type: 'String', from: ({ status }) => status },
   { name: 'stage', type: 'String', from: ({ stage }) => stage },
   { ...text('reason'), from: ({ reason }) => reason },
@@ -60,6 +59,12 @@ const MINT: readonly RowColumn<MintRow>[] = [
   { name: 'activity_id', type: 'Nullable(UUID)', from: ({ activityId }) => activityId },
   { ...text('error'), from: ({ error }) => error },
   { ...millisColumn('changed_at'), from: ({ changedAt }) => changedAt },
+];
+
+const MINT_METADATA: readonly RowColumn<MintRow>[] = [
+  ...OF_BOTH,
+  { ...bytesColumn('attempt_id'), from: ({ attemptId }) => attemptId },
+  { ...text('metadata'), from: ({ metadata }) => metadata },
 ];
 
 /** @param subject the column with the id of the subject; null when the subject is the contract itself */
@@ -76,6 +81,7 @@ function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow
 
 const SENT = {
   mint_requests: createSentTable('mint_requests', MINT),
+  mint_metadata: createSentTable('mint_metadata', MINT_METADATA),
   collections: createSentTable('collections', metadataColumns(null)),
   nft_metadata: createSentTable('nft_metadata', metadataColumns('token_id')),
   metadata_stacks: createSentTable('metadata_stacks', metadataColumns('metadata_id')),

@@ -1,16 +1,18 @@
-import type { MintCollection } from '../asset.ts';
+import type { MintCollection, MintScope } from '../asset.ts';
 import {
   IncompleteClaimsFault,
   judgeClaim,
   type MintClaims,
+  PENDING_LIMITS,
   type PlacedClaim,
+  pendingBytesOf,
   type StandingClaim,
   type UnknownClaim,
   type WantedClaim,
 } from '../claims.ts';
 import { type Quotas, toQuotaStanding } from '../quota.ts';
 import { foldAttempts, isTruer, type MintState } from '../states.ts';
-import { comparePositions, isBeyond, isOwnedBy, type MintReader, toMintPage } from '../store.ts';
+import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../store.ts';
 import type { MintView } from '../view.ts';
 
 export interface MemoryMints {
@@ -30,14 +32,23 @@ interface Held {
   readonly claims: Map<string, StandingClaim>;
   readonly states: Map<string, MintState>;
   readonly places: Map<string, number>;
+  /** By claim: its project and environment. */
+  readonly pending: Map<string, MintOwner>;
 }
 
-const keyOf = ({ chain, contractAddress }: MintCollection, referenceId: string) =>
-  `${chain}:${contractAddress}:${referenceId}`;
+const keyOf = ({ chain, contractAddress, projectId }: MintScope, referenceId: string) =>
+  `mint:claim:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
 
 /** Claims and view in memory, for tests. Complete from the beginning. */
 export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
-  const held: Held = { run: 1, completeIn: '1', claims: new Map(), states: new Map(), places: new Map() };
+  const held: Held = {
+    run: 1,
+    completeIn: '1',
+    claims: new Map(),
+    states: new Map(),
+    places: new Map(),
+    pending: new Map(),
+  };
   return {
     claims: createClaims(held, wallClockMs),
     view: createView(held),
@@ -45,7 +56,7 @@ export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMint
     restart: ({ isEmptied = false } = {}) => {
       held.run++;
       if (!isEmptied) return;
-      for (const map of [held.claims, held.states, held.places]) map.clear();
+      for (const map of [held.claims, held.states, held.places, held.pending]) map.clear();
       held.completeIn = null;
     },
   };
@@ -56,42 +67,66 @@ function createClaims(held: Held, now: WallClock): MintClaims {
     if (held.completeIn !== String(held.run)) throw new IncompleteClaimsFault();
   };
   return {
-    claim: async (collection, wanted, { isDry = false } = {}) => {
+    claim: async (scope, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const judged = wanted.map((each) =>
-        judge(held.claims.get(keyOf(collection, each.referenceId)) ?? null, each, now()),
-      );
+      const judged = wanted.map((each) => judge(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
       const taken = judged.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = judged.flatMap(({ unknown: claim }) => claim ?? []);
       if (unknown.length > 0) return { kind: 'unknown', claims: unknown };
       const claims = judged.map(({ placed }) => placed);
-      if (!isDry)
-        for (const [at, { referenceId, ...claim }] of claims.entries()) {
-          const standing = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
-          held.claims.set(keyOf(collection, referenceId), { ...claim, ...standing });
-        }
+      if (isDry) return { kind: 'claimed', claims };
+      const { projectId, environmentId } = scope;
+      const owner = { projectId, environmentId };
+      if (
+        isFull(
+          held,
+          owner,
+          wanted.map(({ referenceId }) => keyOf(scope, referenceId)),
+        )
+      )
+        return { kind: 'full' };
+      for (const [at, { referenceId, ...claim }] of claims.entries()) {
+        const standing = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
+        held.claims.set(keyOf(scope, referenceId), { ...claim, ...standing });
+        held.pending.set(keyOf(scope, referenceId), owner);
+      }
       return { kind: 'claimed', claims };
     },
-    confirm: async (collection, states) =>
+    confirm: async (scope, states) =>
       states.flatMap((state) => {
-        const key = keyOf(collection, state.referenceId);
+        const key = keyOf(scope, state.referenceId);
         const standing = held.claims.get(key);
         if (standing !== undefined && standing.attemptId !== state.attemptId) return [state.referenceId];
         if (standing === undefined || standing.claimedAt !== null) put(held, key, state);
         return [];
       }),
-    lapse: async (collection, { referenceId, attemptId, claimedAt }) => {
-      const key = keyOf(collection, referenceId);
+    lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
+      const key = keyOf(scope, referenceId);
       const standing = held.claims.get(key);
       if (standing?.attemptId !== attemptId || standing.claimedAt !== claimedAt) return;
       held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
+      held.pending.delete(key);
     },
-    read: async (collection, referenceId) => ({
-      isComplete: held.completeIn === String(held.run),
-      state: held.states.get(keyOf(collection, referenceId)) ?? null,
-    }),
+    read: async (scope, referenceId) => {
+      const key = keyOf(scope, referenceId);
+      const state = held.states.get(key) ?? null;
+      const isKnown = state === null && held.claims.get(key)?.claimedAt === null;
+      return { isComplete: held.completeIn === String(held.run) && !isKnown, state };
+    },
   };
+}
+
+function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolean {
+  const added = wanted.filter((key) => !held.pending.has(key));
+  const own = [...held.pending].filter(([, { projectId }]) => projectId === owner.projectId);
+  const ofEnvironment = own.filter(([, { environmentId }]) => environmentId === owner.environmentId);
+  const isOver = (pending: typeof own, { assets, bytes }: { readonly assets: number; readonly bytes: number }) => {
+    const keys = [...pending.map(([key]) => key), ...added];
+    return keys.length > assets || keys.reduce((sum, key) => sum + pendingBytesOf(key), 0) > bytes;
+  };
+  if (added.length === 0) return false;
+  return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(own, PENDING_LIMITS.project);
 }
 
 function judge(standing: StandingClaim | null, wanted: WantedClaim, nowMs: number) {
@@ -112,6 +147,8 @@ function put(held: Held, key: string, state: MintState): void {
   const { attemptId, signer, status, revision, requestedAt } = state;
   held.claims.set(key, { attemptId, status, revision, requestedAt, signer, digest: '-', claimedAt: null });
   held.states.set(key, state);
+  if (status === 'pending') held.pending.set(key, { projectId: state.projectId, environmentId: state.environmentId });
+  else held.pending.delete(key);
 }
 
 function createView(held: Held): MintView {
@@ -164,16 +201,16 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
 /** A reader in memory, of the states given to `put`. */
 export function createMemoryMintReader(): MintReader & { readonly put: (...states: readonly MintState[]) => void } {
   const rows: MintState[] = [];
-  const latestOf = (collection: MintCollection) => {
-    const key = keyOf(collection, '');
-    const own = rows.filter((row) => keyOf(row, '') === key);
-    const attempts = Map.groupBy(own, ({ referenceId }) => referenceId).values();
+  const latestOf = ({ chain, contractAddress }: MintCollection) => {
+    const own = rows.filter((row) => row.chain === chain && row.contractAddress === contractAddress);
+    const attempts = Map.groupBy(own, (row) => keyOf(row, row.referenceId)).values();
     return [...attempts].flatMap((all) => foldAttempts(all) ?? []).toSorted(comparePositions);
   };
   return {
     put: (...states) => void rows.push(...states),
-    readOne: async (collection, referenceId) =>
-      latestOf(collection).find((state) => state.referenceId === referenceId) ?? null,
+    readOne: async (scope, referenceId) =>
+      latestOf(scope).find((state) => keyOf(state, state.referenceId) === keyOf(scope, referenceId)) ?? null,
+    readMetadata: async () => null,
     readPage: async ({ collection, owner, horizon, status, gap, direction, limit }) => {
       const own = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
       const all = own.filter((state) => status === null || state.status === status);

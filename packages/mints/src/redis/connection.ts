@@ -10,6 +10,9 @@ export interface RedisMintsOptions extends RedisClientOptions {
 /** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
 const COMMAND_TIMEOUT_MS = 2_000;
 
+/** A script that may write but writes nothing. Redis refuses it exactly when it refuses writes. */
+const MAY_WRITE = '#!lua\nreturn 1';
+
 /** Runs scripts by their hash. */
 export interface Scripts {
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
@@ -41,7 +44,16 @@ export async function openScripts(options: RedisMintsOptions): Promise<Scripts> 
         return redis.call('EVAL', [script, ...given]);
       }
     },
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
+    ready: async () => {
+      if (redis.status !== 'ready') return false;
+      try {
+        await redis.eval(MAY_WRITE, 0);
+        return true;
+      } catch (fault) {
+        if (fault instanceof ReplyError) options.onFault?.(fault as Error);
+        return false;
+      }
+    },
     close: async () => redis.disconnect(),
   };
 }

@@ -1,5 +1,12 @@
-import type { MintCollection } from '../asset.ts';
-import { type ClaimOutcome, IncompleteClaimsFault, type MintClaims, type WantedClaim } from '../claims.ts';
+import type { MintScope } from '../asset.ts';
+import {
+  type ClaimOutcome,
+  IncompleteClaimsFault,
+  type MintClaims,
+  PENDING_LIMITS,
+  SETTLED_MAX,
+  type WantedClaim,
+} from '../claims.ts';
 import { type Quotas, toQuotaStanding } from '../quota.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
@@ -12,7 +19,7 @@ export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** True when Redis answers. */
+  /** True when Redis answers and takes writes. A full Redis refuses new claims, and applies what the log has. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -24,13 +31,15 @@ const MS_PER_S = 1000;
 
 type Names = ReturnType<typeof createNames>;
 
-/** The braces are a hash tag: in Redis Cluster all keys of a collection are in one slot. */
 function createNames(namespace: string) {
-  const of = (family: string, { chain, contractAddress }: MintCollection, referenceId: string) =>
-    `${namespace}mint:${family}:{${chain}:${contractAddress}}:${referenceId}`;
+  const of = (family: string, { chain, contractAddress, projectId }: MintScope, referenceId: string) =>
+    `${namespace}mint:${family}:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
   return {
-    claim: (collection: MintCollection, referenceId: string) => of('claim', collection, referenceId),
-    state: (collection: MintCollection, referenceId: string) => of('state', collection, referenceId),
+    claim: (scope: MintScope, referenceId: string) => of('claim', scope, referenceId),
+    state: (scope: MintScope, referenceId: string) => of('state', scope, referenceId),
+    pending: (projectId: string) => `${namespace}mint:pending:${projectId}`,
+    settled: (projectId: string) => `${namespace}mint:settled:${projectId}`,
+    cleaned: (projectId: string) => `${namespace}mint:cleaned:${projectId}`,
     quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
     complete: `${namespace}mint:complete`,
     places: `${namespace}mint:places`,
@@ -38,9 +47,10 @@ function createNames(namespace: string) {
 }
 
 /**
- * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<reference id>` is the claim of a reference id,
- * `mint:state:…` its latest state, `mint:places` how far the logs were applied, `mint:complete` the run of Redis in
- * which they were applied completely, `mint:quota:…` what a project has used.
+ * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<project>:<reference id>` is the claim of a reference
+ * id, `mint:state:…` its latest state, `mint:pending:<project>` and `mint:settled:<project>` which claims of a project
+ * are pending and settled, `mint:places` how far the logs were applied, `mint:complete` the run of Redis in which they
+ * were applied completely, `mint:quota:…` what a project has used.
  */
 export async function openRedisMints(options: RedisMintsOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
@@ -56,25 +66,34 @@ export async function openRedisMints(options: RedisMintsOptions): Promise<RedisM
 
 function createClaims({ run }: Scripts, names: Names): MintClaims {
   return {
-    claim: async (collection, wanted, { isDry = false } = {}) => {
-      const keys = wanted.map(({ referenceId }) => names.claim(collection, referenceId));
+    claim: async (scope, wanted, { isDry = false } = {}) => {
+      const { projectId, environmentId } = scope;
+      const keys = [names.complete, names.pending(projectId), names.cleaned(projectId)];
+      const claims = wanted.map(({ referenceId }) => names.claim(scope, referenceId));
+      const { environment, project } = PENDING_LIMITS;
+      const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
       const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
-      const reply = await run(CLAIM, [names.complete, ...keys], [isDry ? '1' : '0', KEPT_MS, ...args]);
-      return toOutcome(reply as [string, ...(string | number)[]], wanted);
+      const given = [isDry ? '1' : '0', KEPT_MS, environmentId, ...limits, ...args];
+      return toOutcome((await run(CLAIM, [...keys, ...claims], given)) as [string, ...(string | number)[]], wanted);
     },
-    confirm: async (collection, states) => {
+    confirm: async (scope, states) => {
       const keys = states.flatMap(({ referenceId }) => [
-        names.claim(collection, referenceId),
-        names.state(collection, referenceId),
+        names.claim(scope, referenceId),
+        names.state(scope, referenceId),
       ]);
-      const args = states.flatMap((state) => [state.attemptId, state.signer, state.requestedAt, JSON.stringify(state)]);
-      return ((await run(CONFIRM, keys, args)) as number[]).map((at) => states[at]!.referenceId);
+      const args = states.flatMap((state) => [
+        ...[state.attemptId, state.signer, state.requestedAt, state.environmentId],
+        JSON.stringify(state),
+      ]);
+      const others = (await run(CONFIRM, [names.pending(scope.projectId), ...keys], args)) as number[];
+      return others.map((at) => states[at]!.referenceId);
     },
-    lapse: async (collection, { referenceId, attemptId, claimedAt }) => {
-      await run(LAPSE, [names.claim(collection, referenceId)], [attemptId, claimedAt, KEPT_MS]);
+    lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
+      const keys = [names.claim(scope, referenceId), names.pending(scope.projectId)];
+      await run(LAPSE, keys, [attemptId, claimedAt, KEPT_MS]);
     },
-    read: async (collection, referenceId) => {
-      const keys = [names.complete, names.state(collection, referenceId)];
+    read: async (scope, referenceId) => {
+      const keys = [names.complete, names.state(scope, referenceId), names.claim(scope, referenceId)];
       const [isComplete, text] = (await run(READ, keys, [])) as [number, string | null];
       return { isComplete: isComplete === 1, state: text === null ? null : (JSON.parse(text) as MintState) };
     },
@@ -85,6 +104,7 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
 function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: readonly WantedClaim[]): ClaimOutcome {
   const referenceIdOf = (at: unknown) => wanted[Number(at)]!.referenceId;
   if (kind === 'incomplete') throw new IncompleteClaimsFault();
+  if (kind === 'full') return { kind };
   if (kind === 'taken') return { kind, referenceIds: rest.map(referenceIdOf) };
   if (kind === 'claimed') {
     const claims = inGroups(rest, 3).map(([attemptId, signer, requestedAt], at) => ({
@@ -114,12 +134,14 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
     const keys = states.flatMap((state) => [
       names.claim(state, state.referenceId),
       names.state(state, state.referenceId),
+      names.pending(state.projectId),
+      names.settled(state.projectId),
     ]);
     const args = states.flatMap((state) => [
-      ...[state.attemptId, state.signer, state.status, state.revision, state.requestedAt],
+      ...[state.attemptId, state.signer, state.status, state.revision, state.requestedAt, state.environmentId],
       JSON.stringify(state),
     ]);
-    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...args])) === 1;
+    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, SETTLED_MAX, ...args])) === 1;
   };
   return {
     standing: async () => {

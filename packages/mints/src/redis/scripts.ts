@@ -28,83 +28,151 @@ local function whole(number) return string.format('%.0f', number) end
 `;
 
 /**
- * KEYS: mark of completeness, then one claim each. ARGV: '1' to only check, expiry of an unconfirmed claim in
- * milliseconds, then attempt, signer and digest of each.
+ * Lets a script write although Redis is full. Only for scripts that store what the log has accepted already, or free
+ * memory: a full Redis refuses new claims, and could otherwise never be told that assets have ended.
  */
-export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}
+const WHEN_FULL = '#!lua flags=allow-oom\n';
+
+/**
+ * The pending assets of a project: a hash with the environment of each claim, and the sums of assets and bytes, in total
+ * and by environment. The names of claims contain a brace, so no sum has the name of a claim.
+ * `pendingBytesOf` in claims.ts counts the same bytes.
+ */
+const PENDING = `
+local function bytes_of(claim) return 4 * #claim + 1000 end
+local function change_pending(pending, environment, assets, bytes)
+  for _, name in ipairs({'', ':' .. environment}) do
+    redis.call('HINCRBY', pending, 'assets' .. name, assets)
+    redis.call('HINCRBY', pending, 'bytes' .. name, bytes)
+  end
+end
+local function hold(pending, claim, environment)
+  if redis.call('HSETNX', pending, claim, environment) == 1 then
+    change_pending(pending, environment, 1, bytes_of(claim))
+  end
+end
+local function release(pending, claim)
+  local environment = redis.call('HGET', pending, claim)
+  if not environment then return end
+  redis.call('HDEL', pending, claim)
+  change_pending(pending, environment, -1, -bytes_of(claim))
+  if redis.call('HGET', pending, 'assets') == '0' then redis.call('DEL', pending) end
+end
+`;
+
+/**
+ * KEYS: mark of completeness, pending assets of the project, mark of the last cleaning, then one claim each. ARGV: '1' to
+ * only check, expiry of an unconfirmed claim in milliseconds, environment, most assets and bytes of an environment, most
+ * of a project, then attempt, signer and digest of each. Claims that have expired still count as pending; they are
+ * removed when a limit is reached, at most once a minute.
+ */
+export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
+local pending, environment = KEYS[2], ARGV[3]
 local taken, unknown, claimed = {'taken'}, {'unknown'}, {'claimed'}
 local lines = {}
-for i = 2, #KEYS do
+local assets, bytes = 0, 0
+for i = 4, #KEYS do
   local standing = parse(redis.call('GET', KEYS[i]))
-  local at = 3 * (i - 1)
+  local at = 3 * (i - 4) + 8
   local attempt, signer, digest = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local requested = now
   if standing and standing.claimed ~= '-' then
     if standing.digest == digest then
       attempt, signer, requested = standing.attempt, standing.signer, standing.requested
     else
-      for _, part in ipairs({i - 2, standing.attempt, standing.signer, standing.claimed, now - tonumber(standing.claimed)}) do
+      for _, part in ipairs({i - 4, standing.attempt, standing.signer, standing.claimed, now - tonumber(standing.claimed)}) do
         unknown[#unknown + 1] = part
       end
     end
   elseif standing then
     if standing.status == 'failed' then requested = math.max(now, standing.requested + 1)
-    else taken[#taken + 1] = i - 2 end
+    else taken[#taken + 1] = i - 4 end
   end
+  if redis.call('HEXISTS', pending, KEYS[i]) == 0 then assets, bytes = assets + 1, bytes + bytes_of(KEYS[i]) end
   for _, part in ipairs({attempt, signer, whole(requested)}) do claimed[#claimed + 1] = part end
   lines[i] = attempt .. ' pending 0 ' .. whole(requested) .. ' ' .. signer .. ' ' .. digest .. ' ' .. whole(now)
 end
 if #taken > 1 then return taken end
 if #unknown > 1 then return unknown end
-if ARGV[1] ~= '1' then
-  for i = 2, #KEYS do redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2]) end
+if ARGV[1] == '1' then return claimed end
+local function is_full()
+  for at, name in ipairs({':' .. environment, ''}) do
+    local held_assets = tonumber(redis.call('HGET', pending, 'assets' .. name) or '0')
+    local held_bytes = tonumber(redis.call('HGET', pending, 'bytes' .. name) or '0')
+    if held_assets + assets > tonumber(ARGV[2 * at + 2]) or held_bytes + bytes > tonumber(ARGV[2 * at + 3]) then return true end
+  end
+  return false
 end
+if assets > 0 and is_full() then
+  if not redis.call('SET', KEYS[3], '1', 'NX', 'PX', 60000) then return {'full'} end
+  for _, claim in ipairs(redis.call('HKEYS', pending)) do
+    if string.find(claim, '{', 1, true) and redis.call('EXISTS', claim) == 0 then release(pending, claim) end
+  end
+  if is_full() then return {'full'} end
+end
+local added_assets, added_bytes = 0, 0
+for i = 4, #KEYS do
+  redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2])
+  if redis.call('HSETNX', pending, KEYS[i], environment) == 1 then
+    added_assets, added_bytes = added_assets + 1, added_bytes + bytes_of(KEYS[i])
+  end
+end
+if added_assets > 0 then change_pending(pending, environment, added_assets, added_bytes) end
 return claimed`;
 
 /**
- * KEYS: claim and state of each. ARGV: attempt, signer, time of the request and state of each. Replies the indexes of
- * the claims that have another attempt.
+ * KEYS: pending assets of the project, then claim and state of each. ARGV: attempt, signer, time of the request,
+ * environment and state of each. Replies the indexes of the claims that have another attempt.
  */
-export const CONFIRM = `${LINE}
+export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
 local others = {}
-for i = 1, #KEYS / 2 do
-  local key, at = KEYS[2 * i - 1], 4 * i - 3
-  local attempt, signer, requested, state = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local standing = parse(redis.call('GET', key))
+for i = 1, (#KEYS - 1) / 2 do
+  local claim, at = KEYS[2 * i], 5 * i - 4
+  local attempt, signer, requested, environment, state = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local standing = parse(redis.call('GET', claim))
   if standing and standing.attempt ~= attempt then others[#others + 1] = i - 1
   elseif not standing or standing.claimed ~= '-' then
-    redis.call('SET', key, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
-    redis.call('SET', KEYS[2 * i], state)
+    redis.call('SET', claim, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
+    redis.call('SET', KEYS[2 * i + 1], state)
+    hold(KEYS[1], claim, environment)
   end
 end
 return others`;
 
 /**
- * KEYS: a claim. ARGV: its attempt and the time of the claim, as they were found, and for how many milliseconds its
- * failure is kept: the next attempt needs a later time.
+ * KEYS: a claim, pending assets of the project. ARGV: attempt and time of the claim, as they were found, and for how
+ * many milliseconds its failure is kept: the next attempt needs a later time.
  */
-export const LAPSE = `${LINE}
+export const LAPSE = `${WHEN_FULL}${LINE}${PENDING}
 local standing = parse(redis.call('GET', KEYS[1]))
 if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
   redis.call('SET', KEYS[1], ARGV[1] .. ' failed 0 ' .. string.format('%.0f', standing.requested) .. ' ' .. standing.signer .. ' - -', 'PX', ARGV[3])
+  release(KEYS[2], KEYS[1])
 end
 return 1`;
 
-/** KEYS: mark of completeness, a state. Replies 1 when the view is complete in this run, and the state. */
-export const READ = `${PRESENT_RUN}
-return {redis.call('GET', KEYS[1]) == run and 1 or 0, redis.call('GET', KEYS[2])}`;
+/**
+ * KEYS: mark of completeness, a state, its claim. Replies the state, and 1 when a missing state means that there is no
+ * such request: the view is complete in this run, and no confirmed claim has the reference id.
+ */
+export const READ = `${PRESENT_RUN}${LINE}
+local state, standing = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
+local is_known = not state and standing and standing.claimed == '-'
+local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
+return {is_complete and 1 or 0, state}`;
 
 /** KEYS: mark of completeness, places. */
 export const STANDING = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: places, then claim and state of each. ARGV: field of the place or '', its expected value, its new value,
- * milliseconds for which final states are kept; then attempt, signer, status, revision, time of the request and state
- * of each. Replies 0, and does nothing, when the place has another value.
+ * KEYS: places, then of each: claim, state, and of its project the pending assets and the settled ones. ARGV: field of
+ * the place or '', its expected value, its new value, milliseconds for which final states are kept, most settled assets
+ * of a project; then attempt, signer, status, revision, time of the request, environment and state of each. Replies 0,
+ * and does nothing, when the place has another value.
  */
-export const APPLY = `${LINE}
+export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}
 if ARGV[1] ~= '' then
   if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -119,24 +187,43 @@ local function is_truer(said, standing)
   if standing.revision == 0 then return is_later or said.status ~= 'failed' end
   return is_later or said.signer == standing.signer
 end
-for i = 1, (#KEYS - 1) / 2 do
-  local at = 6 * i - 1
+-- The earliest settled assets leave; their state is in the tables by now.
+local function settle(settled, claim)
+  redis.call('ZADD', settled, now, claim)
+  redis.call('PEXPIRE', settled, ARGV[4])
+  while redis.call('ZCARD', settled) > tonumber(ARGV[5]) do
+    local left = redis.call('ZPOPMIN', settled)[1]
+    redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
+    local standing = parse(redis.call('GET', left))
+    if standing and standing.status == 'failed' then redis.call('DEL', left) end
+  end
+end
+for i = 1, (#KEYS - 1) / 4 do
+  local at = 7 * i - 1
+  local claim, state, pending, settled = KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], KEYS[4 * i + 1]
   local said = {
     attempt = ARGV[at], signer = ARGV[at + 1], status = ARGV[at + 2], revision = tonumber(ARGV[at + 3]),
     requested = tonumber(ARGV[at + 4])
   }
-  if is_truer(said, parse(redis.call('GET', KEYS[2 * i]))) then
+  if is_truer(said, parse(redis.call('GET', claim))) then
     local line = table.concat({said.attempt, said.status, ARGV[at + 3], ARGV[at + 4], said.signer, '-', '-'}, ' ')
-    if said.status == 'failed' then redis.call('SET', KEYS[2 * i], line, 'PX', ARGV[4])
-    else redis.call('SET', KEYS[2 * i], line) end
-    if said.status == 'pending' then redis.call('SET', KEYS[2 * i + 1], ARGV[at + 5])
-    else redis.call('SET', KEYS[2 * i + 1], ARGV[at + 5], 'PX', ARGV[4]) end
+    if said.status == 'failed' then redis.call('SET', claim, line, 'PX', ARGV[4])
+    else redis.call('SET', claim, line) end
+    if said.status == 'pending' then
+      redis.call('SET', state, ARGV[at + 6])
+      redis.call('ZREM', settled, claim)
+      hold(pending, claim, ARGV[at + 5])
+    else
+      redis.call('SET', state, ARGV[at + 6], 'PX', ARGV[4])
+      release(pending, claim)
+      settle(settled, claim)
+    end
   end
 end
 return 1`;
 
 /** KEYS: mark of completeness. ARGV: the run in which the logs were applied completely. */
-export const COMPLETE = `${PRESENT_RUN}
+export const COMPLETE = `${WHEN_FULL}${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 

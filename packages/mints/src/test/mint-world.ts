@@ -7,6 +7,8 @@ import type { Quotas } from '../quota.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 
+/** The project that orders in the world. */
+export const PROJECT_ID = 'p';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
 
@@ -90,7 +92,7 @@ function createMinters({ requests, states }: Logs) {
       const standing = minter.attempts.get(minter.latest.get(state.referenceId) ?? '');
       if (minter.attempts.has(state.attemptId) || (standing !== undefined && standing.state.status !== 'failed'))
         return;
-      const attempt = say({ state, digest: digestOf(state) }, {});
+      const attempt = say({ state, digest: digestOf({ ...state, metadata: null }) }, {});
       minter.attempts.set(state.attemptId, attempt);
       minter.latest.set(state.referenceId, state.attemptId);
     },
@@ -138,7 +140,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     async order(order: WorldOrder): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
       const parts = { claims, quotas, policy, isLogKnown, lapseMs: -1, publish: publish(order.fate) };
-      const given = { collection: COLLECTION, projectId: 'p', environmentId: 'e', traceId: '0'.repeat(32) };
+      const given = { collection: COLLECTION, projectId: PROJECT_ID, environmentId: 'e', traceId: '0'.repeat(32) };
       try {
         const requireSigner = async () => SIGNERS[order.signer]!;
         const wanted = { ...given, requireSigner, assets: order.assets.map(assetOf) };

@@ -17,7 +17,7 @@ function assertCount(name: string, count: number | null): void {
 /** @throws RangeError that names what is invalid */
 export function toRequestRow(record: MintRequestRecord, version: LoggedVersion): MintRow {
   assertTime('requestedAt', record.requestedAt);
-  return { ...toRequestedState(record), ...version };
+  return { ...toRequestedState(record), metadata: record.metadata, ...version };
 }
 
 /** @throws RangeError that names what is invalid */
@@ -27,7 +27,7 @@ export function toStateRow(record: MintStateRecord, version: LoggedVersion): Min
   assertCount('nonce', record.nonce);
   // The request itself has revision 0.
   if (!Number.isSafeInteger(record.revision) || record.revision < 1) throw new RangeError('revision is below 1');
-  return { ...toMintState(record), ...version };
+  return { ...toMintState(record), metadata: null, ...version };
 }
 
 /** @throws RangeError that names what is invalid */

@@ -10,7 +10,8 @@ interface Insert<R, T extends string> {
 }
 
 export interface WriteFoldingParts<R, T extends string> {
-  readonly tableOf: (row: R) => T;
+  /** All tables that get something of the row. */
+  readonly tablesOf: (row: R) => readonly T[];
   readonly insert: (rows: Insert<R, T>) => Promise<void>;
   readonly calls: StoreCalls;
 }
@@ -19,9 +20,16 @@ export interface WriteFoldingParts<R, T extends string> {
  * Creates the step that stores a block's rows in folding tables: of all rows about one thing the one with the largest
  * revision, or the latest time, counts.
  */
-export function createWriteFolding<R, T extends string>({ tableOf, insert, calls }: WriteFoldingParts<R, T>) {
+export function createWriteFolding<R, T extends string>({ tablesOf, insert, calls }: WriteFoldingParts<R, T>) {
   return async ({ rows, block, transformVersion, notes, signal }: TimedRows<R>): Promise<void> => {
-    for (const [table, own] of Map.groupBy(rows, tableOf)) {
+    const byTable = new Map<T, R[]>();
+    for (const row of rows)
+      for (const table of tablesOf(row)) {
+        const own = byTable.get(table);
+        if (own === undefined) byTable.set(table, [row]);
+        else own.push(row);
+      }
+    for (const [table, own] of byTable) {
       const insertAsked = (asked: readonly number[], token: string) =>
         calls.insert(table, asked.length, () => insert({ table, rows: asked.map((row) => own[row]!), token, signal }));
       const token = toBlockToken({ block, table, transformVersion }, block.start, block.end);

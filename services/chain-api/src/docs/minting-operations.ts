@@ -71,7 +71,7 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
     ...conflicts,
     createAnswer(
       429,
-      'More calls than the limit, or more than the quota of the project, which the headers of the operation then tell.',
+      'More calls than the limit, more than the quota of the project, which the headers of the operation then tell, or, for mints, too many pending assets: `details` is then `{"limit":"pending_assets"}`.',
       { codes: ['TOO_MANY_REQUESTS_ERROR'], headers: [RETRY_AFTER] },
     ),
     createAnswer(500, 'The service failed, or does not know yet; send the same request again.', {
@@ -86,7 +86,11 @@ type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description'
 /** Every operation on a collection. */
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
-  const contract = inPath('contract_address', 'Of the collection, in any case.', addressParameter);
+  const contract = inPath(
+    'contract_address',
+    'Of the collection. Mixed case must match the EIP-55 checksum.',
+    addressParameter,
+  );
   const complete = (rest: Rest): Operation => ({
     keys: [
       { kind: SECRET_KEY, required: true },

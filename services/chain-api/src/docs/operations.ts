@@ -66,7 +66,10 @@ function createToken(settings: DocsSettings, chain: Parameter): Operation {
     path: '/v1/chains/{chain_name}/tokens/{contract_address}',
     summary: 'Get single ERC20 token',
     description: ['Gives what is known of a fungible token.'],
-    parameters: [chain, inPath('contract_address', 'Of the token, in any case.', addressParameter)],
+    parameters: [
+      chain,
+      inPath('contract_address', 'Of the token. Mixed case must match the EIP-55 checksum.', addressParameter),
+    ],
     paging: null,
     answers: limited(
       createAnswer(200, 'The token.', { schema: tokenAnswer, headers: [ETAG] }),
@@ -94,7 +97,11 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
       bound('to_updated_at', 'Upper'),
       bound('from_indexed_at', 'Lower'),
       bound('to_indexed_at', 'Upper'),
-      inQuery('contract_address', 'Contract of the assets, in any case.', addressParameter),
+      inQuery(
+        'contract_address',
+        'Contract of the assets. Mixed case must match the EIP-55 checksum.',
+        addressParameter,
+      ),
       inQuery('activity_type', 'What happened.', typeParameter),
       inQuery('page_cursor', 'A cursor as it was returned.', z.string()),
       inQuery('page_size', 'Activities at most.', pageSizeParameter),

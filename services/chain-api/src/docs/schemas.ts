@@ -12,8 +12,11 @@ export const address = () =>
     .meta({ description: 'Lower case.' });
 export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 
-/** An address in a path, in upper or lower case. */
-export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+/** An address in a request. */
+export const addressParameter = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .meta({ description: 'Lower case, upper case, or mixed case with a valid EIP-55 checksum.' });
 export const timeParameter = z.string().meta({ format: 'date-time' });
 export const typeParameter = z.enum(ACTIVITY_TYPES);
 export const pageSizeParameter = z.int().min(1).max(PAGE_SIZE_MAX).default(PAGE_SIZE);

@@ -22,7 +22,7 @@ export const UNLINKED = `0x${'c3'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
 /** Below the collections of the demo chain. */
 export const MINTS = `/${COLLECTION}/nfts/mint-requests`;
-export const OWNER = `0x${'Ab'.repeat(20)}`;
+export const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const OF_DEMO = { projectId: 'demo', environmentId: 'demo-development' };
 
 const change = { revision: 1, createdAt: 1, changedAt: 1, changedBy: 'test', requestId: 'test' };

@@ -18,7 +18,7 @@ export class NodeRefusal extends Error {
     super(`the node of the chain refused what it was asked${Number.isFinite(code) ? ` (code ${code})` : ''}`);
     this.code = code;
     this.data = toRevertData(data);
-    this.#words = message;
+    this.#words = message.slice(0, MESSAGE_CHARACTERS_MAX);
   }
 
   says(pattern: RegExp): boolean {
@@ -50,12 +50,29 @@ function toResult(answer: RpcAnswer): unknown {
   throw new NodeRefusal(answer.error);
 }
 
-/** Revert data of a contract: a selector of four bytes and words of 32 bytes. Any other text is not revert data. */
-const REVERT_DATA = /^(?:reverted )?(0x[0-9a-f]{8}(?:[0-9a-f]{64})*)$/i;
+/** A message contains the contract's revert text, which can have megabytes. The patterns need only its beginning. */
+const MESSAGE_CHARACTERS_MAX = 2_000;
+
+const REVERT_PREFIX = 'Reverted ';
+const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
+/** A contract may revert with megabytes. Shown are 500 characters, which 100 words of 32 bytes contain. */
+const REVERT_WORDS_MAX = 100;
+
+/**
+ * Revert data of a contract: a selector of four bytes and words of 32 bytes, of which the first are kept. Any other text
+ * is not revert data. Only the kept part is matched, because a pattern over megabytes exhausts the stack.
+ */
+function readRevertData(text: string): string | null {
+  const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
+  const start = hasPrefix ? REVERT_PREFIX.length : 0;
+  if ((text.length - start - '0x'.length - SELECTOR_DIGITS) % WORD_DIGITS !== 0) return null;
+  const kept = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_WORDS_MAX * WORD_DIGITS);
+  return /^0x[0-9a-f]{8,}$/i.test(kept) ? kept.toLowerCase() : null;
+}
 
 /** Some nodes put it into the `data` of the error, others into an object in there. */
 function toRevertData(data: unknown, depth = 0): string | null {
-  if (typeof data === 'string') return REVERT_DATA.exec(data)?.[1]?.toLowerCase() ?? null;
+  if (typeof data === 'string') return readRevertData(data);
   if (typeof data !== 'object' || data === null || depth > 3) return null;
   for (const each of Object.values(data)) {
     const found = toRevertData(each, depth + 1);

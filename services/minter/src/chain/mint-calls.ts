@@ -69,13 +69,27 @@ export function encodeMint(assets: readonly MintStateRecord[], standard: TokenSt
   return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatch', args: [mints] });
 }
 
+/** Selector of `Error(string)`, the error of a `require` with a text. */
+const ERROR_SELECTOR = '0x08c379a0';
+
+/** The text of an `Error(string)`, whose end may have been cut off. @throws RangeError for data of another form */
+function toText(data: string): string {
+  const bytes = Buffer.from(data.slice(ERROR_SELECTOR.length), 'hex');
+  const numberAt = (at: number) => Number(BigInt(`0x${bytes.toString('hex', at, at + 32)}`));
+  const from = numberAt(0);
+  if (from > bytes.length - 32) throw new RangeError('the text of the error lies outside of its data');
+  const text = bytes.subarray(from + 32, from + 32 + Math.min(numberAt(from), bytes.length)).toString('utf8');
+  // A character may be cut in half, and padding follows a text that is shorter than it says.
+  return text.replace(/\0+$/, '').slice(0, WORDS_CHARACTERS_MAX).toWellFormed();
+}
+
 /** Turns revert data of a contract into text for people. @param data hexadecimal, as the node returned it */
 export function toRefusalWords(data: string): string {
   if (data === '0x') return 'The contract refused the call without a word.';
   try {
+    if (data.startsWith(ERROR_SELECTOR)) return toText(data);
     const { errorName, args = [] } = decodeErrorResult({ abi: ERROR_ABI, data: data as `0x${string}` });
-    const words = (errorName as string) === 'Error' ? String(args[0]) : `${errorName}(${args.map(String).join(', ')})`;
-    return words.slice(0, WORDS_CHARACTERS_MAX);
+    return `${errorName}(${args.map(String).join(', ')})`.slice(0, WORDS_CHARACTERS_MAX);
   } catch {
     return `The contract refused the call with ${data.slice(0, 74)}.`;
   }

@@ -101,10 +101,14 @@ describe('a node of the minter', () => {
   });
 
   const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });
+  const cut = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
+  const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
   it.each([
     ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', words: 'sold out' }],
     ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', words: 'sold out' }],
     ['execution reverted', {}, { kind: 'reverted', words: 'The contract refused the call without a word.' }],
+    ['a text that is longer than its data', { data: cut }, { kind: 'reverted', words: 'sold out' }],
+    ['text outside of its data', { data: outside }, { kind: 'reverted', words: expect.stringContaining('0x08c379a0') }],
     ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
     ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
     ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
@@ -112,6 +116,18 @@ describe('a node of the minter', () => {
   ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
     const node = await openNode(refuses(words, given));
     expect(await node.call(CALL)).toMatchObject(expected);
+  });
+
+  it.each([
+    ['a text', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
+    ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
+  ])('shortens a revert of 3.9 MB with %s to at most 500 characters', async (_what, long) => {
+    for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
+      const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
+      const answer = await node.call(CALL);
+      expect(answer).toMatchObject({ kind: 'reverted', words: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
+      expect((answer as { words: string }).words.length).toBeLessThanOrEqual(500);
+    }
   });
 
   it.each([

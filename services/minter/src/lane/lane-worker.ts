@@ -18,6 +18,8 @@ export interface LaneWorkerParts {
 /** Two processes that take a lane from each other must not do so for ever, so each waits longer every time. */
 const TAKE_OVER_WAIT_MS = 500;
 const TAKE_OVER_WAIT_MAX_MS = 30_000;
+/** A command of an operator needs a few seconds to end thousands of assets. Until then it must not be fenced. */
+const TAKEN_OVER_WAIT_MS = 10_000;
 const UNKNOWN_CHAIN = 'The minter is told of no node of this chain.';
 
 /** Works for one signer while its requests are read by this process. Opens a new lane whenever the writer is over. */
@@ -25,6 +27,8 @@ export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
   readonly #closed = new AbortController();
+  /** By the monotonic clock: the lane is not opened before. */
+  #opensAtMs = Number.NEGATIVE_INFINITY;
   #opened: Promise<MintLane> | null = null;
   #standing: MintLane | null = null;
   #wake: () => void = () => {};
@@ -59,7 +63,7 @@ export class LaneWorker {
     try {
       return await lane.take(requests);
     } catch (fault) {
-      this.#drop(lane);
+      this.#drop(lane, fault);
       throw fault;
     } finally {
       this.#wake();
@@ -75,6 +79,8 @@ export class LaneWorker {
   }
 
   #open(): Promise<MintLane> {
+    if (this.#opened === null && performance.now() < this.#opensAtMs)
+      return Promise.reject(new Error('another writer of the signer has taken over'));
     this.#opened ??= this.#parts.takeOver().then(
       (lane) => {
         this.#takeOvers++;
@@ -89,8 +95,9 @@ export class LaneWorker {
     return this.#opened;
   }
 
-  #drop(lane: MintLane): void {
+  #drop(lane: MintLane, fault: unknown): void {
     if (this.#standing !== lane) return;
+    if (fault instanceof LaneOver && fault.isTakenOver) this.#opensAtMs = performance.now() + TAKEN_OVER_WAIT_MS;
     this.#standing = null;
     this.#opened = null;
     void lane.close().catch(() => {});
@@ -111,7 +118,7 @@ export class LaneWorker {
       } catch (fault) {
         this.#tell(fault);
         const isOver = lane === null || fault instanceof LaneOver;
-        if (lane !== null && isOver) this.#drop(lane);
+        if (lane !== null && isOver) this.#drop(lane, fault);
         if (isOver) {
           await pause(waitMs * (1 + Math.random()), signal);
           waitMs = Math.min(2 * waitMs, TAKE_OVER_WAIT_MAX_MS);
@@ -122,8 +129,9 @@ export class LaneWorker {
     }
   }
 
-  #turn(lane: MintLane): Promise<void> {
-    return this.#parts.pollMs === null ? lane.wait(UNKNOWN_CHAIN) : lane.turn();
+  async #turn(lane: MintLane): Promise<void> {
+    await lane.endUnlinked();
+    await (this.#parts.pollMs === null ? lane.wait(UNKNOWN_CHAIN) : lane.turn());
   }
 
   #tell(fault: unknown): void {

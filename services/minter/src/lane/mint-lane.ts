@@ -16,6 +16,8 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   readonly nodes: ChainNodes;
   readonly log: MintLog;
   readonly activityIdOf: Settling['activityIdOf'];
+  /** Whether the collection of an asset no longer belongs to the project that requested it. */
+  readonly isUnlinked: (asset: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'projectId'>) => boolean;
 }
 
 /** A node that stumbles once is nobody's reason to wait. */
@@ -24,6 +26,9 @@ const FAULT_TOLD_AFTER_MS = 5_000;
 const FAULT_TOLD_EVERY_MS = 60_000;
 const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
 const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
+
+/** Shown to the project that requested the asset. */
+const UNLINKED = 'The project has unlinked the collection.';
 
 /** The node serves another chain, so none of its answers can be used. */
 class ChainMistake extends Error {
@@ -208,6 +213,13 @@ export class MintLane {
   wait(reason: string): Promise<void> {
     const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
+  }
+
+  /** Ends assets whose project has unlinked their collection, unless a signed transaction may still mint them. */
+  endUnlinked(): Promise<void> {
+    const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
+    const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;
+    return this.#journal.append({ states: changeAll(this.#context, ended, failed) });
   }
 
   close(): Promise<void> {

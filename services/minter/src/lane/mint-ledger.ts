@@ -1,12 +1,12 @@
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import type { LaneChange, LaneRecords } from '../ports.ts';
 
-/** Key of a reference id within its collection. */
-export const toReferenceKey = ({
-  contractAddress,
-  referenceId,
-}: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): string =>
-  `${contractAddress.toString('hex')}:${referenceId}`;
+/** The members that name a reference id: it belongs to a project and a collection. */
+export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
+
+/** Key of a reference id within its chain. */
+export const toReferenceKey = ({ contractAddress, projectId, referenceId }: ReferenceName): string =>
+  `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
@@ -132,12 +132,12 @@ export class MintLedger {
   }
 
   /** Whether an attempt of the reference id is pending or has succeeded. */
-  isHeld(request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean {
+  isHeld(request: ReferenceName): boolean {
     return this.#holders.has(toReferenceKey(request));
   }
 
   /** Whether this very request was decided before. */
-  isKnown(request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId' | 'attemptId'>): boolean {
+  isKnown(request: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean {
     const attempt = toAttemptKey(request);
     return this.#failed.has(attempt) || this.#holders.get(toReferenceKey(request)) === attempt;
   }

@@ -11,8 +11,9 @@ export type StateChange = Partial<
 
 /** The first state of an accepted asset. @param changedAt epoch milliseconds */
 export function toFirstState({ request, partition, offset }: PlacedRequest, changedAt: number): MintStateRecord {
+  const { metadata: _, ...asset } = request;
   return {
-    ...request,
+    ...asset,
     ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
     ...{ activityId: null, error: null, requestPartition: partition, requestOffset: offset, changedAt },
   };

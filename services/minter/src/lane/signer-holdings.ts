@@ -1,6 +1,6 @@
-import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
+import type { MintStateRecord } from '@playline/contracts';
 import type { OtherSigners, SignerLane } from '../ports.ts';
-import { toAttemptKey, toReferenceKey } from './mint-ledger.ts';
+import { type ReferenceName, toAttemptKey, toReferenceKey } from './mint-ledger.ts';
 
 /** Which signers hold which reference ids, as states are read on. */
 export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself' | 'has'> {
@@ -17,19 +17,16 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself'
     else this.#holders.set(key, holders);
   }
 
-  hold({ chain, signer }: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>): boolean {
+  hold({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const holders = this.#holders.get(`${chain}:${toReferenceKey(request)}`);
     return holders !== undefined && (holders.size > 1 || !holders.has(signer.toString('hex')));
   }
 
-  holdsItself(
-    { chain, signer }: SignerLane,
-    request: Pick<MintRequestRecord, 'contractAddress' | 'referenceId'>,
-  ): boolean {
+  holdsItself({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     return this.#holders.get(`${chain}:${toReferenceKey(request)}`)?.has(signer.toString('hex')) === true;
   }
 
-  has({ chain, signer }: SignerLane, attempt: Pick<MintStateRecord, 'contractAddress' | 'referenceId' | 'attemptId'>) {
+  has({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>) {
     const holders = this.#holders.get(`${chain}:${toReferenceKey(attempt)}`);
     return holders?.get(signer.toString('hex')) === toAttemptKey(attempt);
   }

@@ -78,7 +78,7 @@ async function readLane({ states, transactions }: TopicLogs, lane: SignerLane): 
   const ofStates = states.homeOf(lane, await states.follow({ isWhole: true }));
   const ofTransactions = transactions.homeOf(lane, await transactions.follow({ isWhole: true }));
   const standing: LaneRecords = {
-    states: (await readLast(states.read(lane, ofStates))).map(withoutNeedless),
+    states: await readLast(states.read(lane, ofStates)),
     transactions: await readLast(transactions.read(lane, ofTransactions)),
   };
   const homes: Homes = { states: ofStates.partition, transactions: ofTransactions.partition };
@@ -105,10 +105,6 @@ async function readLast<R>(records: AsyncIterable<Kept<R>>): Promise<R[]> {
   }
   return [...last.values()];
 }
-
-/** Metadata is most of a state's size, and nothing reads it once the asset is settled. */
-const withoutNeedless = (state: MintStateRecord): MintStateRecord =>
-  state.status === 'pending' ? state : { ...state, metadata: null };
 
 async function toRecords(
   { states, transactions }: TopicLogs,

@@ -1,7 +1,7 @@
 import { type MintStateRecord, toMintStateKey, toSignerKey } from '@playline/contracts';
 import type { SignerLane } from '../ports.ts';
 
-/** Signers with pending assets, built from states as they are read. Stores keys only: metadata can be 16 KiB. */
+/** Signers with pending assets, built from states as they are read. Stores keys only. */
 export class PendingSigners {
   readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
 

@@ -192,7 +192,7 @@ class Campaign {
   async #live(of: Incarnation): Promise<void> {
     const { lane, address, committed } = of.seat;
     const minting = await MintLane.takeOver({
-      ...{ lane, rules: RULES, activityIdOf, signer: createMemorySigner(address) },
+      ...{ lane, rules: RULES, activityIdOf, signer: createMemorySigner(address), isUnlinked: () => false },
       nodes: createNodeChoice([this.#wrapNode(of)]),
       log: this.#wrapLog(of),
       clock: { wallClockMs: () => 1_000_000 + this.#nowMs, monotonicMs: () => this.#nowMs },

@@ -24,12 +24,13 @@ export function createWorld(
   const chain = new MemoryChain(CONTRACTS);
   const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
   const time = { ms: 0 };
+  const unlinked = new Set<string>();
   const key: { standing: KeyStanding } = { standing: { kind: 'live' } };
   for (const contract of [SWORDS, SHIELDS]) chain.setRole(contract, ADDRESS, true);
   node.mine();
   let offset = 0;
   return {
-    ...{ chain, node, log, time, key },
+    ...{ chain, node, log, time, key, unlinked },
     takeOver: () =>
       MintLane.takeOver({
         ...{ lane: { chain: CHAIN, signer: SIGNER }, rules: { ...RULES, ...given }, activityIdOf },
@@ -41,6 +42,7 @@ export function createWorld(
           others: log.createOthers(),
         },
         signer: createMemorySigner(ADDRESS, () => key.standing),
+        isUnlinked: ({ projectId }) => unlinked.has(projectId),
         clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
       }),
     request: (...given: Parameters<typeof toRequest>) => ({

@@ -1,5 +1,5 @@
 import { describeTokens, toTokenRow } from '@playline/chain';
-import { isAddressText, type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
+import { ADDRESS_EXPECTED, parseAddress, type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
 import { choiceOf, EXIT, type ExitCode, textOf, UsageError } from '../command.ts';
 import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
 import { askNodes } from './read-ranges.ts';
@@ -7,10 +7,9 @@ import { type ChangedToken, changeToken, type TokenName } from './token-log.ts';
 
 function tokenOf(job: ChainJob): TokenName {
   const { name: chain } = chainOf(job);
-  const address = textOf(job.values, 'address');
-  if (address === undefined || !isAddressText(address))
-    throw new UsageError('--address: expected 0x and 40 hexadecimal digits');
-  return { chain, contract: address.toLowerCase() };
+  const contract = parseAddress(textOf(job.values, 'address') ?? '');
+  if (contract === null) throw new UsageError(`--address: expected ${ADDRESS_EXPECTED}`);
+  return { chain, contract };
 }
 
 /** Sets the verification status of a token. */

@@ -15,7 +15,7 @@ import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
 export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
-  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal'>;
+  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal' | 'servedChains'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
@@ -52,6 +52,10 @@ export function createAccessCommands(
       openSessions: stores.openSessions,
       portal: addresses.portal,
     }),
-    collections: createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
+    collections: createCollectionsCommand({
+      ...shared,
+      collections: sourcesOf(COLLECTIONS),
+      servedChains: addresses.servedChains,
+    }),
   };
 }

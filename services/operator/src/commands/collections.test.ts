@@ -16,7 +16,7 @@ function createOperator() {
   const context = { projects, openLog: async () => ({ ...log, close: async () => {} }) };
   const collections = createMemorySources(COLLECTIONS);
   const commands = [
-    createCollectionsCommand({ ...context, collections }),
+    createCollectionsCommand({ ...context, collections, servedChains: () => ['demo-chain'] }),
     createProjectsCommand({ ...context, openView: nowhere }),
   ];
   const run = async (...args: string[]) => {
@@ -47,12 +47,41 @@ describe('operator collections', () => {
     await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
     await records('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
     const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
-    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('linked already') });
+    expect(refused).toMatchObject({
+      code: EXIT.failed,
+      progress: expect.stringContaining('ask an administrator of this installation'),
+    });
     const unlinked = await run('collections', 'unlink', ...contract);
     expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
     expect(`${refused.progress}${unlinked.progress}`).not.toMatch(/rival|Swords/i);
     expect(await records('list')).toEqual([]);
     expect(await records('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
+  });
+
+  it('links only contracts of chains that are served, and lists those', async () => {
+    const { run, collections } = createOperator();
+    const elsewhere = ['--chain', 'moon-chain', ...contract.slice(2)];
+    const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
+    expect(refused).toMatchObject({
+      code: EXIT.failed,
+      progress: expect.stringContaining('"moon-chain" is not served here. Served chains: demo-chain.'),
+    });
+    expect(collections.log.appended).toEqual([]);
+  });
+
+  it('moves a contract from the project that has it to another one, and names it as before', async () => {
+    const { run, records } = createOperator();
+    await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+    await records('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+    expect(await records('move', ...contract, '--environment', 'production')).toMatchObject([
+      { projectId: 'demo', environmentId: 'demo-production', state: 'linked', name: 'Swords', revision: 2 },
+    ]);
+    expect(await records('list', '--project', 'rival')).toEqual([]);
+    const again = await run('collections', 'move', ...contract, '--environment', 'production');
+    expect(again).toMatchObject({
+      code: EXIT.failed,
+      progress: expect.stringContaining('linked the contract already'),
+    });
   });
 
   it('links only to an environment that exists', async () => {

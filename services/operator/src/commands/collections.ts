@@ -3,6 +3,7 @@ import {
   type CollectionRecord,
   collectionsOf,
   linkCollection,
+  moveCollection,
   type RecordStore,
   relinkCollection,
   renameCollection,
@@ -26,6 +27,8 @@ import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
+  /** Names of the chains that are served; null: not known. */
+  readonly servedChains: () => readonly string[] | null;
 }
 
 const HELP = `usage: operator collections link --environment E --chain C --contract 0x… --name N [--project P] [--json]
@@ -33,6 +36,7 @@ const HELP = `usage: operator collections link --environment E --chain C --contr
        operator collections rename --chain C --contract 0x… --name N [--project P] [--json]
        operator collections unlink --chain C --contract 0x… [--project P] [--json]
        operator collections relink --environment E --chain C --contract 0x… [--project P] [--json]
+       operator collections move --environment E --chain C --contract 0x… [--project P] [--json]
                                                                 (npm run collections -- …)
 
 A collection is a contract of a chain that is linked to a project. A contract is linked to one project at most; which one
@@ -41,8 +45,9 @@ has it is not told to the others.
   link    links a contract to an environment of a project
   list    the collections of a project, those that it has unlinked too
   rename  gives a collection another name
-  unlink  takes it from the project: from then on any project may link it
+  unlink  takes it from the project: any project may link it then, and pending mints of the project end as failed
   relink  links one again that the project has unlinked, or moves it to another of its environments
+  move    moves it from the project that has it, whichever that is, to an environment of this project
 
   --project demo     --environment E  name or id
   --chain C          name of the chain, as paths of the chain interface have it
@@ -77,7 +82,14 @@ const WORDS: Readonly<Record<string, Word>> = {
     options: OF_CONTRACT,
     prepare: (values) => changing(values, (own) => (store) => unlinkCollection({ store }, own)),
   },
-  relink: { options: { ...OF_CONTRACT, environment: text }, prepare: prepareRelink },
+  relink: {
+    options: { ...OF_CONTRACT, environment: text },
+    prepare: (values) => prepareInEnvironment(values, relinkCollection),
+  },
+  move: {
+    options: { ...OF_CONTRACT, environment: text },
+    prepare: (values) => prepareInEnvironment(values, moveCollection),
+  },
 };
 
 export function createCollectionsCommand(context: CollectionsContext): Command {
@@ -87,7 +99,7 @@ export function createCollectionsCommand(context: CollectionsContext): Command {
     await word.prepare(parseOptions(rest, word.options).values)(context, terminal);
     return EXIT.ok;
   };
-  const summary = 'link contracts of chains to projects; list, rename and unlink them';
+  const summary = 'link contracts of chains to projects; list, rename, unlink and move them';
   return { name: 'collections', summary, help: HELP, run };
 }
 
@@ -97,18 +109,19 @@ function prepareLink(values: Values): ReturnType<Word['prepare']> {
     const { project, environment } = await requireEnvironment(context, wanted);
     const owner = { projectId: project.id, environmentId: environment.id };
     const linked = await withRecords(context.collections, (store) =>
-      linkCollection({ store }, { ...contract, ...owner, name }),
+      linkCollection({ store, servedChains: context.servedChains() }, { ...contract, ...owner, name }),
     );
     terminal.result(toLine(linked, values));
   };
 }
 
-function prepareRelink(values: Values): ReturnType<Word['prepare']> {
+function prepareInEnvironment(values: Values, change: typeof relinkCollection): ReturnType<Word['prepare']> {
   const [wanted, contract] = [environmentOf(values), contractOf(values)];
   return async (context, terminal) => {
     const { project, environment } = await requireEnvironment(context, wanted);
     const own = { ...contract, projectId: project.id, environmentId: environment.id };
-    const linked = await withRecords(context.collections, (store) => relinkCollection({ store }, own));
+    const servedChains = context.servedChains();
+    const linked = await withRecords(context.collections, (store) => change({ store, servedChains }, own));
     terminal.result(toLine(linked, values));
   };
 }

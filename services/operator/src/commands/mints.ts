@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Author, CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
+import { type Author, type CollectionRecord, collectionIdOf, type SignableKeyRecord } from '@playline/access-keys';
 import {
   frameRecord,
   MINT_STATUSES,
@@ -36,9 +36,16 @@ import {
   wordOf,
 } from '../command.ts';
 import { contractOf } from '../contract-option.ts';
-import { type GiveUpContext, type GiveUpTarget, giveUp, reasonOf, signerOf } from '../mints/give-up-word.ts';
+import {
+  type GiveUpContext,
+  type GiveUpTarget,
+  giveUp,
+  type MintName,
+  reasonOf,
+  signerOf,
+} from '../mints/give-up-word.ts';
 import { PIECE, rebuildMints } from '../mints/rebuild.ts';
-import { retryMint } from '../mints/retry.ts';
+import { retryMint, toNotFailed } from '../mints/retry.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
@@ -59,9 +66,9 @@ export interface MintsContext extends ChangedLogSources {
 }
 
 const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
-       operator mints show --chain C --contract 0x… --reference R [--json]
-       operator mints retry --chain C --contract 0x… --reference R
-       operator mints give-up --chain C (--contract 0x… --reference R | --signer 0x…) --reason TEXT [--yes]
+       operator mints show --chain C --contract 0x… --reference R [--project P] [--json]
+       operator mints retry --chain C --contract 0x… --reference R [--project P]
+       operator mints give-up --chain C (--contract 0x… --reference R [--project P] | --signer 0x…) --reason TEXT [--yes]
        operator mints signers [--json]
        operator mints rebuild [--json]
 
@@ -75,6 +82,7 @@ Assets that projects have asked to mint.
   signers  each key that signs, on each chain: how much is pending and why it waits, as the tables have it
   rebuild  brings all that is known of them into Redis, from the tables and the logs; npm run rebuild does so too
 
+  --project P      id of the project that requested the asset; without it, the project that has the collection
   --status pending|succeeded|failed     --limit N    1 to 1000, 100 unless it is said
   --json                                JSON, one a line
 
@@ -83,7 +91,7 @@ Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a sta
 const text = { type: 'string' } as const;
 const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
 const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
-const OF_ONE = { ...OF_COLLECTION, reference: text } as const;
+const OF_ONE = { ...OF_COLLECTION, reference: text, project: text } as const;
 const GIVE_UP = { ...OF_ONE, signer: text, reason: text, yes: { type: 'boolean', default: false } } as const;
 
 /** Number of rows that are counted at once. */
@@ -133,26 +141,32 @@ function prepareList(values: Values): Work {
 }
 
 function prepareShow(values: Values): Work {
-  const [collection, referenceId] = [contractOf(values), referenceOf(values)];
+  const named = nameOf(values);
   return async (context, terminal) => {
-    const state = await withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
+    const state = await withMints(context, ({ claims }) => findState(context, claims, named));
     for (const line of values.json === true ? [JSON.stringify(state)] : toSentences(state)) terminal.result(line);
   };
 }
 
 function prepareRetry(values: Values): Work {
-  const [collection, referenceId] = [contractOf(values), referenceOf(values)];
+  const named = nameOf(values);
   return async (context, terminal) => {
     const collections = await withRecords(context.collections, (store) => store.readAll());
     const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
     await withMints(context, async ({ claims }) => {
-      const state = await findState(context, claims, { collection, referenceId });
+      const state = await findState(context, claims, named);
+      if (state.status !== 'failed') throw new Error(toNotFailed(state));
+      const given = await withReader(context, (reader) => reader.readMetadata(state));
+      if (given === null)
+        throw new Error(
+          `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
+        );
       await withPublish(context, (publish) => {
         const traceId = randomBytes(16).toString('hex');
-        return retryMint({ claims, collections, signableKeys, publish, traceId }, state);
+        return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
       });
     });
-    terminal.result(`${referenceId}: accepted again`);
+    terminal.result(`${named.referenceId}: accepted again`);
   };
 }
 
@@ -160,11 +174,11 @@ function prepareGiveUp(values: Values): Work {
   reasonOf(values);
   const target: GiveUpTarget =
     textOf(values, 'signer') === undefined
-      ? { kind: 'asset', collection: contractOf(values), referenceId: referenceOf(values) }
+      ? { kind: 'asset', ...nameOf(values) }
       : { kind: 'signer', ...signerOf(values) };
   return (context, terminal) => {
-    const find: GiveUpContext['find'] = (collection, referenceId) =>
-      withMints(context, ({ claims }) => findState(context, claims, { collection, referenceId }));
+    const find: GiveUpContext['find'] = (named) =>
+      withMints(context, ({ claims }) => findState(context, claims, named));
     return giveUp({ ...context, find }, { target, values }, terminal);
   };
 }
@@ -223,16 +237,31 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
 }
 
 /** From Redis, which is ahead of the tables; the tables have what was settled long ago. */
-async function findState(
-  context: MintsContext,
-  claims: MintClaims,
-  { collection, referenceId }: { collection: MintCollection; referenceId: string },
-): Promise<MintState> {
-  const { state } = await claims.read(collection, referenceId);
-  const found = state ?? (await withReader(context, (reader) => reader.readOne(collection, referenceId)));
+async function findState(context: MintsContext, claims: MintClaims, named: MintName): Promise<MintState> {
+  const { collection, referenceId } = named;
+  const scope = { ...collection, projectId: named.projectId ?? (await findProjectOf(context, collection)) };
+  const { state } = await claims.read(scope, referenceId);
+  const found = state ?? (await withReader(context, (reader) => reader.readOne(scope, referenceId)));
   if (found !== null) return found;
-  throw new Error(`the collection has no mint request ${referenceId}: mints list shows those that there are`);
+  throw new Error(
+    `The project ${scope.projectId} has no mint request ${referenceId} of this collection. "mints list" shows all ` +
+      'requests of the collection; --project selects another project.',
+  );
 }
+
+/** The project that has, or last had, the collection. */
+async function findProjectOf(context: MintsContext, collection: MintCollection): Promise<string> {
+  const records = await withRecords(context.collections, (store) => store.readAll());
+  const record = records.find(({ id }) => id === collectionIdOf(collection));
+  if (record !== undefined) return record.projectId;
+  throw new Error('No project has linked the collection. Pass --project with the id of the project that requested it.');
+}
+
+const nameOf = (values: Values): MintName => ({
+  collection: contractOf(values),
+  projectId: textOf(values, 'project') ?? null,
+  referenceId: referenceOf(values),
+});
 
 function referenceOf(values: Values): string {
   const reference = textOf(values, 'reference');

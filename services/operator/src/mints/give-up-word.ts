@@ -1,5 +1,5 @@
 import { type AuditEntry, createAuditLog } from '@playline/access-keys';
-import { auditEntryCodec, isAddressText, TOPICS } from '@playline/contracts';
+import { ADDRESS_EXPECTED, auditEntryCodec, parseAddress, TOPICS } from '@playline/contracts';
 import type { MintCollection, MintState } from '@playline/mints';
 import type { Producer } from '@playline/stream';
 import { awaitWritable } from '../await-schema.ts';
@@ -8,13 +8,21 @@ import { type GivenUp, type GiveUpOrder, type GiveUpParts, giveUpMints } from '.
 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** @throws Error when the collection has no such request */
-  readonly find: (collection: MintCollection, referenceId: string) => Promise<MintState>;
+  /** @throws Error when there is no such request */
+  readonly find: (named: MintName) => Promise<MintState>;
+}
+
+/** A request by its reference id. */
+export interface MintName {
+  readonly collection: MintCollection;
+  /** Null: the project that has the collection. */
+  readonly projectId: string | null;
+  readonly referenceId: string;
 }
 
 /** What to give up, from the options of the command. */
 export type GiveUpTarget =
-  | { readonly kind: 'asset'; readonly collection: MintCollection; readonly referenceId: string }
+  | ({ readonly kind: 'asset' } & MintName)
   | { readonly kind: 'signer'; readonly chain: string; readonly signer: string };
 
 /** The reason is shown, as a sentence, to whoever requested the asset. */
@@ -30,9 +38,9 @@ export function reasonOf(values: Values): string {
 
 /** @throws UsageError */
 export function signerOf(values: Values): { readonly chain: string; readonly signer: string } {
-  const [chain, signer] = [textOf(values, 'chain') ?? '', textOf(values, 'signer')?.toLowerCase() ?? ''];
-  if (chain === '' || !isAddressText(signer))
-    throw new UsageError('--chain and --signer: say which signer, as mints signers shows it');
+  const [chain, signer] = [textOf(values, 'chain') ?? '', parseAddress(textOf(values, 'signer') ?? '')];
+  if (chain === '') throw new UsageError('--chain: name the chain of the signer, as "mints signers" shows it');
+  if (signer === null) throw new UsageError(`--signer: expected ${ADDRESS_EXPECTED}`);
   return { chain, signer };
 }
 
@@ -57,10 +65,9 @@ const NOT_TAKEN = 'the minter has not taken it yet, or it has come to its end ju
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
-  const { collection, referenceId } = target;
-  const { chain, contractAddress, signer, status } = await context.find(collection, referenceId);
+  const { chain, contractAddress, projectId, referenceId, signer, status } = await context.find(target);
   if (status !== 'pending') throw new Error(`it has ${status}: only what is pending is given up`);
-  return { chain, signer, only: { contractAddress, referenceId }, reason };
+  return { chain, signer, only: { contractAddress, projectId, referenceId }, reason };
 }
 
 const toWhat = ({ only, chain, signer }: GiveUpOrder) =>

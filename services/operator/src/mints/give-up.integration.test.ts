@@ -37,7 +37,7 @@ const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const stateOf = (referenceId: string, over: Partial<MintStateRecord> = {}): MintStateRecord => ({
   ...{ chain: 'demo-chain', contractAddress: bytes(CONTRACT), referenceId, signer: bytes(SIGNER) },
   ...{ attemptId: Buffer.alloc(16, ++count), projectId: 'demo', environmentId: 'demo-development' },
-  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, metadata: null, requestedAt: 1_000 },
+  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, requestedAt: 1_000 },
   ...{ traceId: '0'.repeat(32), revision: 2, status: 'pending', stage: 'waiting', reason: 'The key is disabled.' },
   ...{ nonce: null, transactionHash: null, activityId: null, error: null, requestPartition: 0, requestOffset: count },
   ...{ changedAt: 2_000, ...over },
@@ -87,7 +87,7 @@ describe('mints give-up', () => {
     const write = await openMinter();
     await write([sword, axe]);
     await show(sword, axe);
-    const asked = ['--contract', CONTRACT, '--reference', 'sword', ...BECAUSE];
+    const asked = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
     const unsaid = await giveUp(...asked);
     expect([unsaid.code, unsaid.err]).toEqual([2, expect.stringContaining('say --yes')]);
     const { code, out } = await runMain(environment(), wordsOf(...asked, '--yes'));
@@ -111,13 +111,22 @@ describe('mints give-up', () => {
     await (await openMinter())([bow, done]);
     await show(bow, done);
     const { length } = await readAudit();
-    const refused = await giveUp('--contract', CONTRACT, '--reference', 'bow', ...BECAUSE, '--yes');
+    const refused = await giveUp(
+      '--contract',
+      CONTRACT,
+      '--project',
+      'demo',
+      '--reference',
+      'bow',
+      ...BECAUSE,
+      '--yes',
+    );
     expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^left alone: bow of .*nonce 5, may still/)]);
     expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
-    const late = await giveUp('--contract', CONTRACT, '--reference', 'done', ...BECAUSE, '--yes');
+    const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
     expect([late.code, late.err]).toEqual([1, expect.stringContaining('it has failed: only what is pending')]);
     expect(await readAudit()).toHaveLength(length);
-    expect((await giveUp('--contract', CONTRACT, '--reference', 'bow', '--yes')).code).toBe(2);
+    expect((await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes')).code).toBe(2);
   });
 
   it('fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {

@@ -1,7 +1,8 @@
 import type { AuditEntry, Author } from '@playline/access-keys';
 import { type MintStateRecord, toHexText } from '@playline/contracts';
+import type { MintState } from '@playline/mints';
 import type { ChangedLogSources } from '../changed-log.ts';
-import { type SignerName, withSignerLog } from './signer-log.ts';
+import { changeSignerLog, type SignerName } from './signer-log.ts';
 
 export interface GiveUpParts extends ChangedLogSources {
   /** Resolves when the entry is in the audit log. */
@@ -13,7 +14,7 @@ export interface GiveUpParts extends ChangedLogSources {
 /** Which assets of a signer to give up. */
 export interface GiveUpOrder extends SignerName {
   /** A single asset, as the interface names it; null: all pending ones. */
-  readonly only: { readonly contractAddress: string; readonly referenceId: string } | null;
+  readonly only: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
   /** Shown to people, also to those who requested the assets. */
   readonly reason: string;
 }
@@ -32,28 +33,33 @@ export interface GivenUp {
  * could get two tokens. For all others the log proves that nothing signed can mint them: the minter writes the nonce
  * into the state together with the signed bytes, and removes it only when the nonce is finally spent.
  * The audit entry is written first.
- * @throws Error when no asset matches, or the minter took over meanwhile; UnreachableError
+ * @throws Error when a minter takes over all the time; UnreachableError
  */
-export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GivenUp> {
-  return withSignerLog(parts, order, async ({ states, write }) => {
-    const pending = states.filter((state) => state.status === 'pending' && isMeantBy(order, state));
-    const carried = pending.filter(({ nonce }) => nonce !== null);
-    const changedAt = parts.wallClockMs();
-    const error = `Given up by the operator: ${order.reason}`;
-    const ended = pending
-      .filter(({ nonce }) => nonce === null)
-      .map((state): MintStateRecord => {
-        const failed = { status: 'failed', stage: 'settled', reason: null, error } as const;
-        return { ...state, ...failed, revision: state.revision + 1, changedAt };
-      });
-    for (const entry of toEntries(parts.author, order, ended)) await parts.audit(entry);
-    if (ended.length > 0) await write(ended);
-    return { ended, carried };
+export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GivenUp> {
+  const error = `Given up by the operator: ${order.reason}`;
+  const isPending = (state: MintStateRecord) => state.status === 'pending' && isMeantBy(order, state);
+  const { written, states } = await changeSignerLog(parts, order, {
+    decide: (all) => {
+      const changedAt = parts.wallClockMs();
+      return all
+        .filter((state) => isPending(state) && state.nonce === null)
+        .map((state): MintStateRecord => {
+          const failed = { status: 'failed', stage: 'settled', reason: null, error } as const;
+          return { ...state, ...failed, revision: state.revision + 1, changedAt };
+        });
+    },
+    before: async (ended) => {
+      for (const entry of toEntries(parts.author, order, ended)) await parts.audit(entry);
+    },
   });
+  return { ended: written, carried: states.filter((state) => isPending(state) && state.nonce !== null) };
 }
 
-const isMeantBy = ({ only }: GiveUpOrder, { contractAddress, referenceId }: MintStateRecord) =>
-  only === null || (only.referenceId === referenceId && only.contractAddress === toHexText(contractAddress));
+const isMeantBy = ({ only }: GiveUpOrder, state: MintStateRecord) =>
+  only === null ||
+  (only.referenceId === state.referenceId &&
+    only.projectId === state.projectId &&
+    only.contractAddress === toHexText(state.contractAddress));
 
 /** One entry for each environment that had requested any of the assets. */
 function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {

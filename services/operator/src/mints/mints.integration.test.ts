@@ -11,7 +11,7 @@ const contractAddress = `0x${'c0'.repeat(20)}`;
 const row: MintState = {
   ...{ chain: 'demo-chain', contractAddress, referenceId: 'sword', attemptId: 'a1'.repeat(16) },
   ...{ signer: `0x${'51'.repeat(20)}`, projectId: 'demo', environmentId: 'demo-development' },
-  ...{ ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: '7', amount: null, metadata: null, traceId: '0'.repeat(32) },
+  ...{ ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: '7', amount: null, traceId: '0'.repeat(32) },
   ...{ requestedAt: 1_764_000_000_000, revision: 3, status: 'failed', stage: 'settled', reason: null, nonce: 4 },
   ...{ transactionHash: `0x${'cd'.repeat(32)}`, activityId: null, error: 'no role', changedAt: 1_764_000_001_000 },
 };
@@ -27,8 +27,8 @@ beforeAll(async () => {
   const { signal } = new AbortController();
   // The row of an earlier revision exists too, until a merge.
   const rows: MintRow[] = [
-    { ...row, ...logged, revision: 1, status: 'pending', error: null },
-    { ...row, ...logged },
+    { ...row, ...logged, metadata: null, revision: 1, status: 'pending', error: null },
+    { ...row, ...logged, metadata: null },
   ];
   await writer.insert({ table: 'mint_requests', rows, token: 'a', signal });
   await writer.close();
@@ -51,8 +51,10 @@ it('mints list and show report the result of an asset, and rebuild restores it i
       .map((line) => JSON.parse(line)),
   ).toEqual([row]);
   expect((await mints('list', ...OF_COLLECTION, '--status', 'pending')).out).toBe('');
-  expect((await mints('show', ...OF_COLLECTION, '--reference', 'sword')).out).toContain('failed (settled)  sword');
-  const unknown = await mints('show', ...OF_COLLECTION, '--reference', 'axe');
+  expect((await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'sword')).out).toContain(
+    'failed (settled)  sword',
+  );
+  const unknown = await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'axe');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
   expect((await mints('show', ...OF_COLLECTION)).code).toBe(2);
   const signers = await mints('signers', '--json');

@@ -3,6 +3,7 @@ import type { MintRequestRecord } from '@playline/contracts';
 import {
   createAcceptMints,
   isOwnedBy,
+  type MintAsset,
   type MintClaims,
   type MintCollection,
   type MintState,
@@ -21,8 +22,9 @@ export interface RetryParts {
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
-const toStanding = ({ status, tokenId }: MintState) =>
-  status === 'pending' ? 'it is pending' : `it has succeeded and is token ${tokenId}`;
+/** Why an asset that has not failed is not accepted again. */
+export const toNotFailed = ({ status, tokenId }: MintState) =>
+  `${status === 'pending' ? 'it is pending' : `it has succeeded and is token ${tokenId}`}: only what has failed is accepted again`;
 
 const toOwnerWords = (state: MintState, linked: CollectionRecord) =>
   `it was asked for by ${state.environmentId} of the project ${state.projectId}, and the collection is linked by ` +
@@ -33,9 +35,9 @@ const toOwnerWords = (state: MintState, linked: CollectionRecord) =>
  * @throws Error when it has not failed, its collection is not linked, or linked by another environment than the one
  * that requested it, or there is no signing key; PublicError CONFLICT_ERROR when another request was faster
  */
-export async function retryMint(parts: RetryParts, state: MintState): Promise<void> {
+export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
-  if (state.status !== 'failed') throw new Error(`${toStanding(state)}: only what has failed is accepted again`);
+  if (state.status !== 'failed') throw new Error(toNotFailed(state));
   const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');

@@ -7,15 +7,10 @@ import {
   toMintStateKey,
   toSignerKey,
 } from '@playline/contracts';
-import type { AtomicPublisher, LogReader } from '@playline/stream';
+import { type AtomicPublisher, isTakenOver, type LogReader } from '@playline/stream';
 import type { Schemas } from '../await-schema.ts';
-import {
-  type ChangedLogSources,
-  type ChangeWords,
-  publishChange,
-  readDecidedBounds,
-  withChangedLog,
-} from '../changed-log.ts';
+import { type ChangedLogSources, readDecidedBounds, withChangedLog } from '../changed-log.ts';
+import { unconfirmed } from '../command.ts';
 
 /** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
 export interface SignerName {
@@ -23,51 +18,63 @@ export interface SignerName {
   readonly signer: string;
 }
 
-/** The log of a signer, opened in the place of its minter. */
-export interface SignerLog {
-  /** The last state of each attempt, read after the minter was fenced. */
+/** A change of a signer's states. */
+export interface SignerChange {
+  /** Decides by the last state of each attempt. Called again after a minter has taken over. */
+  readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
+  /** Called with what was decided before it is written, with each state once. */
+  readonly before: (states: readonly MintStateRecord[]) => Promise<void>;
+}
+
+/** The result of a change. */
+export interface ChangedStates {
+  readonly written: readonly MintStateRecord[];
+  /** The last state of each attempt when the last change was decided. */
   readonly states: readonly MintStateRecord[];
-  /** Resolves when all of them are in the log. @throws Error when a minter has taken over: none of them is */
-  write(states: readonly MintStateRecord[]): Promise<void>;
 }
 
 /** Records of one transaction, which then stays far below ten seconds. */
 const PIECE = 500;
-const WORDS: ChangeWords = {
-  takenOver: 'the minter took the signer over at this moment: run the same command again',
-  again: 'the same command again does nothing twice',
-};
+/**
+ * A minter that was fenced waits ten seconds before it takes over again, which is enough for tens of pieces. Each
+ * attempt writes at least what it can until then, and the next one continues.
+ */
+const ATTEMPTS = 5;
+const AGAIN = 'the same command again does nothing twice';
 
 /**
- * Works on the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
+ * Changes the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
  * reads the log only then. So no decision of the minter can come between the read and the change; afterwards the minter
- * takes over again on its own, and reads what was changed here.
+ * takes over again on its own, and reads what was changed here. If it does so before all is written, it is fenced again.
  * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer are in several
- * partitions, so that their order is unknown
+ * partitions, so that their order is unknown, or a minter takes over all the time
  */
-export function withSignerLog<T>(
+export function changeSignerLog(
   sources: ChangedLogSources,
   name: SignerName,
-  work: (log: SignerLog) => Promise<T>,
-): Promise<T> {
+  change: SignerChange,
+): Promise<ChangedStates> {
   const { schemas } = sources;
   const changed = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
   return withChangedLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
     const reading = new StateReading({ log, topic, schemas, name });
     // Read most before fencing the minter: after a long read it would have taken over again.
     await reading.readOn();
-    const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
-    await reading.readOn();
-    const { states } = reading;
-    // Asked for before the work begins, which may write elsewhere that it is done.
-    const partition = states.length === 0 ? null : reading.home;
-    return await work({
-      states,
-      write: async (given) => {
-        if (partition === null) throw new Error(`${topic} has no records of the signer: nothing is written for it`);
-        await write({ publisher, topic, schemaId, partition }, given);
-      },
-    });
+    const written: MintStateRecord[] = [];
+    const announced = new Set<string>();
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
+      await reading.readOn();
+      const { states } = reading;
+      const wanted = change.decide(states);
+      const { home } = reading;
+      if (wanted.length === 0 || home === null) return { written, states };
+      const added = wanted.filter((state) => !announced.has(toMintStateKey(state)));
+      await change.before(added);
+      for (const state of added) announced.add(toMintStateKey(state));
+      if (await write({ publisher, topic, schemaId, partition: home }, wanted, written)) return { written, states };
+    }
+    throw new Error(`A minter of the signer took over ${ATTEMPTS} times. Stop it and run the command again: ${AGAIN}.`);
   });
 }
 
@@ -78,14 +85,27 @@ interface Target {
   readonly partition: number;
 }
 
-async function write({ publisher, topic, schemaId, partition }: Target, states: readonly MintStateRecord[]) {
+/** @param written gets what was written. @returns false when a minter has taken over: the rest was not written */
+async function write(
+  { publisher, topic, schemaId, partition }: Target,
+  states: readonly MintStateRecord[],
+  written: MintStateRecord[],
+): Promise<boolean> {
   for (let from = 0; from < states.length; from += PIECE) {
-    const records = states.slice(from, from + PIECE).map((state) => ({
+    const piece = states.slice(from, from + PIECE);
+    const records = piece.map((state) => ({
       ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
       value: frameRecord(schemaId, mintStateCodec.encode(state)),
     }));
-    await publishChange(publisher, records, WORDS);
+    try {
+      await publisher.publish(records);
+    } catch (fault) {
+      if (isTakenOver(fault)) return false;
+      unconfirmed('it', AGAIN)(fault instanceof Error ? fault : new Error(String(fault)));
+    }
+    for (const state of piece) written.push(state);
   }
+  return true;
 }
 
 interface StateReadingParts {

@@ -32,7 +32,7 @@ async function run(...words: string[]) {
       kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
       publish: async () => {},
     }),
-    createCollectionsCommand({ ...shared, collections: sourcesOf(COLLECTIONS) }),
+    createCollectionsCommand({ servedChains: () => null, ...shared, collections: sourcesOf(COLLECTIONS) }),
   ];
   const { code, results, progress } = await runHere(commands, [...words, '--json']);
   return { code, made: results.map((line) => JSON.parse(line)), progress };

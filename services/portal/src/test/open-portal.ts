@@ -99,6 +99,7 @@ const SETTINGS: PortalSettings = {
   headerPrefix: 'x-service',
   gatewayUrl: 'http://gateway.test',
   chainApiUrl: 'http://chain.test',
+  servedChains: ['demo-chain', 'other-chain'],
 };
 
 /** @param own in the place of parts in memory */

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FindPlace, parseHistoryQuery } from './handler.ts';
 
-const ADDRESS = '0xABCDEFabcdef0123456789abcdef0123456789ab';
+const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const NOON = '2026-11-22T12:00:00.000000Z';
 const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
 const none: FindPlace = () => null;

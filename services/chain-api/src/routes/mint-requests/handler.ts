@@ -11,6 +11,7 @@ import {
   type MintCursors,
   type MintPageQuestion,
   type MintReader,
+  type MintScope,
   type MintState,
   parseMintBody,
   type QuotaPolicy,
@@ -134,10 +135,10 @@ export interface GetMintRequestParts {
  */
 export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
   const { claims, reader, cursors, deadlineMs } = parts;
-  const find = async (collection: MintCollection, referenceId: string): Promise<MintState | null> => {
-    const found = await claims.read(collection, referenceId);
+  const find = async (scope: MintScope, referenceId: string): Promise<MintState | null> => {
+    const found = await claims.read(scope, referenceId);
     if (found.state !== null) return found.state;
-    const stored = await reader.readOne(collection, referenceId);
+    const stored = await reader.readOne(scope, referenceId);
     if (stored === null && !found.isComplete) throw new Error('states may be missing, and come back from the log');
     return stored;
   };
@@ -146,7 +147,8 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
     path: `${PATH}/:reference_id`,
     answer: async ({ exchange, chain, collection, record, params }) => {
       const referenceId = params.reference_id ?? '';
-      const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(collection, referenceId)) : null;
+      const named = { ...collection, projectId: record.projectId };
+      const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(named, referenceId)) : null;
       // A request of an earlier project of the collection does not exist for this project.
       if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });

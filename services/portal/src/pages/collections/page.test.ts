@@ -17,7 +17,7 @@ const SCRIPT = '<script>alert("1")</script>';
 async function openProject(role: Role = 'owner') {
   const project = await portal.addProject('Game');
   const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
-  const contract = `0x${(++contracts).toString(16).padStart(40, 'A')}`;
+  const contract = `0x${(++contracts).toString(16).toUpperCase().padStart(40, 'A')}`;
   const wanted = { chain: 'demo-chain', contract, name: 'Swords' };
   return { project, path: pathOf('production'), pathOf, browser: await portal.signIn({ project, role }), wanted };
 }
@@ -49,7 +49,7 @@ describe('the page of collections', () => {
     const [ours, theirs] = [await openProject(), await openProject()];
     await theirs.browser.submit(theirs.path, 'link', { ...theirs.wanted, name: 'Their secret axe' });
     const refused = await ours.browser.submit(ours.path, 'link', theirs.wanted);
-    expect([refused.status, refused.text.includes('linked already')]).toEqual([409, true]);
+    expect([refused.status, refused.text.includes('ask an administrator of this installation')]).toEqual([409, true]);
     expect(refused.text).not.toMatch(new RegExp(`${theirs.project.id}|Their secret axe`));
     expect((await ours.browser.get(theirs.path)).status).toBe(404);
     // A form of one's own collection, with the contract of another project in it.
@@ -90,6 +90,13 @@ describe('the page of collections', () => {
       expect(text).not.toContain('<script>alert');
       expect(text).toContain('&lt;script&gt;alert(');
     }
+  });
+
+  it('links only contracts of chains that are served, and lists those', async () => {
+    const { browser, path, wanted } = await openProject();
+    const { status, text } = await browser.submit(path, 'link', { ...wanted, chain: 'moon-chain' });
+    expect([status, text.includes('is not served here. Served chains: demo-chain')]).toEqual([400, true]);
+    expect(await one(wanted.contract)).toBeUndefined();
   });
 
   it('links nothing to an archived project', async () => {

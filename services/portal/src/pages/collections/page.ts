@@ -18,17 +18,18 @@ import { placeOf } from '../../frame/place.ts';
 import type { PagesParts } from '../index.ts';
 import { readMinting, type ToldMinting, toRole } from './minting.ts';
 
-type Parts = Pick<PagesParts, 'collections' | 'signableKeys' | 'reads' | 'frame'>;
+type Parts = Pick<PagesParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
 
 /** Contracts of chains that are linked to an environment of a project. */
 export function createCollectionsPage(parts: Parts): PortalPage {
+  const { servedChains } = parts.settings;
   return {
     path: '/projects/:project/environments/:environment/collections',
     access: 'project.read',
     notices: {
       linked: 'The contract is linked.',
       renamed: 'The collection has its new name.',
-      unlinked: 'The contract is unlinked. From now on any project may link it.',
+      unlinked: 'Contract unlinked. Its pending mints end as failed, and any project may link it now.',
     },
     show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
@@ -40,13 +41,13 @@ export function createCollectionsPage(parts: Parts): PortalPage {
     deeds: {
       link: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
         const owner = ownerOf(visit);
-        await linkCollection({ store }, { ...contractOf(values), ...owner, name: values.text('name') });
+        await linkCollection({ store, servedChains }, { ...contractOf(values), ...owner, name: values.text('name') });
       }),
       rename: changing({ parts, access: 'collections.link', notice: 'renamed' }, async (store, visit, values) => {
         await renameCollection({ store }, { ...ownOf(visit, values), name: values.text('name') });
       }),
       relink: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
-        await relinkCollection({ store }, { ...ownOf(visit, values), ...ownerOf(visit) });
+        await relinkCollection({ store, servedChains }, { ...ownOf(visit, values), ...ownerOf(visit) });
       }),
       unlink: changing({ parts, access: 'collections.unlink', notice: 'unlinked' }, async (store, visit, values) => {
         if (values.text('confirm') !== CONFIRM)
@@ -125,7 +126,7 @@ function toLink(visit: Visit, values?: FormValues): HtmlValue {
   const form = visit.form(
     'link',
     html`${field({ name: 'chain', label: 'Chain', value: typed('chain'), hint: 'Its name, as paths of the chain API have it, such as demo-chain.', isRequired: true, charactersMax: 64 })}
-${field({ name: 'contract', label: 'Address of the contract', value: typed('contract'), hint: '0x and 40 hexadecimal digits.', isRequired: true, charactersMax: 42 })}
+${field({ name: 'contract', label: 'Address of the contract', value: typed('contract'), hint: '0x and 40 hexadecimal digits. Paste it with its upper and lower case, so that typing errors are noticed.', isRequired: true, charactersMax: 42 })}
 ${field({ name: 'name', label: 'Name', value: typed('name'), isRequired: true, charactersMax: 200 })}
 <button>Link the contract</button>`,
   );
@@ -144,7 +145,7 @@ function toChanges(visit: Visit, record: CollectionRecord, values?: FormValues):
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>From then on any project may link it.</p>${toHidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to go on`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>Pending mints end as failed, and any project may link the contract then.</p>${toHidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to go on`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
   return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isTyped('rename')) : ''}
 ${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;

@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openRedisDatabase, type RedisDatabase, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createAcceptMints } from './accept.ts';
+import type { MintClaims } from './claims.ts';
+import { PENDING_LIMITS, SETTLED_MAX } from './claims.ts';
+import { createMemoryMints } from './memory/index.ts';
+import { openRedisMints } from './redis/index.ts';
+import type { MintState } from './states.ts';
+import type { MintView } from './view.ts';
+
+const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
+const SIGNER = `0x${'51'.repeat(20)}`;
+const ORDER = 100;
+const ORDERS = PENDING_LIMITS.environment.assets / ORDER;
+
+interface Store {
+  readonly claims: MintClaims;
+  readonly view: MintView;
+}
+
+let redis: RedisDatabase;
+beforeAll(async () => {
+  redis = await openRedisDatabase();
+});
+afterAll(() => redis.close());
+
+async function openRedisStore(url: string, namespace = ''): Promise<Store & { ready(): Promise<boolean> }> {
+  const mints = await openRedisMints({ url, namespace });
+  onTestFinished(() => mints.close());
+  await mints.view.complete((await mints.view.standing()).run);
+  return mints;
+}
+
+const claimOf = (referenceId: string) => ({
+  ...{ referenceId, attemptId: randomUUID().replaceAll('-', ''), signer: SIGNER, digest: '0'.repeat(32) },
+});
+
+/** Claims an order of assets with these names. @returns what the store answered */
+async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'ours') {
+  return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
+}
+
+const namesOf = (order: string) => Array.from({ length: ORDER }, (_, at) => `${order}-${at}`);
+
+async function fill(store: Store, environmentId: string): Promise<void> {
+  for (let order = 0; order < ORDERS; order++)
+    expect((await claim(store, environmentId, namesOf(`${environmentId}-${order}`))).kind).toBe('claimed');
+}
+
+const failedOf = (referenceId: string, environmentId: string): MintState => ({
+  ...{ ...COLLECTION, referenceId, attemptId: randomUUID().replaceAll('-', ''), signer: SIGNER, projectId: 'ours' },
+  ...{ environmentId, ownerAddress: SIGNER, tokenId: null, amount: null, requestedAt: Date.now() + 1_000 },
+  ...{ traceId: '0'.repeat(32), revision: 2, status: 'failed', stage: 'settled', reason: null, nonce: null },
+  ...{ transactionHash: null, activityId: null, error: 'reverted', changedAt: Date.now() },
+});
+
+describe.each([
+  { name: 'memory', open: async (): Promise<Store> => createMemoryMints() },
+  { name: 'Redis', open: (): Promise<Store> => openRedisStore(redis.url, `${randomUUID()}:`) },
+])('pending assets in $name', ({ open }) => {
+  it('are limited by environment and by project, and an ended asset makes room for another', async () => {
+    const store = await open();
+    await fill(store, 'ours-a');
+    expect(await claim(store, 'ours-a', ['one'])).toEqual({ kind: 'full' });
+    // An order that was claimed already is taken over, and other projects are not affected.
+    expect((await claim(store, 'ours-a', namesOf('ours-a-0'))).kind).toBe('claimed');
+    expect((await claim(store, 'theirs-a', ['one'], 'theirs')).kind).toBe('claimed');
+    await fill(store, 'ours-b');
+    expect(await claim(store, 'ours-c', ['one'])).toEqual({ kind: 'full' });
+    await store.view.restore(namesOf('ours-a-0').map((name) => failedOf(name, 'ours-a')));
+    expect((await claim(store, 'ours-a', namesOf('again'))).kind).toBe('claimed');
+    expect(await claim(store, 'ours-a', ['one'])).toEqual({ kind: 'full' });
+  });
+
+  it('are limited by bytes, so that long reference ids leave room for fewer', async () => {
+    const store = await open();
+    const long = (order: number) => namesOf(String(order)).map((name) => '😀'.repeat(240) + name);
+    let accepted = 0;
+    for (let order = 0; order < ORDERS; order++)
+      if ((await claim(store, 'ours-a', long(order))).kind === 'claimed') accepted += ORDER;
+    expect(accepted).toBeGreaterThan(PENDING_LIMITS.environment.assets / 5);
+    expect(accepted).toBeLessThan(PENDING_LIMITS.environment.assets / 2);
+  });
+});
+
+it('an order beyond the limit of pending assets is refused with 429 and details, and costs no quota', async () => {
+  const { claims, quotas } = createMemoryMints();
+  const accept = createAcceptMints({
+    ...{ claims, quotas, policy: { kind: 'mint', perSecond: 1, burst: 1_000_000 } },
+    ...{ publish: async () => {}, isLogKnown: async () => true },
+  });
+  const order = (names: readonly string[]) => ({
+    ...{ collection: COLLECTION, projectId: 'ours', environmentId: 'ours-a', traceId: '0'.repeat(32) },
+    requireSigner: async () => SIGNER,
+    assets: names.map((referenceId) => ({
+      ...{ referenceId, ownerAddress: SIGNER, tokenId: '1', amount: null, metadata: null },
+    })),
+  });
+  for (let at = 0; at < ORDERS; at++) await accept(order(namesOf(String(at))));
+  const refused = await accept(order(['one'])).catch((fault: unknown) => fault);
+  expect(refused).toMatchObject({
+    code: 'TOO_MANY_REQUESTS_ERROR',
+    details: { limit: 'pending_assets' },
+    message: expect.stringContaining('pending assets'),
+  });
+  const policy = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
+  expect((await quotas.take('ours', policy, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
+});
+
+describe('Redis', () => {
+  it('keeps only the latest settled assets of a project, and says of others that the tables may have them', async () => {
+    const namespace = `${randomUUID()}:`;
+    const { claims, view } = await openRedisStore(redis.url, namespace);
+    const names = Array.from({ length: SETTLED_MAX + 200 }, (_, at) => `asset-${at}`);
+    for (let from = 0; from < names.length; from += 200)
+      await view.restore(
+        names.slice(from, from + 200).map((name, at) => {
+          const status = at === 0 ? 'succeeded' : 'failed';
+          return { ...failedOf(name, 'ours-a'), status } as const;
+        }),
+      );
+    const keys = await redis.client.keys(`${namespace}mint:*:{*`);
+    expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_MAX);
+    // What has succeeded stays claimed for ever.
+    expect(keys.filter((key) => key.includes(':claim:'))).toHaveLength(SETTLED_MAX + 1);
+    const scope = { ...COLLECTION, projectId: 'ours' };
+    expect(await claims.read(scope, 'asset-0')).toEqual({ state: null, isComplete: false });
+    expect(await claims.read(scope, 'asset-1')).toEqual({ state: null, isComplete: true });
+    expect(await claims.claim({ ...scope, environmentId: 'ours-a' }, [claimOf('asset-0')])).toMatchObject({
+      kind: 'taken',
+    });
+  });
+
+  it('that is full refuses orders and reports it, and still learns from the log that assets have ended', async () => {
+    const url = openFullableRedis();
+    const client = new Redis(url, { retryStrategy: () => 25 });
+    client.on('error', () => {});
+    onTestFinished(() => client.disconnect());
+    await until('Redis answers', async () => (await client.ping().catch(() => '')) === 'PONG');
+    const store = await openRedisStore(url);
+    await fill(store, 'ours-a');
+    expect(await store.ready()).toBe(true);
+    await client.config('SET', 'maxmemory', '1mb');
+    await expect(claim(store, 'theirs-a', ['one'], 'theirs')).rejects.toThrow('OOM');
+    expect(await store.ready()).toBe(false);
+    const before = Number(await client.hget('mint:pending:ours', 'assets'));
+    await store.view.restore(namesOf('ours-a-0').map((name) => failedOf(name, 'ours-a')));
+    expect(Number(await client.hget('mint:pending:ours', 'assets'))).toBe(before - ORDER);
+    await client.config('SET', 'maxmemory', '0');
+    expect(await store.ready()).toBe(true);
+  });
+});
+
+/** A Redis of its own, whose limit of memory a test may change. @returns the path of its socket */
+function openFullableRedis(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
+  const socket = join(folder, 'redis.sock');
+  const options = ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder];
+  const child = spawn('redis-server', options, { stdio: 'ignore' });
+  onTestFinished(() => {
+    child.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return socket;
+}

@@ -1,0 +1,77 @@
+import { frameRecord, type MintStateRecord, mintStateCodec, TOPICS, toMintStateKey } from '@playline/contracts';
+import type { AtomicPublisher, LogBounds, LogReader, PlacedRecord, StreamRecord } from '@playline/stream';
+import { expect, it } from 'vitest';
+import type { ChangedLogSources } from '../changed-log.ts';
+import { giveUpMints } from './give-up.ts';
+
+const SCHEMA_ID = 1;
+const SIGNER = `0x${'51'.repeat(20)}`;
+const topic = TOPICS.mintStates.name;
+
+const stateOf = (number: number): MintStateRecord => ({
+  ...{ chain: 'demo-chain', contractAddress: Buffer.alloc(20, 7), referenceId: `asset-${number}` },
+  attemptId: Buffer.from(number.toString(16).padStart(32, '0'), 'hex'),
+  ...{ signer: Buffer.alloc(20, 0x51), projectId: 'demo', environmentId: 'demo-development' },
+  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, requestedAt: 1_000, traceId: '0'.repeat(32) },
+  ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
+  ...{ activityId: null, error: null, requestPartition: 0, requestOffset: number, changedAt: 2_000 },
+});
+
+const placed = (state: MintStateRecord): PlacedRecord => ({
+  ...{ topic, partition: 0, key: Buffer.from(toMintStateKey(state)), headers: {} },
+  value: frameRecord(SCHEMA_ID, mintStateCodec.encode(state)),
+});
+
+/** A log of one partition whose minter takes over again after the operator has written a piece, a number of times. */
+function openLog(takeOvers: number) {
+  const log: PlacedRecord[] = [];
+  let [opened, pieces] = [0, 0];
+  const reader: LogReader = {
+    bounds: async (name): Promise<LogBounds[]> =>
+      name === topic ? [{ partition: 0, start: 0, end: log.length } as LogBounds] : [],
+    committed: async () => new Map(),
+    async *read({ start, end }) {
+      for (let offset = Number(start); offset < Number(end); offset++)
+        yield { ...log[offset]!, offset } as unknown as StreamRecord;
+    },
+    close: async () => {},
+  };
+  const openPublisher = async (): Promise<AtomicPublisher> => {
+    const own = ++opened;
+    return {
+      publish: async (records) => {
+        if (own <= takeOvers && pieces === own) throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
+        pieces++;
+        log.push(...records);
+      },
+      close: async () => {},
+    };
+  };
+  const schemas = { idOf: async () => SCHEMA_ID, schemaOf: async () => mintStateCodec.schema };
+  const sources = { openLog: async () => reader, openPublisher, schemas, topicPrefix: '' };
+  return { log, sources: sources as unknown as ChangedLogSources };
+}
+
+function giveUpAll(sources: ChangedLogSources, audited: unknown[]) {
+  const author = { changedBy: 'ada', requestId: 'r' };
+  const audit = async (entry: unknown) => void audited.push(entry);
+  const order = { chain: 'demo-chain', signer: SIGNER, only: null, reason: 'the key is lost' };
+  return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, order);
+}
+
+it('mints give-up ends all assets of a signer although its minter takes over between the pieces, and audits each once', async () => {
+  const { log, sources } = openLog(3);
+  const count = 1_800;
+  log.push(...Array.from({ length: count }, (_, number) => placed(stateOf(number))));
+  const audited: { detail: { assets: number } }[] = [];
+  const { ended, carried } = await giveUpAll(sources, audited);
+  expect([ended.length, carried.length]).toEqual([count, 0]);
+  expect(new Set(ended.map(toMintStateKey)).size).toBe(count);
+  expect(audited.map(({ detail }) => detail.assets)).toEqual([count]);
+});
+
+it('mints give-up fails with an instruction when a minter takes over after every piece', async () => {
+  const { log, sources } = openLog(100);
+  log.push(...Array.from({ length: 5_000 }, (_, number) => placed(stateOf(number))));
+  await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop it and run the command again/);
+});
