@@ -127,6 +127,7 @@ function createIngest(context: ExampleContext): Operation {
       `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and judges each on its own. The answer comes after every accepted message is on the log.`,
       'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never send it again after another 4xx.',
       `A batch may have ${toSizeText(BATCH_BYTES_MAX)} after decompression, a message ${toSizeText(MESSAGE_BYTES_MAX)}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
+      'An id that is a placeholder, such as `null` or `n/a`, is stored and owns nothing: the event belongs to its other id. An `alias` without `fromType` from its own `anonymousId` links that anonymous identity with `toId`.',
     ],
     keys: withKey('publishable'),
     caution: null,

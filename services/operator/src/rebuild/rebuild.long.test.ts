@@ -7,7 +7,7 @@ import {
   identityDecisionCodec,
   TOPICS,
 } from '@playline/contracts';
-import { LaggingStoreFault, rebuildConsents } from '@playline/people';
+import { GATHERING, LaggingStoreFault, rebuildConsents } from '@playline/people';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -272,4 +272,24 @@ it('a Redis with an epoch is left alone, and the command says why', async () => 
   expect(progress).toContain('has an epoch');
   expect(await fixture.dump()).toEqual(before);
   expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0, results: [`epoch ${epoch}`] });
+});
+
+it('an id that linkers hold is held again after a rebuild', async () => {
+  const environmentId = 'test-suspects';
+  const to = { toKind: 'untyped', toId: 'everybody' } as const;
+  const links = Array.from(
+    { length: GATHERING.anonymousIdsMax + 2 },
+    (_, at): LinkParts => ({ environmentId, link: 'identify', fromKind: 'anonymous', fromId: `device-${at}`, ...to }),
+  );
+  const held = async () =>
+    (await fixture.people.graph.suspects(environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);
+  await fixture.publishLinks(links);
+  await startLinker();
+  await fixture.decided();
+  await stopLinkers();
+  const key = fixture.keyOf(environmentId, 'untyped', 'everybody').toString('hex');
+  expect(await held()).toEqual([`${key} held`]);
+  await fixture.wipe();
+  expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+  expect(await held()).toEqual([`${key} held`]);
 });
