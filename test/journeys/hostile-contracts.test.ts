@@ -131,7 +131,7 @@ it('a token that has not moved is described by its address, and no other contrac
   expect(await answer.json()).toMatchObject({ result: { name: 'Silver', symbol: 'SLV', decimals: 18 } });
   const nft = await chain.deploy('consecutive-erc721', [chain.accounts[1], 0n]);
   const emitter = await chain.deploy('log-emitter');
-  const [sha256, nobody] = [2, 0xdead].map((number) => `0x${number.toString(16).padStart(40, '0')}` as Address);
-  for (const address of [nft, emitter, sha256, nobody, chain.accounts[1]])
+  const [sha256, unused] = [2, 0xdead].map((number) => `0x${number.toString(16).padStart(40, '0')}` as Address);
+  for (const address of [nft, emitter, sha256, unused, chain.accounts[1]])
     expect((await get(`/tokens/${address}`)).status, address).toBe(404);
 });

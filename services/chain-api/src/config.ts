@@ -81,7 +81,7 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   CHAINS: chains(),
-  /** Nodes that are asked about tokens which have not moved yet. Without nodes of a chain such tokens are 404. */
+  /** Nodes from which tokens are read that have not moved yet. Without nodes of a chain such tokens are 404. */
   CHAIN_NODES: chainNodes().default([]),
   CURSOR_KEYS: cursorKeys(),
   /** Partitions of `chain.activities.v1`. They determine the partition of a chain, whose watermark is its horizon. */

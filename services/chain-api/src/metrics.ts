@@ -31,7 +31,7 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
   });
   const lookups = metrics.counter(
     'chain_api_token_lookups_total',
-    'Contracts that nodes were asked about because the store does not know them',
+    'Contracts read from nodes because the store does not have them',
     ['outcome'],
   );
   return {

@@ -44,7 +44,7 @@ async function openLookup(nodes: readonly NodeSetup[] = [{}], linked: readonly s
 }
 
 describe('a token that has not moved yet', () => {
-  it('is described by its contract, with an entity tag that stays while the contract says the same', async () => {
+  it('is described by its contract, with an entity tag that stays while the contract returns the same', async () => {
     const { get, clock, requests } = await openLookup();
     const answer = await get(addressOf(2));
     expect(answer.status).toBe(200);
@@ -70,7 +70,7 @@ describe('a token that has not moved yet', () => {
 });
 
 describe('a contract that is no ERC-20', () => {
-  it('is 404, and its node is asked again only after a minute, whoever asks meanwhile', async () => {
+  it('is 404, and its node gets one request a minute for it, however many callers there are', async () => {
     const { api, get, clock, requests } = await openLookup();
     const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await get(addressOf(9))).status));
     expect(new Set(statuses)).toEqual(new Set([404]));
@@ -81,7 +81,7 @@ describe('a contract that is no ERC-20', () => {
     expect(await api.metrics()).toMatch(/chain_api_token_lookups_total\{outcome="none".*\} 2/);
   });
 
-  it('is 500, never 404, while no node answers, and the nodes are not asked for five seconds', async () => {
+  it('is 500, never 404, while no node answers, and the nodes get one request in five seconds', async () => {
     const { get, clock, requests } = await openLookup([{ calls: away }]);
     for (const _ of [1, 2]) {
       const answer = await get(addressOf(9));
@@ -108,7 +108,7 @@ describe('many unknown addresses', () => {
     expect((await get(addressOf(1_099))).status).toBe(404);
   });
 
-  it('hold at most four requests to a node at a time, and four more of linked contracts', async () => {
+  it('have at most four requests to a node at a time, and linked contracts four more', async () => {
     const answer = Promise.withResolvers<readonly CallResult[]>();
     const linked = Array.from({ length: 6 }, (_, at) => addressOf(100 + at));
     const { get, requests } = await openLookup([{ calls: () => answer.promise }], linked);

@@ -47,7 +47,7 @@ const KNOWN_MAX = 10_000;
 /** Look-ups of a chain at a time. Anybody can request any address, so linked contracts have some of their own. */
 const UNKNOWN_MAX = 4;
 const LINKED_MAX = 4;
-/** Look-ups of contracts that nobody has linked, of a chain in one process: each costs a node seven calls. */
+/** Look-ups of contracts that no project has linked, of a chain in one process: each is six calls of a node. */
 const UNKNOWN_PER_SECOND = 10;
 const RETRY_AFTER_S = 1;
 

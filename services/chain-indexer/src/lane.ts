@@ -283,7 +283,7 @@ export class ChainLane {
     const { name: chain } = this.options.chain;
     this.options.logger?.warn(
       { chain, contract, block, log },
-      'a contract emits Transfer without indexed parameters, and nothing says what it is: name it in legacyTokens',
+      'Transfer without indexed parameters of an unknown kind of token: add its contract to legacyTokens',
     );
   }
 

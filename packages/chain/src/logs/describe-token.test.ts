@@ -63,25 +63,25 @@ describe('the name of a contract', () => {
 });
 
 describe('a contract that no log has shown to be a token', () => {
-  const ask = (...answers: readonly (string | null | NodeFault)[]) =>
+  const erc20Of = (...answers: readonly (string | null | NodeFault)[]) =>
     describeErc20({ calls: async () => answers }, 'demo-chain', CONTRACTS[0]!);
   const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
 
   it('is described when it has a supply, balances and allowances, with or without decimals', async () => {
-    expect(await ask(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
-    expect(await ask(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
+    expect(await erc20Of(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
+    expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
   });
 
   it('is not described when it has no code, is another kind of contract, or returns a hash for any call', async () => {
-    expect(await ask('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
-    expect(await ask(name, symbol, null, amount, amount, null)).toBeNull();
+    expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
+    expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
     const hash = `0x${'ab'.repeat(32)}`;
-    expect(await ask(hash, hash, hash, hash, hash, hash)).toBeNull();
+    expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
   });
 
   it('is unknown, and not missing, while the node does not answer one of the calls', async () => {
     const fault = new NodeFault('behind', 'header not found');
-    await expect(ask(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
-    await expect(ask(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);
+    await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
+    await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);
   });
 });

@@ -21,7 +21,7 @@ export interface LogSettings {
   readonly legacyTokens?: readonly LegacyToken[];
 }
 
-/** A token contract from before the standards. Its logs alone do not tell an amount from an id. */
+/** A token contract from before the standards. Its logs alone do not show whether a number is an amount or an id. */
 export interface LegacyToken {
   /** In lower case. */
   readonly contract: string;

@@ -38,7 +38,7 @@ const CONTRACT_FAULT = new RegExp(
 /** Besu answers this to a call that halts without a reason. */
 const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
 
-/** Whether the error of a call says that the contract failed. Any node would answer this; asking again changes nothing. */
+/** Whether the error of a call says that the contract failed. Every node returns this, so a retry changes nothing. */
 export function isContractFault({ code, message }: RpcError): boolean {
   if (CONTRACT_CODES.has(code)) return true;
   if (code === INTERNAL.code && INTERNAL.message.test(message)) return true;

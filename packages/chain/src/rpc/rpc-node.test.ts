@@ -205,7 +205,7 @@ describe('a node over HTTP', () => {
     [-32000, 'Transaction processing could not be completed due to an exception (Invalid opcode: 0xfe)'],
     [-32603, 'Internal error'],
     [-32603, 'VM Exception while processing transaction: revert'],
-  ])('whose error of a call is %i "%s" says that the contract failed', async (code, message) => {
+  ])('whose error of a call is %i "%s" means that the contract failed', async (code, message) => {
     const node = await openNode(refuse(message, code));
     expect(await node.calls([call])).toEqual([null]);
   });
@@ -217,7 +217,7 @@ describe('a node over HTTP', () => {
     [-32000, 'execution aborted (timeout = 5s)', 'too-much'],
     [-32603, 'EVM error: FatalExternalError', 'unreachable'],
     [-32603, 'database is closed', 'unreachable'],
-  ])('whose error of a call is %i "%s" failed itself', async (code, message, kind) => {
+  ])('whose error of a call is %i "%s" has not carried out the call', async (code, message, kind) => {
     const node = await openNode(refuse(message, code));
     expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);
   });

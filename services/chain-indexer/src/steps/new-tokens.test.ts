@@ -78,7 +78,7 @@ describe('a contract for which the node does not answer', () => {
 
 it('an error of one call delays only the token of its contract', async () => {
   const chain = new MemoryChain(4);
-  const fault = new NodeFault('unreachable', 'an error that nobody knows');
+  const fault = new NodeFault('unreachable', 'an unknown error');
   const node: ChainNode = {
     ...createStateNode('test', 4, () => chain.state),
     calls: async (calls: readonly ContractCall[]) => calls.map(({ to }) => (to === tokenAt(2) ? fault : null)),

@@ -46,7 +46,7 @@ const BUSY_MS = 5_000;
 /**
  * Describes tokens that are new. A contract decides how long its answer takes, and whether the node can answer at all.
  * So activities wait for at most a second, descriptions that take longer are published later, and when a request for
- * several tokens fails, each of them is requested alone at once: only the contract that fails alone has to wait.
+ * several tokens fails, each of them is requested alone immediately: only the contract that fails alone has to wait.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;
@@ -177,7 +177,7 @@ export class NewTokens {
     for (const [index, result] of results.entries()) {
       const token = contracts[index]!;
       const failures = this.requested.get(token);
-      // Another process has published it meanwhile.
+      // Another process has published it.
       if (failures === undefined) continue;
       this.requested.delete(token);
       if (!(result instanceof NodeFault)) this.described.set(token, result);
