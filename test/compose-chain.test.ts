@@ -33,17 +33,17 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
 }
 
 describe('a chain of docker-compose.yml', () => {
-  it('is configured by the example lines of .env: indexer and minter use the same nodes, and chain-api serves it', async () => {
+  it('is configured by the example lines of .env: indexer, minter and chain-api use the same nodes, and chain-api serves it', async () => {
     expect([...example.keys()]).toEqual(['CHAIN_NODES', 'CHAIN_NAME', 'CHAIN_ID']);
     const [{ name, id }] = JSON.parse(example.get('CHAIN_NODES') ?? '[]');
-    for (const service of ['chain-indexer', 'minter'])
+    for (const service of ['chain-indexer', 'minter', 'chain-api'])
       expect((await readSettings(service)).CHAIN_NODES, service).toMatchObject([{ name, id }]);
     expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
   });
 
   it('may run on this machine for the services that use its node, and no other service gets the address of a node', () => {
     const told = Object.entries(compose.services).filter(([, { environment = {} }]) => 'CHAIN_NODES' in environment);
-    expect(told.map(([name]) => name).sort()).toEqual(['chain-indexer', 'minter']);
+    expect(told.map(([name]) => name).sort()).toEqual(['chain-api', 'chain-indexer', 'minter']);
     for (const [, { extra_hosts: hosts }] of told) expect(hosts).toEqual(['host.docker.internal:host-gateway']);
   });
 });

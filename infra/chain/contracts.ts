@@ -8,6 +8,7 @@ export type ContractName =
   | 'demo-erc1155'
   | 'demo-erc20'
   | 'consecutive-erc721'
+  | 'hostile-erc20'
   | 'log-emitter'
   | 'old-erc20';
 

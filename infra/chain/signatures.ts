@@ -88,6 +88,13 @@ export const SIGNATURES = {
     'event ConsecutiveTransfer(uint256 indexed fromTokenId, uint256 toTokenId, address indexed fromAddress, address indexed toAddress)',
     'error ERC721ExceededMaxBatchMint(uint256 batchSize, uint256 maxBatch)',
   ],
+  'hostile-erc20': [
+    'function mint(address to, uint256 value)',
+    'function name() view returns (string)',
+    'function symbol() pure',
+    'function decimals() pure',
+    'event Transfer(address indexed from, address indexed to, uint256 value)',
+  ],
   'log-emitter': [
     'struct Log { bytes32[] topics; bytes data; }',
     'function emitLogs(Log[] logs)',

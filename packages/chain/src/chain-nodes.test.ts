@@ -36,6 +36,7 @@ describe('the setting of chains', () => {
       {
         ...{ ...chain, chainId: 31_337, finality: 'finalized', pollMs: 1_000 },
         ...{ start: 0, rangeBlocks: 1_000, nativeSymbol: 'ETH', marketplaces: [], bridges: [], hasBlooms: true },
+        legacyTokens: [],
         stillAfterS: 120,
         ...{ gasMax: 10_000_000, feeMaxWei: 500_000_000_000n, priorityFeeMaxWei: 50_000_000_000n },
         ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, unfinalNoncesMax: 1_000, assetsMax: 100 },
@@ -43,6 +44,13 @@ describe('the setting of chains', () => {
     ]);
     expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });
     expect(parse([])).toEqual([]);
+  });
+
+  it('knows CryptoKitties on its chain as an ERC-721, besides the early tokens that it names', () => {
+    const kitties = { contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' };
+    const early = { contract: `0x${'Ea'.repeat(20)}`, type: 'ERC20' };
+    const [mainnet] = parse([{ ...chain, id: 'eip155:1', legacyTokens: [early] }]);
+    expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
   });
 
   it('takes each given member, and defaults for the others', () => {

@@ -1,6 +1,7 @@
 import { ADDRESS_EXPECTED, isChainName, parseAddress } from '@playline/contracts';
 import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
+import type { LegacyToken } from './logs/read-activities.ts';
 
 /** Only chains of the namespace `eip155` are supported, those with the Ethereum virtual machine. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
@@ -37,6 +38,7 @@ export interface IndexedChain extends NodesOfChain {
   readonly nativeSymbol: string;
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
+  readonly legacyTokens: readonly LegacyToken[];
   /** Whether its blocks have a bloom filter of their logs. */
   readonly hasBlooms: boolean;
   /** Seconds without a new block until the chain is reported as stalled. 0: never, for chains without empty blocks. */
@@ -59,6 +61,11 @@ export interface MintableChain extends NodesOfChain {
 
 /** One chain of the setting `CHAIN_NODES`, with all its members. */
 export interface ChainOfSettings extends IndexedChain, MintableChain {}
+
+/** CryptoKitties: the best known contract that needs this. Others are settings. */
+const KNOWN_LEGACY_TOKENS: Readonly<Record<string, readonly LegacyToken[]>> = {
+  'eip155:1': [{ contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' }],
+};
 
 const address = () =>
   z
@@ -114,6 +121,7 @@ const ofIndexer = {
   nativeSymbol: z.string().min(1).default('ETH'),
   marketplaces: z.array(address()).default([]),
   bridges: z.array(bridge).default([]),
+  legacyTokens: z.array(z.strictObject({ contract: address(), type: z.enum(['ERC20', 'ERC721']) })).default([]),
   hasBlooms: z.boolean().default(true),
   stillAfterS: z.number().int().min(0).max(86_400).default(STILL_AFTER_S),
 };
@@ -133,6 +141,7 @@ const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transfor
   ({ bridges, feeMaxGwei: feeMaxWei, priorityFeeMaxGwei: priorityFeeMaxWei, ...rest }): ChainOfSettings => ({
     ...{ ...rest, feeMaxWei, priorityFeeMaxWei, bridges: bridges.flat() },
     chainId: Number(CHAIN_ID.exec(rest.id)![1]),
+    legacyTokens: [...(KNOWN_LEGACY_TOKENS[rest.id] ?? []), ...rest.legacyTokens],
   }),
 );
 

@@ -30,6 +30,12 @@ export interface ContractCall {
   readonly data: string;
 }
 
+/**
+ * Hexadecimal with `0x`; null when the contract failed (it has no such function, reverts, or needs too much gas); a
+ * `NodeFault` when the node did not carry out this call.
+ */
+export type CallResult = string | null | NodeFault;
+
 /** What went wrong with a request to a node. */
 export type NodeFaultKind =
   /** No answer, or an invalid one. */
@@ -85,8 +91,8 @@ export interface ChainNode {
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
   /** All logs of the blocks from `from` to `to` inclusive. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
-  /** Results of calls at the latest block, hexadecimal with `0x`; null for each failed call. */
-  calls(calls: readonly ContractCall[]): Promise<readonly (string | null)[]>;
+  /** Results of calls at the latest block, with bounded gas. Throws only when the node answers none of them. */
+  calls(calls: readonly ContractCall[]): Promise<readonly CallResult[]>;
 }
 
 /** One call of JSON-RPC. */

@@ -9,7 +9,13 @@ export type {
 } from './log.ts';
 export { toPartition } from './murmur2.ts';
 export { type TokenOptions, toBlockToken } from './partitions/block-token.ts';
-export { type DeadLetter, SETTLED_OFFSET, sendDeadLetters, toDeadLetter } from './partitions/dead-letters.ts';
+export {
+  type DeadLetter,
+  NOTICE_STEP,
+  SETTLED_OFFSET,
+  sendDeadLetters,
+  toDeadLetter,
+} from './partitions/dead-letters.ts';
 export { type Finding, toFindingText } from './partitions/log-finding.ts';
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
 export { isAnswer, type OffsetDecision, type ReplacedRange } from './partitions/offset-decision.ts';

@@ -15,12 +15,15 @@ import { createMintingRoutes, type MintingParts } from './minting/routes.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
 import { createTokenRead } from './routes/token/handler.ts';
+import { createTokenLookup, type TokenLookupParts } from './token-lookup.ts';
 
 /** What the chain API works with: settings and ports, no adapters. */
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
+  /** For tokens that have not moved. */
+  createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];
@@ -31,6 +34,7 @@ export interface ChainApiParts {
   /** Ports of the operations on collections. */
   minting: MintingParts;
   metrics: ChainApiMetrics;
+  wallClockMs?: () => number;
   logger: Logger;
 }
 
@@ -46,6 +50,7 @@ export type ChainApiSettings = Pick<
   | 'REFRESHES_PER_HOUR'
   | 'PUBLISH_DEADLINE_MS'
   | 'MINTS_LISTED_AFTER_MS'
+  | 'CHAIN_NODES'
 > & { PUBLIC_URL: string };
 
 /** Builds the whole chain API except for the listener. */
@@ -65,11 +70,18 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   const docs = createDocsRoutes(() =>
     createChainDocs({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
   );
+  const tokenLookup = createTokenLookup({
+    chains: config.CHAIN_NODES,
+    createNode: parts.createNode,
+    isLinked: parts.minting.collections.isLinked,
+    onLookup: metrics.onLookup,
+    wallClockMs: parts.wallClockMs ?? Date.now,
+  });
   const secretKeyHeader = `${config.HTTP_HEADER_PREFIX}-api-key`;
   const authorise = createAuthorise(secretKeyHeader, parts.verifySecret);
   return createHttpApp({
     routes: [
-      createChainRoute(before, createTokenRead({ store, deadlineMs })),
+      createChainRoute(before, createTokenRead({ store, tokenLookup, deadlineMs })),
       createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
       ...createMintingRoutes(config, parts.minting, { ...before, authorise, usage: parts.usage }),
       ...docs,

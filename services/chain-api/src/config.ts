@@ -1,4 +1,5 @@
 import { PLAN_MAX, PLAN_WINDOW_S } from '@playline/access-keys';
+import { chainNodes } from '@playline/chain';
 import { CURSOR_KEY, type CursorKey, isChainName, TOPICS } from '@playline/contracts';
 import {
   clickhouseSettings,
@@ -80,6 +81,8 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   CHAINS: chains(),
+  /** Nodes from which tokens are read that have not moved yet. Without nodes of a chain such tokens are 404. */
+  CHAIN_NODES: chainNodes().default([]),
   CURSOR_KEYS: cursorKeys(),
   /** Partitions of `chain.activities.v1`. They determine the partition of a chain, whose watermark is its horizon. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),

@@ -11,6 +11,7 @@ import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, RedisSharing } 
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
+import { createRpcNode } from '@playline/chain/rpc';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createMintCursors } from '@playline/mints';
@@ -59,7 +60,6 @@ await runService(logger, async (use) => {
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);
   const minting = await openMinting(use);
-
   const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
   const onLost = (calls: number) => lost.inc(calls);
   // Closed after the listener, so that the calls of a drain are counted too.
@@ -77,6 +77,7 @@ await runService(logger, async (use) => {
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
     ...{ chains, store, rateLimitKeys, metrics, logger, usage: usage.counter },
     ...minting.parts,
+    createNode: (node) => createRpcNode(node),
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
   });

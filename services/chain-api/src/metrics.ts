@@ -1,6 +1,7 @@
 import type { ChainStore } from '@playline/chain';
 import type { Metrics } from '@playline/runtime';
 import type { Chain } from './chains.ts';
+import type { LookupOutcome } from './token-lookup.ts';
 
 /** What the chain API counts. Labels are few and fixed: no addresses, no ids. */
 export interface ChainApiMetrics {
@@ -10,6 +11,8 @@ export interface ChainApiMetrics {
   onOldHorizon(): void;
   /** How long the store took. */
   onRead(operation: 'token' | 'activity-history', seconds: number): void;
+  /** Counts a look-up of a token that the store does not know. */
+  onLookup(outcome: LookupOutcome): void;
 }
 
 /** From one look-up to the deadline. */
@@ -26,11 +29,17 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
     bucketsSeconds: READ_BUCKETS_S,
     labelNames: ['operation'],
   });
+  const lookups = metrics.counter(
+    'chain_api_token_lookups_total',
+    'Contracts read from nodes because the store does not have them',
+    ['outcome'],
+  );
   return {
     onAnswer: (status) => requests.inc({ status: String(status) }),
     onRefused: (limit) => refused.inc({ limit }),
     onOldHorizon: () => oldHorizon.inc(),
     onRead: (operation, seconds) => reads.observe({ operation }, seconds),
+    onLookup: (outcome) => lookups.inc({ outcome }),
   };
 }
 

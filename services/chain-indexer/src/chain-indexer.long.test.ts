@@ -166,7 +166,7 @@ describe('an indexer whose node is silent', meanwhile, () => {
 });
 
 describe('the log of a chain', () => {
-  const nothing = { activities: [], tokens: [] };
+  const nothing = { activities: [], tokens: [], notices: [] };
   const progressOf = (chain: string, block: number) => ({
     ...{
       chain,

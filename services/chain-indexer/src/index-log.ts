@@ -1,10 +1,13 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
+import type { SummaryNotice } from './steps/block-summaries.ts';
 
 /** Published in one transaction: readers see all of it or nothing. */
 export interface IndexBatch {
   /** In the order of the chain. */
   readonly activities: readonly ActivityRecord[];
   readonly tokens: readonly TokenRecord[];
+  /** Published as dead letters of the topic of activities: operators list them, and settle them once read. */
+  readonly notices: readonly SummaryNotice[];
   /** How far the chain is indexed after this batch. */
   readonly progress: IndexProgressRecord;
 }

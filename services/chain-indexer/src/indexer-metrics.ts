@@ -36,7 +36,7 @@ function createCounters(metrics: Metrics) {
     ranges: metrics.counter('chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
     blocks: metrics.counter('chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
     faults: metrics.counter('chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
-    capped: metrics.counter('chain_indexer_capped_total', 'Logs that claim more tokens than are taken', ['chain']),
+    summarised: metrics.counter('chain_indexer_summarised_total', 'Logs over the budget of a block', ['chain']),
     unread: metrics.counter('chain_indexer_unread_total', 'Logs that look like ours and are none', ['chain', 'reason']),
     reorgs: metrics.counter('chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
     fenced: metrics.counter('chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
@@ -51,7 +51,7 @@ export function createIndexerMetrics(metrics: Metrics): (chain: string) => Chain
     const setBehind = () => gauges.behind.set(labels, Math.max(0, known.final - known.indexed));
     gauges.halted.set(labels, 0);
     gauges.tooLarge.set(labels, 0);
-    counters.capped.inc(labels, 0);
+    counters.summarised.inc(labels, 0);
     return {
       setHorizon({ head, headTimestampS, final }) {
         gauges.block.set({ chain, of: 'head' }, head);
@@ -75,8 +75,8 @@ export function createIndexerMetrics(metrics: Metrics): (chain: string) => Chain
         counters.blocks.inc(labels, blocks);
       },
       countFault: (node, { kind }) => counters.faults.inc({ chain, node: node.name, kind }),
-      countReading({ claimed, unread }) {
-        if (claimed !== null) counters.capped.inc(labels);
+      countReading({ summary, unread }) {
+        if (summary !== null) counters.summarised.inc(labels);
         if (unread !== null) counters.unread.inc({ chain, reason: unread });
       },
       countReorg(depth) {

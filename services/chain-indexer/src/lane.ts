@@ -1,5 +1,6 @@
 import {
   type BlockName,
+  type ChainLog,
   type ChainNode,
   createReadActivities,
   ForkFault,
@@ -13,8 +14,9 @@ import type { Logger } from '@playline/runtime';
 import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
 import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';
+import { LetterPace, type SummaryNotice, toNoticeText } from './steps/block-summaries.ts';
 import { ChainIdentity } from './steps/chain-identity.ts';
-import { type ActivityBatch, type LogPlace, makeBatches } from './steps/make-batches.ts';
+import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
 import { NewTokens } from './steps/new-tokens.ts';
 import { planRange, type RangePlan } from './steps/plan-range.ts';
 import { RangeSize } from './steps/range-size.ts';
@@ -49,6 +51,8 @@ const HORIZON_AGE_MAX_MS = 5_000;
 const PROGRESS_MS = 20_000;
 /** A single wrong answer may come from a node under repair; nothing is written meanwhile. */
 const FORKS_TO_HALT = 3;
+/** Contracts that are named in the log. `npm run chain -- verify` names all of them. */
+const UNINDEXED_MAX = 1_000;
 
 /** Indexes one chain, a range of final blocks in each step. Everything that must survive a restart is in the log. */
 export class ChainLane {
@@ -72,6 +76,9 @@ export class ChainLane {
   private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
   private forks = 0;
   private readonly newTokens: NewTokens;
+  private readonly letterPace = new LetterPace();
+  /** Contracts that were named in the log. */
+  private readonly unindexed = new Set<string>();
 
   constructor(options: LaneOptions) {
     const { chain, metrics } = options;
@@ -82,8 +89,7 @@ export class ChainLane {
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
     const onTokenFault = (node: ChainNode, fault: NodeFault) => metrics.countFault(node, fault);
     this.newTokens = new NewTokens({ chain: chain.name, onFault: onTokenFault, nowMs: this.nowMs });
-    const settings = { chain: chain.name, nativeSymbol: chain.nativeSymbol, marketplaces: chain.marketplaces };
-    this.readActivities = createReadActivities({ ...settings, bridges: chain.bridges });
+    this.readActivities = createReadActivities({ ...chain, chain: chain.name });
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
     this.standBy = new StandBy(this.nowMs);
     this.pool = new NodePool({
@@ -167,7 +173,7 @@ export class ChainLane {
       final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: size.blocks });
     if (plan === null || final === null) {
       this.goOn();
-      await this.tellProgress();
+      await this.publishTokens(node);
       return 'idle';
     }
     this.foundAtMs = this.nowMs();
@@ -196,29 +202,42 @@ export class ChainLane {
   private async publish(node: ChainNode, read: ReadBlocks, plan: RangePlan): Promise<void> {
     const rules = {
       readActivities: this.readActivities,
-      onRead: (reading: LogRecords, at: LogPlace) => this.tellReading(reading, at),
+      onRead: (reading: LogRecords, log: ChainLog) => this.noteReading(reading, log),
       ...(this.options.recordsMax !== undefined && { recordsMax: this.options.recordsMax }),
     };
     for (const batch of makeBatches(read, plan, rules)) await this.publishBatch(node, batch);
   }
 
-  private async publishBatch(node: ChainNode, { activities, tokens, reached }: ActivityBatch): Promise<void> {
+  private async publishBatch(node: ChainNode, { activities, tokens, notices, reached }: ActivityBatch): Promise<void> {
     const { metrics } = this.options;
     const described = await this.newTokens.describe(node, tokens, () => this.log!.readTokens());
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
     // Empty blocks are not worth a transaction; after a restart they are read again.
-    if (activities.length === 0 && described.length === 0) return this.tellProgress();
-    await this.log!.publish({ activities, tokens: described, progress: this.progress });
+    if (activities.length + described.length + notices.length === 0) return this.tellProgress();
+    this.logNotices(notices);
+    const letters = this.letterPace.take(notices, this.nowMs());
+    await this.log!.publish({ activities, tokens: described, notices: letters, progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of described) this.newTokens.forget(toHexText(contractAddress));
     metrics.countPublished(activities, described.length);
   }
 
+  /** Publishes tokens whose description took longer than their activities, or progress. */
+  private async publishTokens(node: ChainNode): Promise<void> {
+    if (this.progress === null) return;
+    const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
+    if (tokens.length === 0) return this.tellProgress();
+    await this.log!.publish({ activities: [], tokens, notices: [], progress: this.progress });
+    this.publishedAtMs = this.nowMs();
+    for (const { contractAddress } of tokens) this.newTokens.forget(toHexText(contractAddress));
+    this.options.metrics.countPublished([], tokens.length);
+  }
+
   private async tellProgress(): Promise<void> {
     if (this.progress === null || this.nowMs() - this.publishedAtMs < PROGRESS_MS) return;
     const progress = { ...this.progress, changedAt: this.wallClockMs() };
-    await this.log!.publish({ activities: [], tokens: [], progress });
+    await this.log!.publish({ activities: [], tokens: [], notices: [], progress });
     [this.progress, this.publishedAtMs] = [progress, this.nowMs()];
   }
 
@@ -257,14 +276,23 @@ export class ChainLane {
     );
   }
 
-  private tellReading(reading: LogRecords, { block, log }: LogPlace): void {
+  private noteReading(reading: LogRecords, { address: contract, blockNumber: block, logIndex: log }: ChainLog): void {
     this.options.metrics.countReading(reading);
-    if (reading.claimed === null) return;
+    if (reading.unread !== 'unindexed' || this.unindexed.has(contract) || this.unindexed.size >= UNINDEXED_MAX) return;
+    this.unindexed.add(contract);
     const { name: chain } = this.options.chain;
-    const taken = reading.records.length;
-    this.options.logger?.error(
-      { chain, block, log, claimed: String(reading.claimed), taken },
-      'a log claims more tokens than are indexed: the rest is missing from the history',
+    this.options.logger?.warn(
+      { chain, contract, block, log },
+      'Transfer without indexed parameters of an unknown kind of token: add its contract to legacyTokens',
     );
+  }
+
+  /** One line for each block, however many logs it is about. */
+  private logNotices(notices: readonly SummaryNotice[]): void {
+    const { name: chain } = this.options.chain;
+    for (const [block, own] of Map.groupBy(notices, (notice) => notice.block)) {
+      const reasons = own.map((notice) => toNoticeText(chain, notice));
+      this.options.logger?.error({ chain, block, reasons }, 'logs over the budget of a block were summarised');
+    }
   }
 }

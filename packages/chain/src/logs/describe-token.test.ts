@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { NodeFault } from '../node.ts';
 import { DECIMALS_MAX } from '../rows.ts';
-import { describeTokens, toTokenText } from './describe-token.ts';
+import { describeErc20, describeTokens, toTokenText } from './describe-token.ts';
 
 const word = (value: number) => value.toString(16).padStart(64, '0');
 const padded = (bytes: Buffer) => bytes.toString('hex').padEnd(Math.ceil(bytes.length / 32) * 64, '0');
@@ -51,5 +52,36 @@ describe('the name of a contract', () => {
     expect(asked.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
     expect(gold).toMatchObject({ name: 'Gold', symbol: 'GLD', decimals: 18, verificationStatus: 'unverified' });
     expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
+  });
+
+  it('is missing for the one contract that the node did not answer for', async () => {
+    const fault = new NodeFault('late', 'it does not answer in time');
+    const answers = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
+    const [gold, other] = await describeTokens({ calls: async () => answers }, 'demo-chain', CONTRACTS);
+    expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);
+  });
+});
+
+describe('a contract that no log has shown to be a token', () => {
+  const erc20Of = (...answers: readonly (string | null | NodeFault)[]) =>
+    describeErc20({ calls: async () => answers }, 'demo-chain', CONTRACTS[0]!);
+  const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
+
+  it('is described when it has a supply, balances and allowances, with or without decimals', async () => {
+    expect(await erc20Of(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
+    expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
+  });
+
+  it('is not described when it has no code, is another kind of contract, or returns a hash for any call', async () => {
+    expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
+    expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
+    const hash = `0x${'ab'.repeat(32)}`;
+    expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
+  });
+
+  it('is unknown, and not missing, while the node does not answer one of the calls', async () => {
+    const fault = new NodeFault('behind', 'header not found');
+    await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
+    await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);
   });
 });

@@ -19,22 +19,35 @@ export interface LogActivity {
 }
 
 /** Why a log with the signature of a known event was not used. */
-export type UnreadReason = 'malformed' | 'nobody' | 'several-contracts' | 'several-currencies' | 'too-long';
+export type UnreadReason =
+  | 'malformed'
+  | 'unindexed'
+  | 'nobody'
+  | 'several-contracts'
+  | 'several-currencies'
+  | 'too-long';
+
+/** A log that reports more tokens than the budget of its contract and block has left: none of its activities is taken. */
+export interface Summary {
+  readonly contract: string;
+  /** Number of tokens that the log reports. */
+  readonly tokens: bigint;
+  /** Lowest and highest token id. Ids between them need not be part of the log, unless it reports a range. */
+  readonly firstId: bigint;
+  readonly lastId: bigint;
+}
 
 /** The result of decoding a log. */
 export interface LogReading {
   /** The order matters: the index of each is part of its id. */
   readonly activities: readonly LogActivity[];
-  /** The number of activities that the log claims, when it is more than are taken; otherwise null. */
-  readonly claimed: bigint | null;
+  /** Set instead of activities when the log is over the budget. */
+  readonly summary: Summary | null;
   /** Set when the log has the signature of a known event but could not be used. */
   readonly unread: UnreadReason | null;
 }
 
-export const NOTHING: LogReading = { activities: [], claimed: null, unread: null };
+export const NOTHING: LogReading = { activities: [], summary: null, unread: null };
 export const unread = (reason: UnreadReason): LogReading => ({ ...NOTHING, unread: reason });
-export const read = (activities: readonly LogActivity[], claimed: bigint | null = null): LogReading => ({
-  activities,
-  claimed,
-  unread: null,
-});
+export const summarise = (summary: Summary): LogReading => ({ ...NOTHING, summary });
+export const read = (activities: readonly LogActivity[]): LogReading => ({ ...NOTHING, activities });

@@ -2,17 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChainLog } from '../node.ts';
 import { toActivityRow } from '../rows.ts';
+import { BlockBudget, RANGES_OF_BLOCK_MAX } from './block-budget.ts';
 import { parseBridge } from './bridges.ts';
 import { createReadActivities } from './read-activities.ts';
 import { ORDER_FULFILLED } from './sales.ts';
-import {
-  BATCH_MAX,
-  CONSECUTIVE_MAX,
-  CONSECUTIVE_TRANSFER,
-  TRANSFER,
-  TRANSFER_BATCH,
-  TRANSFER_SINGLE,
-} from './transfers.ts';
+import { CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
 import { eventTopicOf } from './words.ts';
 
 const TOKEN = `0x${'70'.repeat(20)}`;
@@ -59,17 +53,6 @@ describe('a log of a token', () => {
     expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
   });
 
-  it('of an ERC-1155 with more pieces than are taken tells of the first ones, and of how many it claims', () => {
-    const count = BATCH_MAX + 7;
-    const list = Array.from({ length: count }, (_, index) => index);
-    const log = logOf({
-      topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)],
-      data: data(64, 64 + 32 * (count + 1), count, ...list, count, ...list),
-    });
-    const { records, claimed } = read(log, 0);
-    expect([records.length, claimed]).toEqual([BATCH_MAX, BigInt(count)]);
-  });
-
   it('of an ERC-721 is told from an ERC-20 by its topics', () => {
     const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
     expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
@@ -91,15 +74,12 @@ describe('a log of a token', () => {
     expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
   });
 
-  it('that claims a range of tokens is taken up to a limit, with the number that it claims', () => {
-    const claim = (last: bigint | number) =>
+  it('that reports a range of tokens is one activity per token', () => {
+    const range = (last: number) =>
       logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
-    expect(shown(claim(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
-    expect(read(claim(12), 0).claimed).toBeNull();
-    const all = read(claim(2n ** 256n - 1n), 0);
-    expect(all.records).toHaveLength(CONSECUTIVE_MAX);
-    expect(all.claimed).toBe(2n ** 256n - 10n);
-    expect(read(claim(9), 0).unread).toBe('malformed');
+    expect(shown(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
+    expect(read(range(12), 0).summary).toBeNull();
+    expect(read(range(9), 0).unread).toBe('malformed');
   });
 
   it('always gives the same record, with the time of its block', () => {
@@ -130,6 +110,83 @@ describe('a log of a token', () => {
       }),
       { numRuns: 2_000 },
     );
+  });
+});
+
+describe('a Transfer without indexed parameters', () => {
+  const legacy = {
+    ...settings,
+    legacyTokens: [
+      { contract: TOKEN, type: 'ERC721' as const },
+      { contract: MARKET, type: 'ERC20' as const },
+    ],
+  };
+  const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) });
+  const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+
+  it('is decoded for a contract that is known to be an ERC-721 or an ERC-20, and named for any other', () => {
+    const known = createReadActivities({ ...legacy, marketplaces: [] });
+    const shownOf = (log: ChainLog) => known(log, 0).records.map(({ details }) => JSON.parse(details));
+    expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
+    const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
+    expect(shownOf(halfIndexed)).toEqual(shownOf(early));
+    expect(shownOf(logOf({ topics: [TRANSFER, topic(1), topic(2), topic(9)] }))).toEqual(shownOf(early));
+    expect(shownOf({ ...early, address: MARKET })).toMatchObject([{ amount: '9', asset: { contract_type: 'ERC20' } }]);
+    expect(read(early, 0)).toMatchObject({ records: [], unread: 'unindexed' });
+    expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
+  });
+
+  it('is not taken for one when its data has another length or no addresses', () => {
+    const known = createReadActivities(legacy);
+    for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
+      expect(known(logOf({ topics: [TRANSFER], data: broken }), 0)).toMatchObject({ records: [], unread: 'malformed' });
+  });
+});
+
+describe('the budget of a block', () => {
+  const contract = (number: number) => `0x${number.toString(16).padStart(40, 'c')}`;
+  const range = (logIndex: number, address: string, [first, last]: readonly [bigint | number, bigint | number]) =>
+    logOf({ logIndex, address, topics: [CONSECUTIVE_TRANSFER, topic(first), topic(0), topic(2)], data: data(last) });
+  const batch = (logIndex: number, address: string, ids: readonly number[]) =>
+    logOf({
+      ...{ logIndex, address, topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)] },
+      data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
+    });
+
+  it('takes 10,000 tokens of a contract from logs with several, and of a log beyond that none, with its ids and count', () => {
+    const readNew = createReadActivities(settings);
+    expect(readNew(range(0, TOKEN, [1, 5_000]), 0).records).toHaveLength(5_000);
+    const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
+    expect(readNew(batch(1, TOKEN, ids), 0)).toEqual({
+      ...{ records: [], tokens: [], unread: null },
+      summary: { contract: TOKEN, tokens: 5_001n, firstId: 7n, lastId: 5_007n },
+    });
+    expect(readNew(batch(2, TOKEN, ids.slice(1)), 0).records).toHaveLength(5_000);
+    expect(readNew(batch(3, TOKEN, [5]), 0).summary).toMatchObject({ tokens: 1n });
+    expect(readNew(batch(4, contract(1), [5]), 0).records).toHaveLength(1);
+    const all = readNew(range(5, contract(2), [10, 2n ** 256n - 1n]), 0);
+    expect(all).toMatchObject({ records: [], summary: { tokens: 2n ** 256n - 10n, lastId: 2n ** 256n - 1n } });
+  });
+
+  it('takes 20,000 tokens from the ranges of all contracts, and never suppresses batches of other contracts', () => {
+    const readNew = createReadActivities(settings);
+    const taken = [1, 2, 3, 4].map((of) => readNew(range(of, contract(of), [1, 7_500]), 0).records.length);
+    expect(taken).toEqual([7_500, 7_500, 0, 0]);
+    expect(readNew(range(5, contract(5), [1, RANGES_OF_BLOCK_MAX - 15_000]), 0).records).toHaveLength(5_000);
+    expect(readNew(range(6, contract(6), [1, 1]), 0).records).toEqual([]);
+    expect(readNew(batch(7, contract(7), [1, 2]), 0).records).toHaveLength(2);
+    expect(
+      readNew(logOf({ logIndex: 8, topics: [TRANSFER, topic(1), topic(2)], data: data(5) }), 0).records,
+    ).toHaveLength(1);
+  });
+
+  it('begins again with each block, and with a block that is read again', () => {
+    const readNew = createReadActivities(settings, new BlockBudget({ ofContract: 3, ofRanges: 3 }));
+    const full = range(3, TOKEN, [1, 3]);
+    const countOf = (log: ChainLog) => readNew(log, 0).records.length;
+    expect([countOf(full), countOf(range(4, TOKEN, [1, 1]))]).toEqual([3, 0]);
+    expect(countOf(full)).toBe(3);
+    expect(countOf({ ...full, logIndex: 4, blockHash: `0x${'bc'.repeat(32)}` })).toBe(3);
   });
 });
 

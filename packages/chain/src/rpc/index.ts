@@ -1,5 +1,6 @@
 import {
   type AskNode,
+  type CallResult,
   type ChainBlock,
   type ChainLog,
   type ChainNode,
@@ -8,7 +9,7 @@ import {
   type RpcCall,
 } from '../node.ts';
 import { BatchSender, toAnswersOf } from './batches.ts';
-import { resultOf, toFault } from './faults.ts';
+import { isContractFault, resultOf, toFault } from './faults.ts';
 import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
 import { createTransport, parseAnswer } from './transport.ts';
 
@@ -30,9 +31,13 @@ const RECEIPTS_MAX = 20;
 /** Most logs of one block. They take several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
-/** Errors of calls of a function that the contract does not have. */
-const FAILED_CALL = /revert|opcode|out of gas|gas required|execution|stack|invalid jump|vm exception/i;
-const REVERTED = 3;
+/**
+ * Gas of a call of a contract. Names and decimals need some ten thousand, also behind a proxy. More would let a contract
+ * keep the node busy: it may use all of it.
+ */
+const CALL_GAS = 1_000_000;
+/** Contracts choose the length of their answers. With this much gas one answer can have two megabytes of text. */
+const CALLS_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
@@ -90,7 +95,8 @@ class RpcNode implements ChainNode {
     this.question = createRpcQuestions({ url, timeoutMs, fetch: ask });
     this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: ask }));
     const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
-    this.contracts = new BatchSender(createTransport({ url, timeoutMs: callsTimeoutMs, fetch: ask }));
+    const ofContracts = { timeoutMs: callsTimeoutMs, answerBytesMax: CALLS_ANSWER_BYTES_MAX };
+    this.contracts = new BatchSender(createTransport({ url, fetch: ask, ...ofContracts }));
   }
 
   private async ask(call: RpcCall): Promise<unknown> {
@@ -167,16 +173,17 @@ class RpcNode implements ChainNode {
   }
 
   async calls(calls: Parameters<ChainNode['calls']>[0]) {
+    const gas = toHex(CALL_GAS);
     const answers = await this.contracts.askMany(
-      calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })),
+      calls.map((call) => ({ method: 'eth_call', params: [{ ...call, gas }, 'latest'] })),
     );
-    return answers.map((answer) => {
-      if (answer.ok) return parseBytes(answer.result);
-      const { code, message } = answer.error;
-      if (code === REVERTED || FAILED_CALL.test(message)) return null;
-      throw toFault(answer.error);
-    });
+    return answers.map(toCallResult);
   }
+}
+
+function toCallResult(answer: RpcAnswer): CallResult {
+  if (answer.ok) return parseBytes(answer.result);
+  return isContractFault(answer.error) ? null : toFault(answer.error);
 }
 
 /** Creates a node with JSON-RPC over HTTP, without a request yet. @throws TypeError when the URL is invalid */

@@ -175,17 +175,69 @@ describe('a node over HTTP', () => {
     expect(await node.chainId()).toBe(31337);
   });
 
-  it('gives null for failed calls of contracts, and a fault for its own errors', async () => {
+  const call = { to: `0x${'a1'.repeat(20)}`, data: '0x06fdde03' };
+
+  it.each([
+    [3, 'execution reverted: rate limit, too many requests'],
+    [-32000, 'execution reverted'],
+    [-32000, 'out of gas'],
+    [-32000, 'invalid opcode: INVALID'],
+    [-32000, 'stack underflow (0 <=> 1)'],
+    [-32000, 'stack limit reached 1024 (1023)'],
+    [-32000, 'invalid jump destination'],
+    [-32000, 'write protection'],
+    [-32000, 'return data out of bounds'],
+    [-32000, 'max call depth exceeded'],
+    [-32603, 'EVM error: InvalidFEOpcode'],
+    [-32603, 'EVM error: OpcodeNotFound'],
+    [-32603, 'EVM error OutOfGas'],
+    [-32603, 'EVM error MemoryOOG'],
+    [-32603, 'EVM error MemoryLimitOOG'],
+    [-32603, 'EVM error: StackUnderflow'],
+    [-32603, 'EVM error: StateChangeDuringStaticCall'],
+    [-32003, 'out of gas: gas exhausted during memory expansion: 1000000'],
+    [-32015, 'VM execution error.'],
+    [-32000, 'BadInstruction'],
+    [-32000, 'OutOfGas'],
+    [-32000, 'StaticCallViolation'],
+    [-32000, 'AccessViolation'],
+    [-32000, 'Execution reverted (not a token)'],
+    [-32000, 'Transaction processing could not be completed due to an exception (Invalid opcode: 0xfe)'],
+    [-32603, 'Internal error'],
+    [-32603, 'VM Exception while processing transaction: revert'],
+  ])('whose error of a call is %i "%s" means that the contract failed', async (code, message) => {
+    const node = await openNode(refuse(message, code));
+    expect(await node.calls([call])).toEqual([null]);
+  });
+
+  it.each([
+    [-32005, 'rate limit', 'busy'],
+    [-32000, 'header not found', 'behind'],
+    [-32002, 'request timed out', 'too-much'],
+    [-32000, 'execution aborted (timeout = 5s)', 'too-much'],
+    [-32603, 'EVM error: FatalExternalError', 'unreachable'],
+    [-32603, 'database is closed', 'unreachable'],
+  ])('whose error of a call is %i "%s" has not carried out the call', async (code, message, kind) => {
+    const node = await openNode(refuse(message, code));
+    expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);
+  });
+
+  it('bounds the gas of calls, and answers the others when one of them fails', async () => {
     const node = await openNode((body, response) => {
       const [one, other] = body as RpcQuestion[];
+      expect(one!.params).toEqual([{ ...call, gas: '0xf4240' }, 'latest']);
       send(response, [
-        { jsonrpc: '2.0', id: one!.id, error: { code: 3, message: 'execution reverted' } },
+        { jsonrpc: '2.0', id: one!.id, error: { code: -32000, message: 'header not found' } },
         { jsonrpc: '2.0', id: other!.id, result: '0x12' },
       ]);
     });
-    const call = { to: `0x${'a1'.repeat(20)}`, data: '0x06fdde03' };
-    expect(await node.calls([call, call])).toEqual([null, '0x12']);
-    const busy = await openNode(refuse('rate limit'));
-    expect((await faultOf(busy.calls([call]))).kind).toBe('busy');
+    expect(await node.calls([call, call])).toMatchObject([{ kind: 'behind' }, '0x12']);
+  });
+
+  it('is asked for fewer contracts when their answers are longer than 8 MiB', async () => {
+    const node = await openNode((body, response) =>
+      send(response, { jsonrpc: '2.0', id: (body as RpcQuestion).id, result: `0x${'00'.repeat(4_200_000)}` }),
+    );
+    expect((await faultOf(node.calls([call]))).kind).toBe('too-much');
   });
 });

@@ -6,9 +6,10 @@ export interface TransportOptions {
   readonly url: string;
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
+  /** Most bytes of an answer, to bound memory. After a longer one, less is requested. */
+  readonly answerBytesMax?: number;
 }
 
-/** Most bytes of an answer, to bound memory. After a longer one, less is requested. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
@@ -55,26 +56,31 @@ function retryAfterOf(answer: Response): number | null {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * SECOND_MS : null;
 }
 
-async function readText(answer: Response): Promise<string> {
+async function readText(answer: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new NodeFault('too-much', 'its answer is larger than 128 MiB');
+    if (bytes > bytesMax) throw new NodeFault('too-much', `its answer is larger than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Creates the function that posts a body and parses the JSON answer. Makes up to three attempts. @throws NodeFault */
-export function createTransport({ url, timeoutMs, fetch: ask }: TransportOptions): (body: unknown) => Promise<unknown> {
+export function createTransport({
+  url,
+  timeoutMs,
+  fetch: ask,
+  answerBytesMax = ANSWER_BYTES_MAX,
+}: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
     const signal = AbortSignal.timeout(timeoutMs);
     const answer = await ask(target.url, {
       ...{ method: 'POST', headers: target.headers, body: JSON.stringify(body), signal, redirect: 'error' },
     });
-    const text = await readText(answer);
+    const text = await readText(answer, answerBytesMax);
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
     if (answer.status === TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send JSON-RPC errors with an HTTP error status.

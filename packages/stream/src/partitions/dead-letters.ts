@@ -19,6 +19,9 @@ const TRACE_HEADERS = ['traceparent', 'tracestate'];
  */
 export const SETTLED_OFFSET = 'settled-offset';
 
+/** Step of a letter that is a notice of the chain indexer about activities that no record has: it cannot be replayed. */
+export const NOTICE_STEP = 'index';
+
 /** The record as it was, key and value byte for byte. Headers say where it came from and why it is here. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
   const headers: Record<string, string | Buffer> = {};

@@ -28,6 +28,7 @@ export const CONTRACT_ABIS = {
   'demo-erc1155': parseAbi(SIGNATURES['demo-erc1155']),
   'demo-erc20': parseAbi(SIGNATURES['demo-erc20']),
   'consecutive-erc721': parseAbi(SIGNATURES['consecutive-erc721']),
+  'hostile-erc20': parseAbi(SIGNATURES['hostile-erc20']),
   'log-emitter': parseAbi(SIGNATURES['log-emitter']),
   'old-erc20': parseAbi(SIGNATURES['old-erc20']),
 } as const;

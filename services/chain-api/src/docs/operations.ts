@@ -65,7 +65,7 @@ function createToken(settings: DocsSettings, chain: Parameter): Operation {
     id: 'getToken',
     path: '/v1/chains/{chain_name}/tokens/{contract_address}',
     summary: 'Get single ERC20 token',
-    description: ['Gives what is known of a fungible token.'],
+    description: ['Gives what is known of a fungible token. One that has not moved yet is read from its contract.'],
     parameters: [
       chain,
       inPath('contract_address', 'Of the token. Mixed case must match the EIP-55 checksum.', addressParameter),

@@ -32,15 +32,20 @@ export interface Collections {
    * @throws PublicError VALIDATION_ERROR when it has none
    */
   requireSigner(environmentId: string): Promise<string>;
+  /** Whether a project has linked the contract, as far as this process knows. */
+  isLinked(contract: MintCollection): boolean;
 }
 
 /** Builds the look-ups. Everything is in memory; Redis is asked only when a record is not found or the copy is old. */
 export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
+  const findLinked = (contract: MintCollection) => {
+    const id = collectionIdOf(contract);
+    return collections.records.find((record) => record.id === id && record.state === 'linked');
+  };
   return {
+    isLinked: (contract) => findLinked(contract) !== undefined,
     require: async (contract, { projectId, environmentId }) => {
-      const id = collectionIdOf(contract);
-      const find = () => collections.records.find((record) => record.id === id && record.state === 'linked');
-      const record = await findFresh(collections, find);
+      const record = await findFresh(collections, () => findLinked(contract));
       if (record === undefined)
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' });
       if (record.projectId !== projectId) throw refused('The collection belongs to another project than the key.');

@@ -10,6 +10,7 @@ import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createHorizons } from '../horizons.ts';
 import { createChainApiMetrics, showHorizons } from '../metrics.ts';
+import type { TokenLookupParts } from '../token-lookup.ts';
 import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
 
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
@@ -61,11 +62,18 @@ export interface TestChainApiOptions extends Partial<ChainApiSettings> {
   /** Calls that replace those of the store in memory. */
   store?: Partial<ChainStore>;
   watermarks?: Partial<Watermarks>;
+  createNode?: TokenLookupParts['createNode'];
+  /** Epoch milliseconds. */
+  wallClockMs?: () => number;
   /** Of the signature of cursors. */
   cursorSecret?: Buffer;
 }
 
 const NO_RATE_LIMIT_KEYS: RateLimitKeys = { find: async () => null };
+
+const noNode: TokenLookupParts['createNode'] = () => {
+  throw new Error('the test names no node');
+};
 
 const settings: ChainApiSettings = {
   READ_DEADLINE_MS: 5000,
@@ -78,6 +86,7 @@ const settings: ChainApiSettings = {
   REFRESHES_PER_HOUR: 10_000,
   PUBLISH_DEADLINE_MS: 2500,
   MINTS_LISTED_AFTER_MS: 0,
+  CHAIN_NODES: [],
   PUBLIC_URL: 'https://docs.test',
 };
 
@@ -98,6 +107,8 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const app = createChainApiApp({
     config: { ...settings, ...options },
     store: { ...memory.reader, ...options.store },
+    createNode: options.createNode ?? noNode,
+    ...(options.wallClockMs && { wallClockMs: options.wallClockMs }),
     cursors: createCursors({ keys: [{ id: 1, secret: cursorSecret }] }),
     horizonOf: horizons.of,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),

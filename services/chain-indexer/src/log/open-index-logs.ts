@@ -10,8 +10,17 @@ import {
   type Topic,
   tokenCodec,
 } from '@playline/contracts';
-import { type AtomicPublisher, awaitDecided, isTakenOver, type LogReader, type PlacedRecord } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/errors';
+import {
+  type AtomicPublisher,
+  awaitDecided,
+  isTakenOver,
+  type LogReader,
+  NOTICE_STEP,
+  type PlacedRecord,
+} from '@playline/stream';
 import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../index-log.ts';
+import { type SummaryNotice, toNoticeText } from '../steps/block-summaries.ts';
 
 export interface IndexLogsOptions {
   /** Opening a transactional id fences its earlier publisher. */
@@ -89,7 +98,11 @@ async function publish(publisher: AtomicPublisher, records: readonly PlacedRecor
   }
 }
 
-function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds, prefix: string): PlacedRecord[] {
+function toRecords(
+  { activities, tokens, notices, progress }: IndexBatch,
+  ids: SchemaIds,
+  prefix: string,
+): PlacedRecord[] {
   const place = (topic: Topic, key: string, value: Buffer): PlacedRecord => ({
     ...{ topic: prefix + topic.name, key: Buffer.from(key), value, headers: {} },
   });
@@ -101,8 +114,23 @@ function toRecords({ activities, tokens, progress }: IndexBatch, ids: SchemaIds,
       const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
       return place(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
     }),
+    ...notices.map((notice) => toLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
     place(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
   ];
+}
+
+/** A dead letter without an original record. */
+function toLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): PlacedRecord {
+  const toText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
+  const headers = {
+    reason: toNoticeText(chain, notice),
+    step: NOTICE_STEP,
+    'original-topic': topic,
+    'original-partition': '0',
+    'original-offset': '0',
+  };
+  const value = Buffer.from(JSON.stringify({ chain, ...notice }, toText));
+  return { topic: deadLetterTopicOf(topic), key: Buffer.from(chain), value, headers };
 }
 
 /** Waits until no transaction in what the topic holds now is open. @param key only its partition is waited for */

@@ -1,7 +1,8 @@
-import type { ChainLog, LogRecords, ReadBlocks } from '@playline/chain';
+import { BlockBudget, type ChainLog, createReadActivities, type LogRecords, type ReadBlocks } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { TOPIC } from '../test/logs.ts';
 import { makeBatches } from './make-batches.ts';
 
 const hash = `0x${'ab'.repeat(32)}`;
@@ -22,7 +23,7 @@ it('a block is divided between logs into batches of bounded records and bytes, i
       const records = given[logIndex]!.map((length, item) => {
         return { id: Buffer.from([logIndex, item]), details: 'x'.repeat(length) } as ActivityRecord;
       });
-      return { records, tokens: [], claimed: null, unread: null };
+      return { records, tokens: [], summary: null, unread: null };
     };
     const read = { blocks: [BLOCK], logs: given.map((_, logIndex) => logOf(logIndex)) };
     const rules = { readActivities, onRead: () => {}, recordsMax: 10, bytesMax: 8_000 };
@@ -38,6 +39,40 @@ it('a block is divided between logs into batches of bounded records and bytes, i
     const ends = batches.map(({ reached }) => reached.nextLog);
     expect(ends.pop()).toBeNull();
     expect(ends).toEqual([...ends].sort((one, other) => one! - other!));
+  });
+  fc.assert(property);
+});
+
+it('a block over its budget is published the same, and its summary once, whichever log publishing continues at', () => {
+  const word = (value: number) => value.toString(16).padStart(64, '0');
+  /** `ConsecutiveTransfer` of ids from 0 on. */
+  const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
+    ...logOf(logIndex),
+    address: `0x${'c0'.repeat(20)}`,
+    topics: [TOPIC.consecutiveTransfer, `0x${word(0)}`, `0x${word(0)}`, `0x${word(7)}`],
+    data: `0x${word(tokens - 1)}`,
+  });
+  const tokens = fc.integer({ min: 1, max: 30 });
+  const property = fc.property(fc.array(tokens, { minLength: 1, maxLength: 8 }), fc.nat(8), (given, cut) => {
+    const read = { blocks: [BLOCK], logs: given.map(rangeOf) };
+    const batchesFrom = (firstLog: number) => {
+      const settings = { chain: 'c', nativeSymbol: 'ETH', marketplaces: [], bridges: [] };
+      const readActivities = createReadActivities(settings, new BlockBudget({ ofContract: 20, ofRanges: 40 }));
+      return [...makeBatches(read, { from: 7, firstLog }, { readActivities, onRead: () => {}, recordsMax: 5 })];
+    };
+    const idsOf = (batches: ReturnType<typeof batchesFrom>) =>
+      batches.flatMap(({ activities }) => activities.map(({ id }) => id.toString('hex')));
+    const whole = batchesFrom(0);
+    const at = whole.slice(0, cut).findLast(({ reached }) => reached.nextLog !== null);
+    const begun = whole.slice(0, at === undefined ? 0 : whole.indexOf(at) + 1);
+    const rest = batchesFrom(at?.reached.nextLog ?? 0);
+    expect([...idsOf(begun), ...idsOf(rest)]).toEqual(idsOf(whole));
+    const published = [...begun, ...rest].flatMap(({ notices }) => notices);
+    const reported = given.reduce((sum, count) => sum + count, 0);
+    const summarised = Number(published[0]?.tokens ?? 0n);
+    expect(published).toHaveLength(summarised === 0 ? 0 : 1);
+    expect(idsOf(whole).length + summarised).toBe(reported);
+    expect(idsOf(whole).length).toBeLessThanOrEqual(20);
   });
   fc.assert(property);
 });

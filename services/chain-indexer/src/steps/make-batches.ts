@@ -1,5 +1,6 @@
 import type { LogRecords, ReadBlocks } from '@playline/chain';
 import type { ActivityRecord, IndexProgressRecord } from '@playline/contracts';
+import { BlockSummaries, type SummaryNotice } from './block-summaries.ts';
 import type { RangePlan } from './plan-range.ts';
 
 /** The content of one transaction, before its tokens are described. */
@@ -7,20 +8,17 @@ export interface ActivityBatch {
   readonly activities: readonly ActivityRecord[];
   /** Contracts of the ERC-20 tokens among them. */
   readonly tokens: ReadonlySet<string>;
+  /** What is missing in blocks that end in this batch. */
+  readonly notices: readonly SummaryNotice[];
   /** How far the chain is indexed after this batch. */
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
-/** A log: the number of its block, and its index in the block. */
-export interface LogPlace {
-  readonly block: number;
-  readonly log: number;
-}
-
 export interface BatchRules {
+  /** Called for each log from the first one of the first block on, because the logs of a block share a budget. */
   readonly readActivities: (log: ReadBlocks['logs'][number], blockTimestampS: number) => LogRecords;
-  /** Called for each log that is read. */
-  readonly onRead: (reading: LogRecords, at: LogPlace) => void;
+  /** Called for each log that was not published before. */
+  readonly onRead: (reading: LogRecords, log: ReadBlocks['logs'][number]) => void;
   /** A batch with this many records is full. Those of one log, 20,000 at most, are never divided. */
   readonly recordsMax?: number;
   /** A batch of about this many bytes is full too. */
@@ -43,21 +41,29 @@ export function* makeBatches(
   { readActivities, onRead, recordsMax = RECORDS_MAX, bytesMax = BYTES_MAX }: BatchRules,
 ): Generator<ActivityBatch> {
   const byNumber = new Map(blocks.map((block) => [block.number, block]));
+  const summaries = new BlockSummaries();
   let [activities, tokens, bytes]: [ActivityRecord[], Set<string>, number] = [[], new Set(), 0];
+  let notices: SummaryNotice[] = [];
+  let current = from;
   for (const log of logs) {
-    if (log.blockNumber === from && log.logIndex < firstLog) continue;
     const block = byNumber.get(log.blockNumber)!;
+    if (block.number !== current) for (const notice of summaries.take()) notices.push(notice);
+    current = block.number;
     const reading = readActivities(log, block.timestampS);
-    onRead(reading, { block: block.number, log: log.logIndex });
+    if (reading.summary !== null) summaries.note(block.number, reading.summary);
+    if (log.blockNumber === from && log.logIndex < firstLog) continue;
+    onRead(reading, log);
     for (const record of reading.records) {
       activities.push(record);
       bytes += record.details.length + RECORD_BYTES;
     }
     for (const token of reading.tokens) tokens.add(token);
     if (activities.length < recordsMax && bytes < bytesMax) continue;
-    yield { activities, tokens, reached: { block: block.number, hash: toHash(block.hash), nextLog: log.logIndex + 1 } };
-    [activities, tokens, bytes] = [[], new Set(), 0];
+    const reached = { block: block.number, hash: toHash(block.hash), nextLog: log.logIndex + 1 };
+    yield { activities, tokens, notices, reached };
+    [activities, tokens, notices, bytes] = [[], new Set(), [], 0];
   }
   const last = blocks.at(-1)!;
-  yield { activities, tokens, reached: { block: last.number, hash: toHash(last.hash), nextLog: null } };
+  const reached = { block: last.number, hash: toHash(last.hash), nextLog: null };
+  yield { activities, tokens, notices: [...notices, ...summaries.take()], reached };
 }

@@ -6,95 +6,117 @@ import { NewTokens } from './new-tokens.ts';
 const tokenAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
 const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
 
-/** Tokens of a node, some of whose contracts are never answered for. */
-function createTokens(slow: readonly number[], { fail = late, takesMs = 0 } = {}) {
+/** Tokens of a node for which some contracts never get an answer. */
+function createTokens(hostile: readonly number[], { fail = late as () => Promise<never>, waitMs = 1_000 } = {}) {
   const clock = { nowMs: 0 };
-  const asked: (readonly string[])[] = [];
-  const state = { slow: new Set(slow.map(tokenAt)), known: [] as string[] };
+  const requests: (readonly string[])[] = [];
+  const state = { hostile: new Set(hostile.map(tokenAt)), known: [] as string[], fail };
   const chain = new MemoryChain(4);
   const node: ChainNode = {
     ...createStateNode('test', 4, () => chain.state),
     calls: async (calls: readonly ContractCall[]) => {
       const contracts = [...new Set(calls.map(({ to }) => to))];
-      asked.push(contracts);
-      clock.nowMs += takesMs;
-      return contracts.some((contract) => state.slow.has(contract)) ? fail() : calls.map(() => null);
+      requests.push(contracts);
+      return contracts.some((contract) => state.hostile.has(contract)) ? state.fail() : calls.map(() => null);
     },
   };
   const faults: string[] = [];
   const onFault = (_node: ChainNode, { kind }: NodeFault) => void faults.push(kind);
-  const tokens = new NewTokens({ chain: 'demo-chain', onFault, nowMs: () => clock.nowMs });
+  const tokens = new NewTokens({ chain: 'demo-chain', onFault, nowMs: () => clock.nowMs, waitMs });
   /** Describes and publishes. */
   const round = async (seen: readonly number[] = []) => {
     const described = await tokens.describe(node, seen.map(tokenAt), async () => state.known);
     const names = described.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`);
     for (const name of names) tokens.forget(name);
-    return names;
+    return names.sort();
   };
-  return { clock, asked, state, faults, round };
+  return { clock, requests, state, faults, round };
 }
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe('a contract for which the node does not answer', () => {
-  it('delays the tokens that were asked about with it by half a minute, and no others', async () => {
-    const { clock, faults, round } = createTokens([20]);
-    expect(await round(range(1, 40))).toEqual(range(1, 16).map(tokenAt));
-    expect(await round()).toEqual([]);
-    clock.nowMs += 30_000;
-    const together = [...range(33, 40), ...range(50, 60)];
-    expect(await round(range(50, 60))).toEqual([...together, ...range(17, 19)].map(tokenAt));
-    clock.nowMs += 30_000;
-    expect(await round()).toEqual(range(21, 32).map(tokenAt));
-    expect(faults).toEqual(['late', 'late']);
+  it('delays no other token, also when a new one appears every half minute and in every request', async () => {
+    const { clock, round } = createTokens(range(1_000, 1_100));
+    for (let step = 0; step <= 100; step++) {
+      const honest = [2 * step, 2 * step + 1].map((number) => number + 1);
+      expect(await round([honest[0]!, 1_000 + step, honest[1]!])).toEqual(honest.map(tokenAt));
+      clock.nowMs += 30_000;
+    }
   });
 
-  it('is asked about again ever less often, and described once the node answers', async () => {
-    const { clock, asked, state, round } = createTokens([1]);
+  it('is requested again ever less often, alone, and described once the node answers', async () => {
+    const { clock, requests, state, round } = createTokens([1]);
     const atMs: number[] = [];
-    for (await round([1]); clock.nowMs < 24 * 3_600_000; clock.nowMs += 10_000) {
-      const before = asked.length;
-      await round();
-      if (asked.length > before) atMs.push(clock.nowMs);
+    for (await round([1, 2]); clock.nowMs < 24 * 3_600_000; clock.nowMs += 5_000) {
+      const before = requests.length;
+      expect(await round()).toEqual([]);
+      if (requests.length > before) atMs.push(clock.nowMs);
     }
+    expect(requests.slice(2).every((contracts) => contracts.length === 1)).toBe(true);
     const waits = atMs.slice(1).map((at, index) => at - atMs[index]!);
-    expect(waits.slice(0, 4)).toEqual([60_000, 120_000, 240_000, 480_000]);
+    expect([atMs[0], ...waits.slice(0, 3)]).toEqual([15_000, 30_000, 60_000, 120_000]);
     expect(Math.max(...waits)).toBe(3_600_000);
-    state.slow.clear();
+    state.hostile.clear();
     clock.nowMs += 3_600_000;
     expect(await round()).toEqual([tokenAt(1)]);
     expect(await round([1])).toEqual([]);
   });
 
-  it('costs one failed question in half a minute, however many such contracts there are', async () => {
-    const { clock, faults, round } = createTokens(range(1, 1_000));
-    await round(range(1, 1_000));
-    for (let second = 0; second < 300; second++) {
-      clock.nowMs += 1_000;
-      await round(range(1, 1_000));
-    }
-    expect(faults.length).toBeLessThanOrEqual(11);
+  it('keeps no activities waiting: what is described later is returned later', async () => {
+    const answer = Promise.withResolvers<never>();
+    const { clock, round } = createTokens([1], { fail: () => answer.promise, waitMs: 10 });
+    expect(await round([1, 2])).toEqual([]);
+    expect(await round([3])).toEqual([]);
+    answer.reject(new NodeFault('late', 'it does not answer in time'));
+    const found: string[] = [];
+    while (found.length < 2) found.push(...(await round()));
+    expect(found.sort()).toEqual([2, 3].map(tokenAt));
+    clock.nowMs += 15_000;
+    expect(await round()).toEqual([]);
   });
 });
 
-it('a busy node is asked about the same tokens together again', async () => {
-  const busy = () => Promise.reject(new NodeFault('busy', 'it is asked too often'));
-  const { clock, asked, state, round } = createTokens([1], { fail: busy });
-  expect(await round([1, 2])).toEqual([]);
-  state.slow.clear();
-  clock.nowMs += 30_000;
-  expect(await round()).toEqual([1, 2].map(tokenAt));
-  expect(asked).toEqual([[1, 2].map(tokenAt), [1, 2].map(tokenAt)]);
+it('an error of one call delays only the token of its contract', async () => {
+  const chain = new MemoryChain(4);
+  const fault = new NodeFault('unreachable', 'an unknown error');
+  const node: ChainNode = {
+    ...createStateNode('test', 4, () => chain.state),
+    calls: async (calls: readonly ContractCall[]) => calls.map(({ to }) => (to === tokenAt(2) ? fault : null)),
+  };
+  const tokens = new NewTokens({ chain: 'demo-chain', onFault: () => {}, nowMs: () => 0 });
+  const described = await tokens.describe(node, range(1, 3).map(tokenAt), async () => []);
+  expect(described.map(({ contractAddress }) => contractAddress.at(-1))).toEqual([1, 3]);
 });
 
-it('a token that the log has is neither asked about nor described', async () => {
-  const { asked, state, round } = createTokens([]);
+it('a busy node is left alone for five seconds, or as long as it asks for', async () => {
+  const busy = () => Promise.reject(new NodeFault('busy', 'it is asked too often', 20_000));
+  const { clock, requests, state, round } = createTokens([1], { fail: busy });
+  expect(await round([1, 2])).toEqual([]);
+  state.hostile.clear();
+  clock.nowMs += 19_000;
+  expect(await round()).toEqual([]);
+  clock.nowMs += 1_000;
+  expect(await round()).toEqual([1, 2].map(tokenAt));
+  expect(requests).toEqual([[1, 2].map(tokenAt), [1, 2].map(tokenAt)]);
+});
+
+it('a token that the log has is neither requested nor described, also when it was published during the request', async () => {
+  const { requests, state, round } = createTokens([]);
   state.known = [tokenAt(1)];
   expect(await round([1, 2])).toEqual([tokenAt(2)]);
-  expect(asked).toEqual([[tokenAt(2)]]);
+  expect(requests).toEqual([[tokenAt(2)]]);
+  const answer = Promise.withResolvers<never>();
+  const slow = createTokens([3], { fail: () => answer.promise, waitMs: 10 });
+  expect(await slow.round([3, 4])).toEqual([]);
+  slow.state.known = [tokenAt(3), tokenAt(4)];
+  answer.reject(new NodeFault('late', 'it does not answer in time'));
+  for (let look = 0; look < 5; look++) expect(await slow.round([4])).toEqual([]);
 });
 
-it('questions about tokens end after five seconds, and go on with the next batch', async () => {
-  const { round } = createTokens([], { takesMs: 2_000 });
-  expect(await round(range(1, 160))).toEqual(range(1, 48).map(tokenAt));
-  expect(await round()).toEqual(range(49, 96).map(tokenAt));
+it('10,000 tokens that one block shows for the first time are all described', async () => {
+  const { requests, round } = createTokens([]);
+  const found = [...(await round(range(1, 10_000)))];
+  while (found.length < 10_000) found.push(...(await round()));
+  expect(new Set(found).size).toBe(10_000);
+  expect(requests.length).toBe(625);
 });

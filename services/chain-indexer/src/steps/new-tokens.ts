@@ -1,5 +1,6 @@
 import { type ChainNode, describeTokens, NodeFault } from '@playline/chain';
 import type { TokenRecord } from '@playline/contracts';
+import { pause } from '@playline/errors';
 
 export interface NewTokensOptions {
   /** Name of the chain. */
@@ -7,37 +8,59 @@ export interface NewTokensOptions {
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;
+  /** Most milliseconds that activities wait for the descriptions of their tokens. */
+  readonly waitMs?: number;
 }
 
-/** A token that was seen, and that is not published. */
-interface OpenToken {
-  /** True once a question about several tokens has failed with this one among them. */
-  isAlone: boolean;
-  /** Failed questions about this token alone. */
-  failures: number;
-  dueAtMs: number;
+/** A token whose contract has failed alone. */
+interface FailingToken {
+  readonly failures: number;
+  readonly dueAtMs: number;
 }
 
-/** Tokens in one question. Their calls fit in one request. */
+/** Tokens in one request. */
 const TOGETHER_MAX = 16;
-/** Activities wait while tokens are described. Tokens that are not asked about in this time wait for the next batch. */
-const ROUND_MAX_MS = 5_000;
-/** A token that is dropped is described when it appears in a log again. */
-const OPEN_MAX = 10_000;
-/** After a failed question: there may be many slow contracts. */
-const REST_MS = 30_000;
-const WAIT_MAX_MS = 3_600_000;
+/**
+ * Requests at a time, and what each of them prefers: new tokens, those whose request with others has failed, or those
+ * that have failed alone. So contracts that keep a node busy delay their own kind only.
+ */
+const WORKERS = [
+  ['fresh', 'alone'],
+  ['fresh', 'alone'],
+  ['alone', 'fresh'],
+  ['failing', 'alone', 'fresh'],
+] as const;
+type Kind = (typeof WORKERS)[number][number];
+/** A node describes a token within milliseconds, so its description is mostly published with its first activity. */
+const WAIT_MS = 1_000;
+/** Tokens that are not described. Those beyond are described when they appear in a log again. */
+const OPEN_MAX = 20_000;
+/** Tokens in one transaction. */
+const PUBLISHED_MAX = 1_000;
+/** First wait after a failure. Two more attempts of an honest contract fit into a minute. */
+const RETRY_MIN_MS = 15_000;
+const RETRY_MAX_MS = 3_600_000;
+/** Without `Retry-After` of a busy node. */
+const BUSY_MS = 5_000;
 
 /**
  * Describes tokens that are new. A contract decides how long its answer takes, and whether the node can answer at all.
- * So when a question about several tokens fails, each of them is asked about alone, and one that fails alone is passed
- * over and tried again later.
+ * So activities wait for at most a second, descriptions that take longer are published later, and when a request for
+ * several tokens fails, each of them is requested alone immediately: only the contract that fails alone has to wait.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;
   private readonly known = new Set<string>();
-  private readonly open = new Map<string, OpenToken>();
-  private restsUntilMs = Number.NEGATIVE_INFINITY;
+  private readonly fresh = new Set<string>();
+  private readonly alone = new Set<string>();
+  private readonly failing = new Map<string, FailingToken>();
+  /** In a request now, with the number of failures before it. */
+  private readonly requested = new Map<string, number>();
+  /** Described, and not published yet. */
+  private readonly described = new Map<string, TokenRecord>();
+  private readonly workers: (Promise<void> | null)[] = WORKERS.map(() => null);
+  private broken: { readonly fault: unknown } | null = null;
+  private busyUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: NewTokensOptions) {
     this.options = options;
@@ -47,69 +70,142 @@ export class NewTokens {
    * @param seen contracts of tokens
    * @param readKnown reads contracts of tokens that the log has: an operator may have changed them, so they are never
    * published again
+   * @returns tokens to be published now; the same ones again until `forget`
    */
   async describe(
     node: ChainNode,
     seen: Iterable<string>,
     readKnown: () => Promise<Iterable<string>>,
   ): Promise<readonly TokenRecord[]> {
+    if (this.broken !== null) throw this.broken.fault;
     this.note(seen);
-    if (this.questions().length === 0) return [];
-    for (const token of await readKnown()) this.forget(token);
-    const described: TokenRecord[] = [];
-    const endMs = this.options.nowMs() + ROUND_MAX_MS;
-    for (const contracts of this.questions()) {
-      if (this.options.nowMs() > endMs) break;
-      try {
-        for (const each of await describeTokens(node, this.options.chain, contracts)) described.push(each);
-      } catch (fault) {
-        if (!(fault instanceof NodeFault)) throw fault;
-        this.options.onFault(node, fault);
-        this.postpone(contracts, fault);
-        break;
-      }
+    if (this.isDue()) {
+      for (const token of await readKnown()) this.forget(token);
+      const wasIdle = this.workers.every((worker) => worker === null);
+      const begun = this.begin(node);
+      if (wasIdle) await this.waitFor(begun);
     }
-    return described;
+    if (this.described.size === 0) return [];
+    // Others may have published since the request.
+    for (const token of await readKnown()) this.forget(token);
+    return [...this.described.values()].slice(0, PUBLISHED_MAX);
   }
 
   /** Notes that a token is published. */
   forget(token: string): void {
     this.known.add(token);
-    this.open.delete(token);
+    for (const tokens of [this.fresh, this.alone, this.failing, this.requested, this.described]) tokens.delete(token);
   }
 
   private note(seen: Iterable<string>): void {
-    for (const token of seen)
-      if (!this.known.has(token) && !this.open.has(token))
-        this.open.set(token, { isAlone: false, failures: 0, dueAtMs: Number.NEGATIVE_INFINITY });
-    for (const token of this.open.keys()) {
-      if (this.open.size <= OPEN_MAX) return;
-      this.open.delete(token);
+    const open = [this.fresh, this.alone, this.failing, this.requested, this.described];
+    for (const token of seen) {
+      if (this.known.has(token) || open.some((tokens) => tokens.has(token))) continue;
+      if (open.reduce((sum, { size }) => sum + size, 0) >= OPEN_MAX) {
+        const [failing] = this.failing.keys();
+        if (failing === undefined) return;
+        this.failing.delete(failing);
+      }
+      this.fresh.add(token);
     }
   }
 
-  /** Contracts to ask about now, those of each question. */
-  private questions(): readonly (readonly string[])[] {
+  private isDue(): boolean {
     const nowMs = this.options.nowMs();
-    if (nowMs < this.restsUntilMs) return [];
-    const [together, alone]: [string[], string[]] = [[], []];
-    for (const [token, { isAlone, dueAtMs }] of this.open)
-      if (dueAtMs <= nowMs) (isAlone ? alone : together).push(token);
-    const questions: string[][] = [];
-    for (let from = 0; from < together.length; from += TOGETHER_MAX)
-      questions.push(together.slice(from, from + TOGETHER_MAX));
-    return [...questions, ...alone.map((token) => [token])];
+    if (nowMs < this.busyUntilMs) return false;
+    if (this.fresh.size + this.alone.size > 0) return true;
+    for (const { dueAtMs } of this.failing.values()) if (dueAtMs <= nowMs) return true;
+    return false;
   }
 
-  private postpone(contracts: readonly string[], { kind }: NodeFault): void {
+  /** Starts the workers that are idle. @returns when they have nothing left to do */
+  private async begin(node: ChainNode): Promise<void> {
+    for (const [index, order] of WORKERS.entries())
+      this.workers[index] ??= this.work(node, order)
+        .catch((fault: unknown) => {
+          this.broken = { fault };
+        })
+        .finally(() => {
+          this.workers[index] = null;
+        });
+    await Promise.all(this.workers);
+  }
+
+  private async waitFor(begun: Promise<void>): Promise<void> {
+    const stop = new AbortController();
+    await Promise.race([begun, pause(this.options.waitMs ?? WAIT_MS, stop.signal)]);
+    stop.abort();
+  }
+
+  private async work(node: ChainNode, order: readonly Kind[]): Promise<void> {
+    for (let next = this.take(order); next.length > 0; next = this.take(order)) await this.request(node, next);
+  }
+
+  /** Tokens of the next request; none when nothing is due. */
+  private take(order: readonly Kind[]): readonly string[] {
     const nowMs = this.options.nowMs();
-    this.restsUntilMs = nowMs + REST_MS;
-    // The node refuses everything for now, whatever the contracts.
-    if (kind === 'busy') return;
-    for (const token of contracts) {
-      const open = this.open.get(token)!;
-      if (open.isAlone) open.dueAtMs = nowMs + Math.min(REST_MS * 2 ** ++open.failures, WAIT_MAX_MS);
-      open.isAlone = true;
+    if (nowMs < this.busyUntilMs) return [];
+    for (const kind of order) {
+      const taken = this.takeKind(kind, nowMs);
+      if (taken.length > 0) return taken;
     }
+    return [];
+  }
+
+  private takeKind(kind: Kind, nowMs: number): readonly string[] {
+    if (kind === 'failing') {
+      for (const [token, { failures, dueAtMs }] of this.failing) {
+        if (dueAtMs > nowMs) continue;
+        this.failing.delete(token);
+        this.requested.set(token, failures);
+        return [token];
+      }
+      return [];
+    }
+    const taken: string[] = [];
+    for (const token of this[kind]) {
+      taken.push(token);
+      this[kind].delete(token);
+      this.requested.set(token, 0);
+      if (taken.length === (kind === 'fresh' ? TOGETHER_MAX : 1)) break;
+    }
+    return taken;
+  }
+
+  private async request(node: ChainNode, contracts: readonly string[]): Promise<void> {
+    const results = await this.describeAll(node, contracts);
+    for (const [index, result] of results.entries()) {
+      const token = contracts[index]!;
+      const failures = this.requested.get(token);
+      // Another process has published it.
+      if (failures === undefined) continue;
+      this.requested.delete(token);
+      if (!(result instanceof NodeFault)) this.described.set(token, result);
+      else if (result.kind === 'busy') this.rest(token, result);
+      else if (contracts.length > 1) this.alone.add(token);
+      else this.postpone(token, failures);
+    }
+    const fault = results.find((result): result is NodeFault => result instanceof NodeFault);
+    if (fault !== undefined) this.options.onFault(node, fault);
+  }
+
+  private async describeAll(node: ChainNode, contracts: readonly string[]): Promise<(TokenRecord | NodeFault)[]> {
+    try {
+      return await describeTokens(node, this.options.chain, contracts);
+    } catch (fault) {
+      if (fault instanceof NodeFault) return contracts.map(() => fault);
+      throw fault;
+    }
+  }
+
+  /** The node refuses everything for now, whatever the contracts. */
+  private rest(token: string, { retryAfterMs }: NodeFault): void {
+    this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
+    this.fresh.add(token);
+  }
+
+  private postpone(token: string, failures: number): void {
+    const waitMs = Math.min(RETRY_MIN_MS * 2 ** failures, RETRY_MAX_MS);
+    this.failing.set(token, { failures: Math.min(failures + 1, 20), dueAtMs: this.options.nowMs() + waitMs });
   }
 }

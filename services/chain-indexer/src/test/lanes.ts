@@ -17,6 +17,7 @@ export const CHAIN: IndexedChain = {
   nativeSymbol: 'ETH',
   marketplaces: [],
   bridges: [],
+  legacyTokens: [],
   hasBlooms: true,
   stillAfterS: 120,
 };

@@ -34,16 +34,28 @@ function tell(compared: Compared, { blockchainMetadata, type, id }: ActivityRow,
 /** Finds activities of a range that the history lacks, or has with other contents. @throws StoreFault */
 export async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
-  { records, capped }: ReadRangeOfChain,
+  { records, summarised, unindexed }: ReadRangeOfChain,
   compared: Compared,
 ): Promise<void> {
   for (let from = 0; from < records.length; from += IDS_MAX)
     await compareSome(store, records.slice(from, from + IDS_MAX), compared);
-  for (const { block, log, claimed, taken } of capped)
+  for (const { block, log, contract, tokens, firstId, lastId } of summarised)
     if (compared.findings.length < FINDINGS_MAX)
       compared.findings.push(
-        `block ${block}, log ${log} claims ${claimed} tokens, of which the first ${taken} are taken`,
+        `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the ` +
+          'history as single activities: over the limit of a contract and block',
       );
+  for (const finding of findUnindexed(unindexed))
+    if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
+}
+
+/** A finding per contract. */
+function findUnindexed(logs: ReadRangeOfChain['unindexed']): string[] {
+  return [...Map.groupBy(logs, ({ address }) => address)].map(
+    ([contract, own]) =>
+      `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
+      `(${own.length} logs of this range): name it in legacyTokens of CHAIN_NODES, then run backfill`,
+  );
 }
 
 async function compareSome(

@@ -1,29 +1,31 @@
 import {
   type BlockName,
   type BlockRange,
+  type ChainLog,
   type ChainNode,
   createReadActivities,
   type IndexedChain,
   NodeFault,
   type ReadBlocks,
   readRange,
+  type Summary,
 } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log that claims more tokens than the limit. */
-export interface CappedLog {
+/** A log whose activities are not in the history, because it is over the budget of its contract and block. */
+export interface SummarisedLog extends Summary {
   readonly block: number;
   readonly log: number;
-  readonly claimed: bigint;
-  readonly taken: number;
 }
 
 /** What the chain contains in some blocks. */
 export interface ReadRangeOfChain {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
-  readonly capped: readonly CappedLog[];
+  readonly summarised: readonly SummarisedLog[];
+  /** Logs whose contract is not known to be an ERC-20 or an ERC-721. */
+  readonly unindexed: readonly ChainLog[];
 }
 
 export interface RangesOptions {
@@ -56,15 +58,14 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
       continue;
     }
     const times = new Map(found.blocks.map(({ number, timestampS }) => [number, timestampS]));
-    const [records, capped]: [ActivityRecord[], CappedLog[]] = [[], []];
+    const [records, summarised, unindexed]: [ActivityRecord[], SummarisedLog[], ChainLog[]] = [[], [], []];
     for (const log of found.logs) {
       const reading = read(log, times.get(log.blockNumber)!);
-      for (const each of reading.records) records.push(each);
-      const { claimed } = reading;
-      if (claimed !== null)
-        capped.push({ block: log.blockNumber, log: log.logIndex, claimed, taken: reading.records.length });
+      for (const record of reading.records) records.push(record);
+      if (reading.unread === 'unindexed') unindexed.push(log);
+      if (reading.summary !== null) summarised.push({ block: log.blockNumber, log: log.logIndex, ...reading.summary });
     }
-    yield { to: end, records, capped };
+    yield { to: end, records, summarised, unindexed };
     const { number, hash } = found.blocks.at(-1)!;
     [from, after] = [end + 1, { number, hash }];
   }

@@ -1,4 +1,4 @@
-import { describeTokens, toTokenRow } from '@playline/chain';
+import { type ChainNode, describeTokens, NodeFault, toTokenRow } from '@playline/chain';
 import { ADDRESS_EXPECTED, parseAddress, type TokenRecord, VERIFICATION_STATUSES } from '@playline/contracts';
 import { choiceOf, EXIT, type ExitCode, textOf, UsageError } from '../command.ts';
 import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
@@ -24,14 +24,23 @@ export async function refreshToken(job: ChainJob): Promise<ExitCode> {
   const token = tokenOf(job);
   const nodes = nodesOf(job, chainOf(job));
   const changed = await changeToken(job.context, token, async (standing) => {
-    const [said] = (await askNodes(nodes, (node) => describeTokens(node, token.chain, [token.contract]))) ?? [];
-    const { name = null, symbol = null, decimals = null } = said ?? {};
+    const [described] = (await askNodes(nodes, (node) => describeOne(node, token))) ?? [];
+    const { name = null, symbol = null, decimals = null } = described ?? {};
     // The values in the history are better than none.
     if (name === null && symbol === null && decimals === null)
       throw new Error('the contract says neither name nor symbol nor decimals: nothing was published');
     return { ...standing, name, symbol, decimals };
   });
   return tell(job, changed);
+}
+
+/** @throws NodeFault when the node does not answer all calls */
+async function describeOne(node: ChainNode, { chain, contract }: TokenName): Promise<TokenRecord[]> {
+  const described = await describeTokens(node, chain, [contract]);
+  return described.map((each) => {
+    if (each instanceof NodeFault) throw each;
+    return each;
+  });
 }
 
 const NOWHERE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };

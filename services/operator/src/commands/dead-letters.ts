@@ -1,6 +1,6 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
-import type { AtomicPublisher, LogReader } from '@playline/stream';
+import { type AtomicPublisher, type LogReader, NOTICE_STEP } from '@playline/stream';
 import { withLog } from '../await-store.ts';
 import {
   type Command,
@@ -186,13 +186,15 @@ async function settle(work: Work): Promise<ExitCode> {
     atMs: Date.now(),
     note: textOf(values, 'note') ?? '',
   };
+  const isSelected = createIsSelected(selectionOf(work));
   const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
   try {
     const result = await settleLetters({
       log,
       publisher,
       topics,
-      isSelected: createIsSelected(selectionOf(work)),
+      // A notice has no record that could be published.
+      isSelected: (letter) => isSelected(letter) && !(isReplay && letter.step === NOTICE_STEP),
       fate,
       lettersMax,
       onProgress: (count) => terminal.progress(`${count} ${fate.kind}`),
@@ -201,7 +203,12 @@ async function settle(work: Work): Promise<ExitCode> {
     const line = `${result.settled} ${fate.kind}, ${result.before} had been settled before`;
     terminal.result(values.json === true ? JSON.stringify({ fate: fate.kind, ...result }) : line);
     const isComplete = places.length === 0 || result.settled + result.before === places.length;
-    if (!isComplete) terminal.progress('not every letter named is there: retention may have taken it');
+    if (!isComplete)
+      terminal.progress(
+        isReplay
+          ? 'not every named letter was replayed: retention may have deleted it, and notices (step index) are only dropped'
+          : 'not every named letter exists: retention may have deleted it',
+      );
     return isComplete ? EXIT.ok : EXIT.failed;
   } finally {
     await publisher.close();

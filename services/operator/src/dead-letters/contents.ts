@@ -14,6 +14,7 @@ import {
   TOPICS,
   tokenCodec,
 } from '@playline/contracts';
+import { NOTICE_STEP } from '@playline/stream';
 import type { Fate, Letter } from './letters.ts';
 import { toPlaceText } from './letters.ts';
 
@@ -46,12 +47,12 @@ export async function describeLetter(
   fate: Fate | undefined,
   options: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<string[]> {
-  const { place, original, record } = letter;
+  const { place, original, record, step } = letter;
   const headers = Object.entries(record.headers).map(([name, value]) => `  ${name}: ${toPrintable(String(value))}`);
   const settled = fate === undefined ? 'open' : `${fate.kind} ${new Date(fate.atMs).toISOString()} ${fate.note}`;
   const lines = [
     `letter ${toPlaceText(place)}  ${settled.trim()}`,
-    `from ${toPlaceText(original)}`,
+    step === NOTICE_STEP ? 'a notice, without an original record' : `from ${toPlaceText(original)}`,
     'headers',
     ...headers,
   ];

@@ -109,7 +109,7 @@ async function judgeOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const answers = (await askNodes(options.nodes, (node) => node.calls(calls))) ?? [];
   for (const [at, { name, expected }] of holdings.entries()) {
     const answer = answers[at] ?? null;
-    const found = answer === null || answer === '0x' ? null : BigInt(answer);
+    const found = typeof answer !== 'string' || answer === '0x' ? null : BigInt(answer);
     if (found !== expected)
       differences.add('chain', `${name}: the contract says ${found?.toString(16)} and not ${expected.toString(16)}`);
   }

@@ -3,15 +3,20 @@ import { type ChainStore, toTokenJson } from '@playline/chain';
 import { PublicError } from '@playline/errors';
 import { settleWithin } from '@playline/http';
 import { ADDRESS, invalidParameters } from '../../parameters.ts';
+import type { TokenLookup } from '../../token-lookup.ts';
 import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 
 export interface TokenParts {
   store: Pick<ChainStore, 'readToken'>;
+  /** For contracts that the store does not know. */
+  tokenLookup: TokenLookup;
   deadlineMs: number;
 }
 
 /** Builds GET tokens/{contract_address}: one token, or 304 when the caller has it as it is. */
-export function createTokenRead({ store, deadlineMs }: TokenParts): ChainRead {
+export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts): ChainRead {
+  const read = async (chain: string, address: string) =>
+    (await store.readToken(chain, address)) ?? (await tokenLookup.find(chain, address));
   return {
     path: '/tokens/:contract_address',
     answer: async (exchange, chain, { contract_address: text = '' }) => {
@@ -20,7 +25,7 @@ export function createTokenRead({ store, deadlineMs }: TokenParts): ChainRead {
         throw invalidParameters([
           { field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` },
         ]);
-      const token = await settleWithin(deadlineMs, store.readToken(chain.name, address));
+      const token = await settleWithin(deadlineMs, read(chain.name, address));
       if (token === null) throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such token.' });
       const body = JSON.stringify({ result: toTokenJson(token, chain) });
       const etag = etagOf(body);

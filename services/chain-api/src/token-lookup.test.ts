@@ -1,0 +1,129 @@
+import { type CallResult, type ChainNode, type ContractCall, chainNodes, NodeFault } from '@playline/chain';
+import { until } from '@playline/testkit';
+import { describe, expect, it } from 'vitest';
+import { collectionRecord } from './test/minting-world.ts';
+import { CHAIN, expectEnvelope, openChainApi } from './test/open-chain-api.ts';
+import { addressOf, tokenRow } from './test/rows.ts';
+
+const word = (value: number) => `0x${value.toString(16).padStart(64, '0')}`;
+const text = (value: string) => `0x${Buffer.from(value).toString('hex').padEnd(64, '0')}`;
+/** Name, symbol, decimals, supply, balance and allowance. */
+const ERC20: readonly CallResult[] = [text('Gold'), text('GLD'), word(18), word(5), word(0), word(0)];
+const NOTHING: readonly CallResult[] = ERC20.map(() => '0x');
+const away = () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached'));
+
+interface NodeSetup {
+  readonly calls?: (contract: string) => Promise<readonly CallResult[]>;
+  readonly chainId?: number;
+}
+
+/** A chain API whose only ERC-20 is that of address 2, which has not moved. */
+async function openLookup(nodes: readonly NodeSetup[] = [{}], linked: readonly string[] = []) {
+  const clock = { nowMs: 1_764_000_000_000 };
+  const requests: string[] = [];
+  const createNode = ({ url }: { url: string }): ChainNode => {
+    const { calls, chainId = 31_337 } = nodes[Number(url)]!;
+    const answer = calls ?? (async (contract) => (contract === addressOf(2) ? ERC20 : NOTHING));
+    return {
+      chainId: async () => chainId,
+      calls: (given: readonly ContractCall[]) => {
+        requests.push(given[0]!.to);
+        return answer(given[0]!.to);
+      },
+    } as ChainNode;
+  };
+  const urls = nodes.map((_, index) => String(index));
+  const [chain] = chainNodes().parse(JSON.stringify([{ ...CHAIN, urls: ['http://node.test'] }]));
+  const api = await openChainApi({
+    ...{ createNode, RATE_LIMIT_CALLS: 100_000, wallClockMs: () => clock.nowMs },
+    CHAIN_NODES: [{ ...chain!, urls }],
+  });
+  for (const contract of linked) api.minting.collections.push(collectionRecord(contract));
+  const get = (address: string) => api.get(`/${CHAIN.name}/tokens/${address}`);
+  return { api, clock, requests, get };
+}
+
+describe('a token that has not moved yet', () => {
+  it('is described by its contract, with an entity tag that stays while the contract returns the same', async () => {
+    const { get, clock, requests } = await openLookup();
+    const answer = await get(addressOf(2));
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({
+      result: { contract_address: addressOf(2), name: 'Gold', symbol: 'GLD', decimals: 18, is_canonical: false },
+    });
+    clock.nowMs += 700_000;
+    expect((await get(addressOf(2))).headers.get('etag')).toBe(answer.headers.get('etag'));
+    expect(requests).toHaveLength(2);
+  });
+
+  it('is answered from the store once the store has it', async () => {
+    const { api, get, requests } = await openLookup();
+    await api.putTokens(tokenRow());
+    expect(await (await get(addressOf(2))).json()).toMatchObject({ result: { symbol: 'GOLD' } });
+    expect(requests).toEqual([]);
+  });
+
+  it('is described by the next node when one fails or is of another chain', async () => {
+    const { get } = await openLookup([{ chainId: 1 }, { calls: away }, {}]);
+    expect((await get(addressOf(2))).status).toBe(200);
+  });
+});
+
+describe('a contract that is no ERC-20', () => {
+  it('is 404, and its node gets one request a minute for it, however many callers there are', async () => {
+    const { api, get, clock, requests } = await openLookup();
+    const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await get(addressOf(9))).status));
+    expect(new Set(statuses)).toEqual(new Set([404]));
+    expect(requests).toEqual([addressOf(9)]);
+    clock.nowMs += 60_001;
+    expect((await get(addressOf(9))).status).toBe(404);
+    expect(requests).toHaveLength(2);
+    expect(await api.metrics()).toMatch(/chain_api_token_lookups_total\{outcome="none".*\} 2/);
+  });
+
+  it('is 500, never 404, while no node answers, and the nodes get one request in five seconds', async () => {
+    const { get, clock, requests } = await openLookup([{ calls: away }]);
+    for (const _ of [1, 2]) {
+      const answer = await get(addressOf(9));
+      expect(answer.status).toBe(500);
+      await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+    }
+    expect(requests).toHaveLength(1);
+    clock.nowMs += 5_001;
+    await get(addressOf(9));
+    expect(requests).toHaveLength(2);
+  });
+});
+
+describe('many unknown addresses', () => {
+  it('cost a node ten look-ups a second; beyond that callers get 429, and a linked token is still described', async () => {
+    const { get, clock, requests } = await openLookup([{}], [addressOf(2)]);
+    const statuses: number[] = [];
+    for (let at = 0; at < 100; at++) statuses.push((await get(addressOf(1_000 + at))).status);
+    expect(statuses.filter((status) => status === 404)).toHaveLength(10);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(90);
+    expect(requests).toHaveLength(10);
+    expect((await get(addressOf(2))).status).toBe(200);
+    clock.nowMs += 1_000;
+    expect((await get(addressOf(1_099))).status).toBe(404);
+  });
+
+  it('have at most four requests to a node at a time, and linked contracts four more', async () => {
+    const answer = Promise.withResolvers<readonly CallResult[]>();
+    const linked = Array.from({ length: 6 }, (_, at) => addressOf(100 + at));
+    const { get, requests } = await openLookup([{ calls: () => answer.promise }], linked);
+    const unknown = Array.from({ length: 6 }, (_, at) => addressOf(200 + at));
+    let refused = 0;
+    const statuses = [...unknown, ...linked].map(async (address) => {
+      const { status } = await get(address);
+      if (status === 429) refused++;
+      return status;
+    });
+    await until('the others are refused', () => refused === 4);
+    answer.resolve(NOTHING);
+    const all = await Promise.all(statuses);
+    expect(all.slice(0, 6).filter((status) => status === 404)).toHaveLength(4);
+    expect(all.slice(6).filter((status) => status === 404)).toHaveLength(4);
+    expect(requests).toHaveLength(8);
+  });
+});
