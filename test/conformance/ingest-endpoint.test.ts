@@ -125,6 +125,18 @@ describe('body', () => {
     },
   );
 
+  it('unreadable JSON: details has the place of the fault', async () => {
+    const answer = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { details: { offset: 38, line: 2, column: 22, messageIndex: 1, found: 'NaN' } },
+    });
+  });
+
+  it('a UTF-8 byte order mark before the JSON is ignored', async () => {
+    expect((await client.post(`\ufeff${JSON.stringify({ messages: [track()] })}`)).status).toBe(200);
+  });
+
   it('invalid UTF-8: 400 VALIDATION_ERROR', async () => {
     const body = Buffer.from(JSON.stringify({ messages: [track({ eventName: 'XX' })] }));
     body[body.indexOf('XX')] = 0xff;

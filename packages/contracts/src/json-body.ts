@@ -8,7 +8,7 @@ export type JsonFault = {
   readonly offset: number;
   /** Counted from 1. */
   readonly line: number;
-  /** Characters of the line, counted from 1. */
+  /** Characters of the line in UTF-16, as editors count them, from 1. */
   readonly column: number;
   /** Element of the body's `messages` that was being read, counted from 0. Absent outside of that list. */
   readonly messageIndex?: number;
@@ -70,13 +70,13 @@ export function findJsonFault(body: Buffer): JsonFault | null {
   const at = finder.run();
   if (at === null) return null;
   let line = 1;
-  let column = 1;
+  let lineStart = 0;
   for (let i = 0; i < at; i++) {
-    if (bytes[i] === LINE_FEED) {
-      line++;
-      column = 1;
-    } else if (!isContinuation(bytes[i]!)) column++;
+    if (bytes[i] !== LINE_FEED) continue;
+    line++;
+    lineStart = i + 1;
   }
+  const column = bytes.toString('utf8', lineStart, at).length + 1;
   const place = { offset: at + body.length - json.length, line, column };
   const { messageIndex } = finder;
   const found = at === json.length ? 'end of body' : describe(bytes, at);
@@ -104,6 +104,7 @@ const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
+const SPACE = 0x20;
 /** The bit that makes an ASCII letter lower case. */
 const LOWER_CASE = 0x20;
 const LITERALS = ['null', 'true', 'false'].map((text) => Buffer.from(text));
@@ -158,7 +159,8 @@ class FaultFinder {
       if (first === OPEN_BRACE || first === OPEN_BRACKET) {
         const closer = first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
         this.#push(closer);
-        i = skipSpace(bytes, i + 1);
+        i++;
+        if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
         if (bytes[i] !== closer) {
           if (closer === CLOSE_BRACE) i = this.#member(i);
           if (i < 0) return ~i;
@@ -176,7 +178,8 @@ class FaultFinder {
       if (this.#depth === 0) return i === this.#length ? null : i;
       if (bytes[i] !== COMMA) return i;
       if (this.#depth === 2) this.#commas++;
-      i = skipSpace(bytes, i + 1);
+      i++;
+      if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
       if (this.#open[this.#depth - 1] === CLOSE_BRACE) i = this.#member(i);
       if (i < 0) return ~i;
     }

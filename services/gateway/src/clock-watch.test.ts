@@ -5,7 +5,7 @@ import { message, openGateway } from './test/open-gateway.ts';
 
 function openClocks() {
   const clocks = { wall: 1_000_000_000_000, monotonic: 0 };
-  const watch = createClockWatch({ wallMs: () => clocks.wall, monotonicMs: () => clocks.monotonic });
+  const watch = createClockWatch({ wallClockMs: () => clocks.wall, monotonicMs: () => clocks.monotonic });
   const pass = (ms: number) => {
     clocks.wall += ms;
     clocks.monotonic += ms;

@@ -1,12 +1,16 @@
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
 
+type Reasons = () => Readonly<Record<string, string>>;
+
 /** Compares the wall clock of this process with that of the brokers. */
 export interface ClockWatch {
   /** Notes the time that a broker gave to a batch that it has just acknowledged. */
   observe(loggedAtMs: number): void;
   /** What is wrong with the clock; null when it is right, or not compared yet. */
   fault(): string | null;
+  /** Adds what is wrong with the clock to the reasons of `/readyz`. */
+  withReasons(reasons: Reasons): Reasons;
   /** Answers the requests of a route that writes with 500 while the clock is wrong. */
   guard(route: Route): Route;
 }
@@ -24,7 +28,7 @@ export const CLOCK_OFF_MAX_MS = 3_600_000;
 const COMPARISON_MAX_MS = 600_000;
 
 export interface ClockWatchOptions {
-  wallMs?: () => number;
+  wallClockMs?: () => number;
   monotonicMs?: () => number;
 }
 
@@ -33,13 +37,13 @@ export interface ClockWatchOptions {
  * wall clock that is set, or set right, is noticed without traffic.
  */
 export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
-  const { wallMs = Date.now, monotonicMs = () => performance.now() } = options;
+  const { wallClockMs = Date.now, monotonicMs = () => performance.now() } = options;
   let compared: { readonly loggedAtMs: number; readonly atMs: number } | null = null;
   const fault = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
     if (sinceMs > COMPARISON_MAX_MS) return null;
-    const aheadMs = wallMs() - (compared.loggedAtMs + sinceMs);
+    const aheadMs = wallClockMs() - (compared.loggedAtMs + sinceMs);
     if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
     return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the brokers: synchronise it`;
@@ -49,6 +53,10 @@ export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
       compared = { loggedAtMs, atMs: monotonicMs() };
     },
     fault,
+    withReasons: (reasons) => () => {
+      const wrong = fault();
+      return wrong === null ? reasons() : { ...reasons(), clock: wrong };
+    },
     guard: (route) => {
       if (route.method === 'GET') return route;
       const handle: Route['handle'] = (exchange, params) => {

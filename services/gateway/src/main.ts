@@ -31,15 +31,13 @@ import { openRejections } from './rejections.ts';
 import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
 const config = parseConfig(configSchema, process.env);
-const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
+const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix, ADMIN_HOST: host, ADMIN_PORT: port } = config;
 const logger = createLogger({ service: 'gateway', level: config.LOG_LEVEL });
 const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
 const clock = createClockWatch();
-const kafka = {
-  ...toKafka(config, logger),
-  ...{ onFault: faults.of('Kafka'), clientId: 'gateway', onLogTime: clock.observe },
-};
+const onLogTime = clock.observe;
+const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
 const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
 /** Shorter than the deadline of a request, so that a caller still gets a 500. */
@@ -47,7 +45,7 @@ const COMMAND_TIMEOUT_MS = 2_000;
 
 await runService(logger, async (use) => {
   const { topics, schemas: written } = topicNamesOf(topicPrefix);
-  const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
+  const producer = await use('producer', () => openProducer({ ...kafka, topics, logger, onLogTime }));
   // Connects in the background while the key store is opened.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
   const limits = { balances, onShared: createSharingReport(metrics, logger) };
@@ -56,22 +54,16 @@ await runService(logger, async (use) => {
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { level, store });
-
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
   // Opened before the listener, so closed after it: requests answered during the drain are counted too.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
-
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, store, clock, accepting: () => server?.state === 'open' });
-  const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   const degraded = createDegraded(audience.people, metrics);
-  const reasons = () => {
-    const wrong = clock.fault();
-    return wrong === null ? faults.reasons() : { ...faults.reasons(), clock: wrong };
-  };
+  const reasons = clock.withReasons(faults.reasons);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
 
   const app = createGatewayApp({
@@ -105,7 +97,7 @@ async function openViews(use: Use) {
 /** Rejections have their own producer: a rejection topic without a leader must not delay accepted messages. */
 function openRejectionsOf(use: Use) {
   const topic = topicPrefix + TOPICS.rejections.name;
-  const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger });
+  const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger, onLogTime });
   return use('rejections', async () => openRejections({ producer: await open(), topic, registry, metrics, logger }));
 }
 

@@ -51,8 +51,10 @@ export const repeatReads = { count: 0 };
 const KEY_SLOTS = 512;
 /** A key that finds so many other keys in its place is not looked for any further. */
 const KEY_PROBES = 8;
-/** `keyBase` plus the place of a key. Entries up to the place of an object's brace are of earlier objects. */
+/** `keyBase` plus the place of a key. Entries up to the brace of the object are of earlier objects. */
 const keys = new Int32Array((DEPTH_MAX + 1) * KEY_SLOTS);
+/** For each depth, the place of the brace of the object that is being read there. */
+const braces = new Int32Array(DEPTH_MAX + 1);
 const KEY_BASE_MAX = 2 ** 30;
 let keyBase = 0;
 
@@ -64,18 +66,14 @@ export function beginKeys(length: number): void {
   keyBase = 0;
 }
 
-/**
- * Notes a key without escapes.
- * @param brace place of the brace of its object, at this depth
- * @returns false when the key may have come before
- */
-function isNewKey(bytes: Uint8Array, start: number, end: number, brace: number, depth: number): boolean {
+/** Notes a key without escapes of the object that is read at this depth. @returns false when it may have come before */
+function isNewKey(bytes: Uint8Array, start: number, end: number, depth: number): boolean {
   const length = end - start;
   const hash = length + bytes[start]! * 31 + bytes[start + (length >> 1)]! * 131 + bytes[end - 1]! * 7;
   for (let probe = 0; probe < KEY_PROBES; probe++) {
     const slot = depth * KEY_SLOTS + ((hash + probe) & (KEY_SLOTS - 1));
     const other = keys[slot]! - keyBase;
-    if (other <= brace) {
+    if (other <= braces[depth]!) {
       keys[slot] = keyBase + start;
       return true;
     }
@@ -242,12 +240,13 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
   if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
   let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
+  braces[depth] = at;
   let isSuspect = false;
   for (;;) {
     if (bytes[i] !== QUOTE) return FAIL;
     const keyEnd = endOfString(bytes, i);
     if (keyEnd === FAIL) return FAIL;
-    if (!isSuspect && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, at, depth))) {
+    if (!isSuspect && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
       isSuspect = true;
       repeatReads.count++;
     }

@@ -1,26 +1,6 @@
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COMMA,
-  DIGIT_0,
-  DIGIT_9,
-  endOfString,
-  endOfValue,
-  HEX_VALUES,
-  LETTER_E,
-  LETTER_U,
-  LOWER_CASE,
-  MINUS,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  PLUS,
-  POINT,
-  QUOTE,
-  skipColon,
-  skipSpace,
-} from './json.ts';
+import { BACKSLASH, DIGIT_0, DIGIT_9, LETTER_E, LETTER_U, LOWER_CASE, MINUS, PLUS, POINT, QUOTE } from './json.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
+import { ESCAPE_BYTES, isPair, isSurrogate, Repeats } from './repeats.ts';
 
 /** Largest integer of ClickHouse, which stores integers in signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
@@ -32,10 +12,9 @@ const DOUBLE_MAX = Buffer.from('1797693134862315');
 /** More than the digits of any message, so no mantissa makes up for such an exponent. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
+const repeats = new Repeats();
 /** Below this many bytes a loop copies faster than a call does. */
 const LOOP_BYTES_MAX = 64;
-/** Bytes of `\uXXXX`. */
-const ESCAPE_BYTES = 6;
 
 /**
  * Rewrites the free-form objects of a message that ClickHouse would not read as they were meant. Values which it
@@ -56,7 +35,8 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   // Worst case: each number has five bytes and a comma, and gains two quotes.
   makeRoom(state, at + end - start + ((end - start) >> 1) + 2);
   const isRepeated = (state.repeated[message]! & (1 << field)) !== 0;
-  const writer = new Rewriter(state.bytes, start, { at, without: isRepeated ? findRepeated(state.bytes, start) : [] });
+  if (isRepeated) repeats.find(state.bytes, start, end);
+  const writer = new Rewriter(state.bytes, start, { at, repeats: isRepeated ? repeats : null });
   const to = writer.run(end);
   if (to === at) return;
   batch.body = state.bytes.subarray(0, to);
@@ -76,68 +56,19 @@ function makeRoom(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Start and end of members to leave out, in the order of their starts. */
-type Members = readonly (readonly [from: number, to: number])[];
-
-/**
- * Finds the members of a valid JSON value whose key comes again in their object, each with the comma behind it.
- * Recursive: free-form objects that are nested too deep are rejected before.
- */
-function findRepeated(bytes: Buffer, at: number): Members {
-  const found: [from: number, to: number][] = [];
-  const readValue = (start: number): number => {
-    if (bytes[start] === OPEN_BRACE) return readObject(start);
-    if (bytes[start] !== OPEN_BRACKET) return endOfValue(bytes, start, 0);
-    let i = skipSpace(bytes, start + 1);
-    while (bytes[i] !== CLOSE_BRACKET) {
-      i = skipSpace(bytes, readValue(i));
-      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
-    }
-    return i + 1;
-  };
-  const readObject = (start: number): number => {
-    const indexes = new Map<string, number>();
-    const starts: number[] = [];
-    const overtaken: number[] = [];
-    let i = skipSpace(bytes, start + 1);
-    while (bytes[i] !== CLOSE_BRACE) {
-      const keyEnd = endOfString(bytes, i);
-      const key = keyOf(bytes, i, keyEnd);
-      const before = indexes.get(key);
-      if (before !== undefined) overtaken.push(before);
-      indexes.set(key, starts.length);
-      starts.push(i);
-      i = skipSpace(bytes, readValue(skipColon(bytes, Math.abs(keyEnd))));
-      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
-    }
-    for (const index of overtaken) found.push([starts[index]!, starts[index + 1]!]);
-    return i + 1;
-  };
-  readValue(at);
-  return found.sort(([a], [b]) => a - b);
-}
-
-/** A key as it will be stored. @param end as `endOfString` returns it */
-function keyOf(bytes: Buffer, start: number, end: number): string {
-  if (end > 0) return bytes.toString('utf8', start + 1, end - 1);
-  return (JSON.parse(bytes.toString('utf8', start, -end)) as string).toWellFormed();
-}
-
 /** Copies JSON text to the end of its buffer with the necessary changes. Without any it copies nothing. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */
   #from: number;
   #to: number;
-  readonly #without: Members;
-  /** The first of `#without` that begins behind what was read. */
-  #next = 0;
+  readonly #repeats: Repeats | null;
 
-  constructor(bytes: Buffer, from: number, { at, without }: { at: number; without: Members }) {
+  constructor(bytes: Buffer, from: number, { at, repeats }: { at: number; repeats: Repeats | null }) {
     this.#bytes = bytes;
     this.#from = from;
     this.#to = at;
-    this.#without = without;
+    this.#repeats = repeats;
   }
 
   /** @returns the place after the copy; the place where it would begin when nothing had to change */
@@ -146,8 +77,7 @@ class Rewriter {
     const began = this.#to;
     for (let i = this.#from; i < end; ) {
       const byte = bytes[i]!;
-      if (i === this.#without[this.#next]?.[0]) i = this.#leaveOut(i);
-      else if (byte === QUOTE) i = this.#string(i);
+      if (byte === QUOTE) i = this.#leaveOut(i) ?? this.#string(i);
       else if (isDigit(byte) || byte === MINUS) i = this.#number(i);
       else i++;
     }
@@ -155,12 +85,13 @@ class Rewriter {
     return this.#to;
   }
 
-  #leaveOut(at: number): number {
-    const to = this.#without[this.#next]![1];
+  /** @returns the place after a member that is left out; null for any other string */
+  #leaveOut(at: number): number | null {
+    const end = this.#repeats === null ? 0 : this.#repeats.endOf(at);
+    if (end === 0) return null;
     this.#copy(at);
-    this.#from = to;
-    while ((this.#without[this.#next]?.[0] ?? to) < to) this.#next++;
-    return to;
+    this.#from = end;
+    return end;
   }
 
   #string(at: number): number {
@@ -205,18 +136,6 @@ class Rewriter {
 
 const isOfNumber = (byte: number): boolean =>
   isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === LETTER_E;
-
-/** True for `\uD8xx` to `\uDFxx`. */
-function isSurrogate(bytes: Uint8Array, at: number): boolean {
-  return HEX_VALUES[bytes[at + 2]!] === 0xd && HEX_VALUES[bytes[at + 3]!]! >= 8;
-}
-
-/** True for the first surrogate of a pair that is followed by the second. */
-function isPair(bytes: Uint8Array, at: number): boolean {
-  const next = at + ESCAPE_BYTES;
-  if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== LETTER_U) return false;
-  return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
-}
 
 /** True for a JSON number that ClickHouse can store. Compares bytes: decoding each number would cost ten scans. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {

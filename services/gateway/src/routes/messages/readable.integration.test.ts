@@ -94,3 +94,13 @@ it.each([
   expect(second?.properties).toBe('{ "a" : 1.0 }');
   expect(await readWithClickHouse([String(first?.properties)])).toEqual([FOUND]);
 });
+
+it.each(['"probe":"first","probe":"here"', '"probe":"first","a":{"probe":1},"pro\\u0062e":"here"'])(
+  'lets ClickHouse read the last of the equal keys in {%s}',
+  async (members) => {
+    const { post, producer } = await openGateway();
+    expect((await post(bodyOf([`{${members}}`]))).status).toBe(200);
+    const [stored] = sentMessages(producer);
+    expect(await readWithClickHouse([stored!.properties, stored!.traits])).toEqual([FOUND, FOUND]);
+  },
+);
