@@ -46,7 +46,7 @@ function judge(state: EnvironmentState, question: Question): Verdict {
  * A rebuild leaves out an erased identity, although it may be the root of others. When it is linked again, it joins
  * them, because their person key is its own key.
  */
-function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
+export function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
   if (left === undefined) return;
   left.set(key, member);

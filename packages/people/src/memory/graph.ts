@@ -1,7 +1,9 @@
 import { MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
+import type { LoggedFact } from '../identities/decisions.ts';
 import { type GraphFact, namedBy } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
+import { applyLogged } from './logged.ts';
 import {
   appliedOf,
   comparePlaces,
@@ -30,9 +32,7 @@ export function createGraph(model: Model): IdentityGraph {
   };
 }
 
-function createFactCalls(
-  model: Model,
-): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
+function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'note' | 'readNote' | 'trim'> {
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
@@ -57,10 +57,10 @@ function createFactCalls(
       needEpoch();
       return appliedOf(model, source);
     },
-    async noteMark(source, mark) {
-      model.marks.set(nameOf(source), mark);
+    async note(source, note) {
+      model.notes.set(nameOf(source), note);
     },
-    readMark: async (source) => model.marks.get(nameOf(source)) ?? null,
+    readNote: async (source) => model.notes.get(nameOf(source)) ?? null,
     async trim(source, through, environmentIds) {
       for (const id of environmentIds)
         for (const field of environmentOf(model, id).outbox.keys()) {
@@ -81,17 +81,22 @@ function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): '
   return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
 }
 
-function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
+function applyFact(model: Model, fact: LoggedFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
   const standing = standingOf(state, { generation, offset: fact.offset });
   if (standing === 'decided') return { kind: 'done' };
-  const person = parkedBy(state, fact) ?? (standing === 'parked' ? personOf(state, namedBy(fact)[0]!) : null);
+  const logged = fact.logged === 'parked' ? [] : (fact.logged ?? []);
+  for (const decision of logged) applyLogged(state, { fact, generation, decision });
+  if (logged.length > 0 && logged.length >= fact.steps.length) return { kind: 'decided', decisions: logged };
+  const isParked = standing === 'parked' || fact.logged === 'parked';
+  const person = parkedBy(state, fact) ?? (isParked ? personOf(state, namedBy(fact)[0]!) : null);
   if (person !== null) return { kind: 'parked', person };
   if (fact.unlink !== undefined)
     return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
-  return { kind: 'decided', decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits })) };
+  const others = fact.steps.slice(logged.length).map((step) => decideStep(state, { fact, step, limits }));
+  return { kind: 'decided', decisions: [...logged, ...others] };
 }
 
 function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {

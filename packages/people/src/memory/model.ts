@@ -1,6 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
-import type { Applied, GraphLimits, LinkSourcePartition, UnlinkSide } from '../graph.ts';
+import type { Applied, GraphLimits, GraphNote, LinkSourcePartition, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
 import type { GraphFact } from '../identities/steps.ts';
 
@@ -36,12 +36,12 @@ export interface Model {
   readonly environments: Map<string, EnvironmentState>;
   /** Last applied offset by partition. */
   readonly progress: Map<string, number>;
-  readonly marks: Map<string, string>;
+  readonly notes: Map<string, GraphNote>;
   epoch: string | null;
 }
 
 export function createModel(limits: GraphLimits): Model {
-  return { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null };
+  return { limits, environments: new Map(), progress: new Map(), notes: new Map(), epoch: null };
 }
 
 export function environmentOf({ environments }: Model, id: string): EnvironmentState {

@@ -39,8 +39,9 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
         if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
       }
     },
-    async loadApplied(source, offset) {
+    async loadApplied(source, offset, note) {
       needNoEpoch();
+      if (note !== undefined) model.notes.set(nameOf(source), note);
       model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
     },
     async digest(environmentId) {

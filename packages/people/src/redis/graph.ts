@@ -1,7 +1,15 @@
 import type { Redis } from 'ioredis';
 import { MissingEpochFault } from '../faults.ts';
-import type { Applied, FactBlock, GraphLimits, IdentityGraph, LinkSourcePartition, Member } from '../graph.ts';
-import type { GraphFact } from '../identities/steps.ts';
+import type {
+  Applied,
+  FactBlock,
+  GraphLimits,
+  GraphNote,
+  IdentityGraph,
+  LinkSourcePartition,
+  Member,
+} from '../graph.ts';
+import type { LoggedFact } from '../identities/decisions.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, toFactsBlob, toKindLetters } from './wire.ts';
@@ -51,12 +59,12 @@ export async function readApplied(
   return Number((await redis.hget(layout.progress, toSourceText(source))) ?? -1);
 }
 
-const markFieldOf = (source: LinkSourcePartition) => `${toSourceText(source)}/mark`;
+export const noteFieldOf = (source: LinkSourcePartition) => `${toSourceText(source)}/note`;
 
 function createFactCalls(
   parts: GraphParts,
   limits: GraphLimits,
-): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
+): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'note' | 'readNote' | 'trim'> {
   const { redis, layout } = parts;
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
@@ -77,11 +85,14 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the mark.
-    async noteMark(source, mark) {
-      await redis.hset(layout.progress, markFieldOf(source), mark);
+    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the note.
+    async note(source, note) {
+      await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
     },
-    readMark: (source) => redis.hget(layout.progress, markFieldOf(source)),
+    async readNote(source) {
+      const note = await redis.hget(layout.progress, noteFieldOf(source));
+      return note === null ? null : (JSON.parse(note) as GraphNote);
+    },
     async trim(source, through, environmentIds) {
       await trimOutbox([], [layout.namespace, toSourceText(source), through, ...environmentIds]);
     },
@@ -160,7 +171,7 @@ function splitBlock(block: FactBlock): FactBlock[] {
   const calls: FactBlock[] = [];
   let after = block.after;
   for (let start = 0; start === 0 || start < block.facts.length; start += CALL_FACTS_MAX) {
-    const facts: readonly GraphFact[] = block.facts.slice(start, start + CALL_FACTS_MAX);
+    const facts: readonly LoggedFact[] = block.facts.slice(start, start + CALL_FACTS_MAX);
     const isLast = start + CALL_FACTS_MAX >= block.facts.length;
     const through = isLast ? block.through : facts.at(-1)!.offset;
     calls.push({ ...block, after, through, facts });

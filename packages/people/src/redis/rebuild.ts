@@ -3,7 +3,7 @@ import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { EpochPresentFault } from '../faults.ts';
 import type { UnlinkSide } from '../graph.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
-import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
+import { type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';
 import { fromSides, toDecidedBlob, toOverrideBlob, toUnlinkSideBlob } from './wire.ts';
 
@@ -27,9 +27,10 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
     async loadDecided(places) {
       await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
     },
-    async loadApplied(source, offset) {
+    async loadApplied(source, offset, note) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
       const known = await readApplied(parts, source);
+      if (note !== undefined) await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
       await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
     },
     digest: (environmentId) => readDigest(parts, environmentId),

@@ -20,7 +20,7 @@ interface ScriptParts {
  * never runs half of one.
  */
 const SCRIPTS = {
-  applyFacts: { files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'], flag: '' },
+  applyFacts: { files: ['unlink-sides', 'decided', 'components', 'unlink', 'logged', 'facts'], flag: '' },
   // It frees memory.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
   forgetIdentities: { files: ['forget'], flag: '' },

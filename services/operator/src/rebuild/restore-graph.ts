@@ -60,6 +60,7 @@ export async function restoreGraph(
       stored: readOverrides(sources.query),
       unlinks: readUnlinkSides(sources.query),
       decided: readDecidedPlaces(sources.query, applied),
+      note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)
