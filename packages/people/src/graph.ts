@@ -118,6 +118,8 @@ export interface IdentityGraph {
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
   /** Person key of an identity; null when it is not linked. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
+  /** Person keys of many identities, in their order; null for one that is not linked. */
+  rootsOf(environmentId: string, keys: readonly Buffer[]): Promise<(Buffer | null)[]>;
   /** All members of the identity's component, by ascending key; empty when it is not linked. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /**

@@ -31,9 +31,14 @@ export interface PeopleRebuild {
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
   /** Like `apply` of the consents for each change, with or without an epoch. */
   loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
+  /** Every linked identity of all environments, for a comparison with the tables; may name one twice. */
+  identities(): AsyncIterable<LinkedIdentity>;
   /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
   digest(environmentId: string): Promise<string>;
 }
+
+/** An identity and its person. */
+export type LinkedIdentity = Pick<Override, 'environmentId' | 'key' | 'root'>;
 
 /** The parts of a store that a graph is loaded into. */
 type Target = Pick<People, 'guards' | 'rebuild'>;

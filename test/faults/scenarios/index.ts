@@ -9,6 +9,7 @@ import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-kil
 import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
 import { leadersMove } from './leaders.ts';
 import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
+import { redisLosesQuietLinks, redisLosesRelease, refusedConsentArrivesLate } from './lost-writes.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
@@ -33,6 +34,8 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,
   redisWiped,
+  redisLosesRelease,
+  redisLosesQuietLinks,
   oldEventKept,
   logShortenedWhileRead,
   logShortenedUnseen,
@@ -42,7 +45,7 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
 
 /** Not part of every test run, because they take long or others cover them. `npm run faults` includes them. */
-const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
+const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway, refusedConsentArrivesLate];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
 export const SCENARIOS: readonly Scenario[] = [

@@ -99,12 +99,14 @@ function applyFact(model: Model, fact: LoggedFact, generation: number): Applied 
   return { kind: 'decided', decisions: [...logged, ...others] };
 }
 
-function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {
+function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf'> {
+  const rootOf = async (environmentId: string, key: Buffer) => {
+    const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
+    return root === undefined ? null : Buffer.from(root, 'hex');
+  };
   return {
-    async rootOf(environmentId, key) {
-      const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
-      return root === undefined ? null : Buffer.from(root, 'hex');
-    },
+    rootOf,
+    rootsOf: (environmentId, keys) => Promise.all(keys.map((key) => rootOf(environmentId, key))),
     async membersOf(environmentId, key) {
       const { roots, members } = environmentOf(model, environmentId);
       const of = members.get(roots.get(key.toString('hex')) ?? '') ?? new Map();

@@ -142,11 +142,12 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   return results;
 }
 
-function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'membersOf'> {
+function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf'> {
   const { redis, layout } = parts;
   const readRoot = (environmentId: string, key: Buffer) => redis.hgetBuffer(layout.indexOf(environmentId, key), key);
   return {
     rootOf: readRoot,
+    rootsOf: (environmentId, keys) => Promise.all(keys.map((key) => readRoot(environmentId, key))),
     async membersOf(environmentId, key) {
       let root = await readRoot(environmentId, key);
       for (;;) {
