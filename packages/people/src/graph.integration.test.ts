@@ -190,12 +190,13 @@ describe.each([
 
   it('keeps the batch that was noted of each partition and generation, beside what is applied of it', async () => {
     const source = { generation: 0, partition: 3 };
-    expect(await graph.readMark(source)).toBeNull();
-    await graph.noteMark(source, '[1,2,3]');
-    await graph.noteMark({ ...source, generation: 1 }, '[4,5,6]');
-    expect(await graph.readMark(source)).toBe('[1,2,3]');
+    expect(await graph.readNote(source)).toBeNull();
+    const note = { mark: [1, 2, 3], decisions: { '0': 7 } };
+    await graph.note(source, note);
+    await graph.note({ ...source, generation: 1 }, { mark: null, decisions: null });
+    expect(await graph.readNote(source)).toEqual(note);
     expect(await graph.lastApplied(source)).toBe(-1);
-    expect(await graph.readMark({ ...source, partition: 4 })).toBeNull();
+    expect(await graph.readNote({ ...source, partition: 4 })).toBeNull();
   });
 
   it('takes the same offset of another partition or generation for another fact', async () => {

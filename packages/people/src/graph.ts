@@ -1,7 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { HoldName } from './guards.ts';
-import type { MovedIdentity, StepDecision } from './identities/decisions.ts';
-import type { GraphFact } from './identities/steps.ts';
+import type { LoggedFact, MovedIdentity, StepDecision } from './identities/decisions.ts';
 
 /** A partition of one generation of the link topic. In another generation the same offsets are other facts. */
 export interface LinkSourcePartition {
@@ -18,7 +17,16 @@ export interface FactBlock extends LinkSourcePartition {
   readonly after: number;
   /** Last offset covered by the block, including records that contain no fact. */
   readonly through: number;
-  readonly facts: readonly GraphFact[];
+  /** A fact with logged decisions gets these, whatever holds and limits are now. Only fences are checked again. */
+  readonly facts: readonly LoggedFact[];
+}
+
+/** What the next one who applies facts of a partition must know about its log. */
+export interface GraphNote {
+  /** Mark of the log's batch that contains the last fact: with it one can tell whether the log is still the same. */
+  readonly mark: readonly number[] | null;
+  /** Offsets of the decision topic, by partition, after which the decisions of the facts are; null when unknown. */
+  readonly decisions: Readonly<Record<string, number>> | null;
 }
 
 /** The result of a fact. */
@@ -135,16 +143,18 @@ export interface IdentityGraph {
   /** Last offset applied of a partition, -1 when none. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
   /**
-   * Notes which batch of the log contains the last of the facts that are about to be applied. Call it before they are
-   * applied: then the next one who applies from the partition can tell whether its log is still the same.
+   * Stores a note about the facts that are about to be applied. Call it before they are applied. So a graph that has lost
+   * facts has a note that is not later than the first of them.
    */
-  noteMark(source: LinkSourcePartition, mark: string): Promise<void>;
-  /** The last noted mark; null when there is none. */
-  readMark(source: LinkSourcePartition): Promise<string | null>;
+  note(source: LinkSourcePartition, note: GraphNote): Promise<void>;
+  /** The last note; null when there is none. */
+  readNote(source: LinkSourcePartition): Promise<GraphNote | null>;
   /** Deletes recorded decisions up to an offset: their records are acknowledged and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
   /** Person key of an identity; null when it is not linked. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
+  /** Person keys of many identities, in their order; null for one that is not linked. */
+  rootsOf(environmentId: string, keys: readonly Buffer[]): Promise<(Buffer | null)[]>;
   /** All members of the identity's component, by ascending key; empty when it is not linked. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /** Identities that are held, and those about which an operator has ruled, by ascending key. @throws MissingEpochFault */

@@ -4,13 +4,14 @@ import { runsOf } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
-import type { Cutoff } from './guards.ts';
+import type { Cutoff, HoldName } from './guards.ts';
+import { fromDecisionRecord, type LoggedFact } from './identities/decisions.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
+import { type MemoryPeople, openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { NaivePeople } from './test/naive-people.ts';
-import { type Ask, type Command, command, NAMES } from './test/programs.ts';
+import { type Ask, type Command, command, commandOrLoss, NAMES } from './test/programs.ts';
 import { createScenario, describeValue, type FactOptions, type Name, toWords } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
@@ -41,6 +42,14 @@ interface Done {
   records: IdentityDecisionRecord[];
 }
 
+/** The state before a command, to which a loss goes back. */
+interface Point {
+  restore(): Promise<void>;
+  /** Number of facts and erasures until then. */
+  readonly facts: number;
+  readonly erasures: number;
+}
+
 /** One program: the log of an environment, the stores that decide it, and the naive model to compare with. */
 class Run {
   readonly scenario = createScenario();
@@ -48,9 +57,12 @@ class Run {
   readonly naive = new NaivePeople({ limits, compare: (a, b) => Buffer.compare(this.#key(a), this.#key(b)) });
   readonly #done: Done[] = [];
   readonly #erased: Cutoff[] = [];
+  readonly #erasures: (HoldName & { keys: Buffer[]; cutoffMs: number })[] = [];
   readonly #holds = new Map<Name, number>();
+  /** Empty unless the program has a loss. */
+  #points: Point[] = [];
   #store = stores[0]!;
-  #memory: People = openMemoryPeople(limits);
+  #memory: MemoryPeople = openMemoryPeople(limits);
   #crashes = 0;
   #nowMs = 1_000;
   #lastCall = 0;
@@ -69,6 +81,39 @@ class Run {
     for (const { rebuild } of this.#both) await rebuild.mintEpoch();
   }
 
+  /** Keeps the present state for a later loss. */
+  async keepPoint(): Promise<void> {
+    const restoreMemory = this.#memory.snapshot();
+    const { redis } = inRedis;
+    const names = this.#redisKeys();
+    const dumps = await Promise.all(names.map((name) => redis.dumpBuffer(name)));
+    const [progress, field] = [`${this.#store.namespace}identity:applied:`, `0/${this.#source.partition}`];
+    const applied = (await redis.hget(progress, field)) ?? '-1';
+    const restore = async () => {
+      restoreMemory();
+      const stored = names.flatMap((name, at) => (dumps[at] === null ? [] : [{ name, dump: dumps[at]! }]));
+      await redis.del(...names);
+      await Promise.all(stored.map(({ name, dump }) => redis.restore(name, 0, dump, 'REPLACE')));
+      await redis.hset(progress, field, applied);
+    };
+    this.#points.push({ restore, facts: this.#done.length, erasures: this.#erasures.length });
+  }
+
+  /** Every key of Redis that a program may write. */
+  #redisKeys(): Buffer[] {
+    const { environmentId } = this.scenario;
+    const nameOf = (family: string) => `${this.#store.namespace}${family}:{${environmentId}}`;
+    const families = ['f', 'u', 'd', 'h', 'hl', 'hk', 'e', 'o'].map((family) => Buffer.from(nameOf(family)));
+    const twins = NAMES.map((of): Name => `untyped:${of.slice(of.indexOf(':') + 1)}`);
+    const ofIdentities = [...new Set([...NAMES, ...twins])]
+      .map(this.#key)
+      .flatMap((key) => [
+        ...['i', 'f'].map((family) => Buffer.from(`${nameOf(family)}:${key.readUInt16BE(0) >> 2}`)),
+        Buffer.concat([Buffer.from(`${nameOf('m')}:`), key]),
+      ]);
+    return [...families, ...ofIdentities];
+  }
+
   async run(step: Command): Promise<void> {
     if (step.kind === 'facts') await this.#take(step.asks.map((asked) => this.#toOptions(asked)));
     if (step.kind === 'repeat') await this.#repeat();
@@ -81,6 +126,7 @@ class Run {
     if (step.kind === 'round') await this.#goRound();
     if (step.kind === 'erase') await this.#erase(step);
     if (step.kind === 'crash') await this.#crash(step);
+    if (step.kind === 'loss') await this.#lose(step);
   }
 
   #toOptions({ link, from, to, and, late, before }: Ask): FactOptions {
@@ -109,7 +155,7 @@ class Run {
       });
   }
 
-  async #apply(facts: GraphFact[]): Promise<Applied[]> {
+  async #apply(facts: LoggedFact[]): Promise<Applied[]> {
     const block = { ...this.#source, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
     const [inStore, inMemory] = await Promise.all(this.#both.map(({ graph }) => graph.apply(block)));
     expect(describeValue(inStore)).toEqual(describeValue(inMemory));
@@ -173,6 +219,7 @@ class Run {
     const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: this.#nowMs }));
     this.#erased.push(...cutoffs);
     const erasure = { environmentId, erasureId: randomBytes(16) };
+    this.#erasures.push({ ...erasure, keys, cutoffMs: this.#nowMs });
     const hold = { ...erasure, keys, cutoffMs: this.#nowMs, lapsesAtMs: null };
     for (const { guards, graph } of this.#both) {
       await guards.place(hold);
@@ -199,6 +246,7 @@ class Run {
     this.#published = published;
     const committed = Math.min(Math.max(this.#committed, published - uncommitted), this.#firstWaiting());
     for (const one of this.#done) one.waits = false;
+    this.#points = [];
     this.#store = stores[this.#crashes]!;
     this.#memory = openMemoryPeople(limits);
     await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
@@ -216,6 +264,43 @@ class Run {
       // Its decision is part of the rebuilt graph, or it is decided again in the same way.
       else expect(toWords(one)).toEqual(committed + at < published ? ['done'] : before.said);
     }
+  }
+
+  /** All decisions are published. What later reached Redis is lost, and the linker goes back to it. */
+  async #lose({ back, releasedFirst }: Extract<Command, { kind: 'loss' }>): Promise<void> {
+    const point = this.#points.at(-1 - back);
+    if (point === undefined) return;
+    this.#points.length = this.#points.indexOf(point);
+    await point.restore();
+    this.#published = this.#done.length;
+    for (const people of this.#both) {
+      await people.guards.fence(this.#erased);
+      for (const { keys, cutoffMs, ...erasure } of this.#erasures.slice(point.erasures)) {
+        await people.guards.place({ ...erasure, keys, cutoffMs, lapsesAtMs: null });
+        await people.graph.forget(erasure, keys);
+        await people.guards.release(erasure);
+      }
+      await this.#placeHolds(people, releasedFirst ? NAMES : this.#holds.keys());
+    }
+    const from = Math.min(this.#committed, point.facts);
+    const lastDecided = this.#done.findLastIndex(({ records }) => records.length > 0);
+    const again = this.#done.slice(from);
+    for (const one of this.#done) one.waits = false;
+    if (again.length > 0) {
+      const applied = await this.#apply(again.map((one, at) => this.#toLogged(one, from + at < lastDecided)));
+      for (const [at, one] of applied.entries()) {
+        const before = again[at]!;
+        if (before.said[0] === 'parked') this.#takeAgain(before, one);
+        else if (one.kind !== 'done') expect(toWords(one)).toEqual(before.said);
+      }
+    }
+    for (const people of this.#both) await this.#placeHolds(people, NAMES);
+  }
+
+  /** A fact with what the log has about it. */
+  #toLogged({ fact, records }: Done, isBeforeDecided: boolean): LoggedFact {
+    if (records.length > 0) return { ...fact, logged: records.map(fromDecisionRecord) };
+    return isBeforeDecided ? { ...fact, logged: 'parked' } : fact;
   }
 
   /** A fact that was parked: it is parked again, or decided now. */
@@ -281,5 +366,21 @@ it('any program of links, aliases, unlinks, holds, erasures, repeated calls and 
       await run.compare();
     }),
     { numRuns: runsOf({ quick: 150, all: 1_200 }) },
+  );
+}, 180_000);
+
+it('a store that has lost its last writes, holds, releases, fences and unlinks among them, has the people of the log again once the published decisions are applied to it', async () => {
+  const programs = fc.array(commandOrLoss, { minLength: 2, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(programs, async (commands) => {
+      const run = new Run();
+      await run.start();
+      for (const step of commands) {
+        await run.keepPoint();
+        await run.run(step);
+      }
+      await run.compare();
+    }),
+    { numRuns: 400 },
   );
 }, 180_000);

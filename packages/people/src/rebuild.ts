@@ -1,6 +1,14 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
 import type { ApplyOutcome, PlacedConsent } from './consents.ts';
-import type { DecidedPlace, LinkSourcePartition, Override, PlacedSuspect, Suspect, UnlinkSide } from './graph.ts';
+import type {
+  DecidedPlace,
+  GraphNote,
+  LinkSourcePartition,
+  Override,
+  PlacedSuspect,
+  Suspect,
+  UnlinkSide,
+} from './graph.ts';
 import type { Cutoff } from './guards.ts';
 import { RULING_REASONS } from './identities/decisions.ts';
 import type { People } from './people.ts';
@@ -36,14 +44,20 @@ export interface PeopleRebuild {
   loadSuspects(suspects: readonly PlacedSuspect[]): Promise<void>;
   /**
    * Raises the offset that counts as applied.
+   * @param note about the facts after it
    * @throws EpochPresentFault
    */
-  loadApplied(source: LinkSourcePartition, offset: number): Promise<void>;
+  loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
   /** Like `apply` of the consents for each change, with or without an epoch. */
   loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
+  /** Every linked identity of all environments, for a comparison with the tables; may name one twice. */
+  identities(): AsyncIterable<LinkedIdentity>;
   /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
   digest(environmentId: string): Promise<string>;
 }
+
+/** An identity and its person. */
+export type LinkedIdentity = Pick<Override, 'environmentId' | 'key' | 'root'>;
 
 /** The parts of a store that a graph is loaded into. */
 type Target = Pick<People, 'guards' | 'rebuild'>;
@@ -71,6 +85,8 @@ export interface GraphSources {
   readonly decided: Rows<DecidedPlace>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
+  /** Note for every partition: where the log of decisions ends that these sources were read from. */
+  readonly note?: GraphNote;
 }
 
 /** Identities that a rebuild put under their roots. */
@@ -185,7 +201,7 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
   for (const rows of [sources.decided, places])
     for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
   await placeLoader.flush();
-  for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset);
+  for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset, sources.note);
   return rebuilt;
 }
 

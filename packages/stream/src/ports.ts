@@ -232,6 +232,8 @@ export interface AssignedPartition {
   readonly logStart: number;
   /** True when an operator decided that reading goes on at `committed`, and nothing was committed after that. */
   readonly isDecision: boolean;
+  /** Aborted when the partition is no longer assigned here. */
+  readonly signal: AbortSignal;
   /**
    * Tells whether the log still has a batch that was read of it: false says that the log was replaced, null that nothing
    * can be compared any more.

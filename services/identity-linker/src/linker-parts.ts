@@ -1,7 +1,7 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { People, StepRules } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
-import type { BatchHandler, Consumer, Producer } from '@playline/stream';
+import type { BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
 import type { ParkedPace } from './steps/parked-facts.ts';
 import type { PlacePace } from './steps/parked-place.ts';
 
@@ -9,11 +9,13 @@ import type { PlacePace } from './steps/parked-place.ts';
 export interface LinkerParts {
   people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
   producer: Producer;
+  /** Reads links and decisions that are on the log. */
+  log: Pick<LogReader, 'bounds' | 'read'>;
   /** Opens the consumer of the link topic. */
   openConsumer(handler: BatchHandler): Promise<Consumer>;
   /** Opens the consumer of the parked place. */
   openParkedConsumer(handler: BatchHandler): Promise<Consumer>;
-  /** Texts of the schemas that link facts were written with. */
+  /** Texts of the schemas that link facts and decisions were written with. */
   schemaOf: SchemaSource;
   /** Id of the decisions' schema. */
   decisionSchemaId(): Promise<number>;

@@ -13,7 +13,13 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
-import { createSchemaRegistry, openLetterCount, openProducer, openRecordConsumer } from '@playline/stream/kafka';
+import {
+  createSchemaRegistry,
+  openLetterCount,
+  openLogReader,
+  openProducer,
+  openRecordConsumer,
+} from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openLinker } from './pipeline.ts';
 
@@ -44,12 +50,14 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () =>
     openProducer({ ...kafka, clientId: 'identity-linker', topics: [decisionTopic, parkedTopic], logger }),
   );
+  const log = await use('log', async () => openLogReader({ ...kafka, clientId: 'identity-linker' }));
   const reading = { ...kafka, sessionTimeoutMs, logger, metrics };
   await use('letter count', () => openLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
       people,
       producer,
+      log,
       openConsumer: (handler) => openRecordConsumer({ ...handler, ...reading, groupId, topics: [linkTopic] }),
       openParkedConsumer: (handler) =>
         openRecordConsumer({ ...handler, ...reading, groupId: parkedGroupOf(groupId), topics: [parkedTopic] }),

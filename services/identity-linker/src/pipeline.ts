@@ -6,10 +6,11 @@ import { createLinkerMetrics, watchWaiting } from './linker-metrics.ts';
 import type { LinkerParts } from './linker-parts.ts';
 import { createParkedFlow } from './parked-flow.ts';
 import { openRewindingConsumer } from './rewinding-consumer.ts';
-import { createApplyFacts } from './steps/apply-facts.ts';
+import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
 import { createDecodeBatch, tellDeadLetters } from './steps/decode-batch.ts';
 import { findStart } from './steps/find-start.ts';
+import { createLoggedDecisions } from './steps/logged-decisions.ts';
 import { createParkFacts } from './steps/park-facts.ts';
 
 export interface Linker extends Closable {
@@ -27,13 +28,11 @@ const BATCH_RECORDS_MAX = 4_000;
  *
  * The offset of a batch is committed after its last step, so a crash repeats a batch and never skips one.
  */
-export function createBatchHandler(parts: LinkerParts): BatchHandler {
+function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler {
   const { generation, logger } = parts;
-  const toGraphFact = createGraphFact(parts.rules);
-  const facts = createApplyFacts(parts.people.graph, toGraphFact);
   const decode = createDecodeBatch(parts.schemaOf, 'link');
   const decide = createDecideFacts(parts, facts);
-  const { park, firstWaiting } = createParkFacts(parts, toGraphFact);
+  const { park, firstWaiting } = createParkFacts(parts, createGraphFact(parts.rules));
   const metrics = createLinkerMetrics(parts.metrics);
   return {
     batchRecordsMax: BATCH_RECORDS_MAX,
@@ -54,8 +53,10 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
   const rewinds = metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
-  const consumer = await openRewindingConsumer(createBatchHandler(parts), {
+  const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
+  const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
+    hasLost: facts.hasLost,
     onRewind() {
       rewinds.inc();
       logger.error('the identity graph has lost facts that it had applied: going back to them');
@@ -69,9 +70,14 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
       consumer: () => consumer.ready(),
       parked: () => parkedConsumer.ready(),
       graph: () => people.ready(),
+      // Queried here too: after Redis came back, the next check of the consumer may be up to a second away.
+      links: async () => facts.missing().size === 0 && !(await facts.hasLost().catch(() => true)),
       broker: () => producer.ready(),
     },
-    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...parkedConsumer.hindrances()]),
+    hindrances: () => {
+      const missing = [...facts.missing()].map(([partition, reason]) => [`${parts.linkTopic}/${partition}`, reason]);
+      return Object.fromEntries([...missing, ...consumer.hindrances(), ...parkedConsumer.hindrances()]);
+    },
     close: async () => void (await Promise.all([consumer.close(), parkedConsumer.close()])),
   };
 }

@@ -5,7 +5,11 @@ export interface RewindingOptions {
   open(handler: BatchHandler): Promise<Consumer>;
   /** Called when the graph has lost facts, before the consumer is closed. */
   onRewind(): void;
+  /** Whether the graph has lost facts. Called every second, because the next batch may be hours away. */
+  hasLost(): Promise<boolean>;
 }
+
+const CHECK_EVERY_MS = 1_000;
 
 /**
  * Opens a consumer that goes back when the graph has lost applied facts. The only way to move a position back is to
@@ -13,7 +17,7 @@ export interface RewindingOptions {
  */
 export async function openRewindingConsumer(
   handler: BatchHandler,
-  { open, onRewind }: RewindingOptions,
+  { open, onRewind, hasLost }: RewindingOptions,
 ): Promise<Consumer> {
   let closed = false;
   let reopening: Promise<void> | null = null;
@@ -39,12 +43,23 @@ export async function openRewindingConsumer(
     },
   };
   let consumer = await open(watched);
+  let timer: NodeJS.Timeout;
+  const check = async () => {
+    // A graph that does not answer is checked again.
+    if (reopening === null && (await hasLost().catch(() => false)) && !closed) goBack();
+    if (!closed) schedule();
+  };
+  const schedule = () => {
+    timer = setTimeout(() => void check(), CHECK_EVERY_MS);
+  };
+  schedule();
   return {
     ready: () => reopening === null && consumer.ready(),
     hindrances: () => consumer.hindrances(),
     lag: () => consumer.lag(),
     async close() {
       closed = true;
+      clearTimeout(timer);
       await reopening;
       await consumer.close();
     },

@@ -9,6 +9,7 @@ import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-kil
 import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
 import { leadersMove } from './leaders.ts';
 import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
+import { redisLosesQuietLinks, redisLosesRelease, refusedConsentArrivesLate } from './lost-writes.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { redisLosesItsEnd, redisRestoredFromCopy } from './redis-goes-back.ts';
@@ -36,6 +37,8 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   redisWiped,
   redisRestoredFromCopy,
   redisLosesItsEnd,
+  redisLosesRelease,
+  redisLosesQuietLinks,
   oldEventKept,
   logShortenedWhileRead,
   logShortenedUnseen,
@@ -45,7 +48,7 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
 
 /** Not part of every test run, because they take long or others cover them. `npm run faults` includes them. */
-const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway];
+const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway, refusedConsentArrivesLate];
 
 /** Every fault that is tried on a running pipeline, in the order of the list. */
 export const SCENARIOS: readonly Scenario[] = [

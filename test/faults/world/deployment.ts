@@ -5,6 +5,7 @@ import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
+import { Redis } from 'ioredis';
 import { ask, type Engine } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 
@@ -58,6 +59,10 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
     leave: () => keys.close(),
     close: async () => {
       await keys.close();
+      // The next deployment has other topics and tables, and would find persons in Redis that it never linked.
+      const client = new Redis(redis);
+      await client.flushall();
+      client.disconnect();
       await ask({ ...engine, database: 'system' }, `DROP DATABASE IF EXISTS ${engine.database} SYNC`);
       await dropTopics(topics);
     },

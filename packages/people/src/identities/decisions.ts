@@ -1,5 +1,5 @@
 import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord, ZERO_KEY } from '@playline/contracts';
-import type { GraphStep } from './steps.ts';
+import type { GraphFact, GraphStep } from './steps.ts';
 
 /** Why a link was refused. */
 export const REFUSAL_REASONS = [
@@ -57,6 +57,15 @@ export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' 
   readonly stayed: SplitSide | null;
 }
 
+/** A fact with its decisions on the log, for a graph that has lost them. */
+export interface LoggedFact extends GraphFact {
+  /**
+   * Published decisions about the first steps of the fact. `parked`: later facts of its environment were decided and this
+   * one was not. Absent: the log has nothing about it.
+   */
+  readonly logged?: readonly StepDecision[] | 'parked';
+}
+
 /** Place of a link fact: the topic's generation, partition and offset. */
 export interface FactPosition {
   readonly generation: number;
@@ -98,4 +107,20 @@ export function toDecisionRecords(
 
 function toUnlink(stayed: SplitSide | null): IdentityDecisionRecord['unlink'] {
   return { stayedRoot: stayed?.root ?? ZERO_KEY, stayed: (stayed?.members ?? []) as MovedIdentity[] };
+}
+
+/** The decision of a record, the inverse of `toDecisionRecords`. */
+export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision {
+  const { link, outcome, reason, aKey, aKind, bKey, bKind, root, moved, unlink } = record;
+  const step = { aKey, aKind, bKey, bKind, reason: reason as StepDecision['reason'], root, moved };
+  if (reason === RULING_REASONS.allow) return { ...step, link: 'allow', outcome, stayed: null };
+  if (reason === RULING_REASONS.block) return { ...step, link: 'block', outcome, stayed: null };
+  if (unlink === null) return { ...step, link, outcome, stayed: null };
+  if (outcome !== 'linked') return { ...step, link: 'unlink', outcome, stayed: null };
+  return {
+    ...step,
+    link: 'unlink',
+    outcome: 'unlinked',
+    stayed: { root: unlink.stayedRoot, members: unlink.stayed },
+  };
 }

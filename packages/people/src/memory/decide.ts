@@ -52,7 +52,7 @@ function judge(state: EnvironmentState, question: Question): Verdict {
  * A rebuild leaves out an erased identity, although it may be the root of others. When it is linked again, it joins
  * them, because their person key is its own key.
  */
-function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
+export function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
   if (left === undefined) return;
   left.set(key, member);
@@ -63,9 +63,9 @@ function refuse(reason: RefusalReason): Verdict {
   return { outcome: 'refused', reason, root: ZERO_KEY, moved: [] };
 }
 
-function suspect(
+export function suspect(
   state: EnvironmentState,
-  { fact, generation }: Question,
+  { fact, generation }: Pick<Question, 'fact' | 'generation'>,
   { key, state: wanted }: Pick<Suspect, 'key' | 'state'>,
 ): void {
   const hex = key.toString('hex');

@@ -1,7 +1,9 @@
 import { MissingEpochFault, MissingHoldFault } from '../faults.ts';
 import { type Applied, type FactBlock, GraphBehindFault, type IdentityGraph } from '../graph.ts';
+import type { LoggedFact } from '../identities/decisions.ts';
 import { type GraphFact, namedBy } from '../identities/steps.ts';
 import { decideStep } from './decide.ts';
+import { applyLogged } from './logged.ts';
 import {
   appliedOf,
   assertWhole,
@@ -32,9 +34,7 @@ export function createGraph(model: Model): IdentityGraph {
   };
 }
 
-function createFactCalls(
-  model: Model,
-): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
+function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'note' | 'readNote' | 'trim'> {
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
@@ -59,10 +59,10 @@ function createFactCalls(
       needEpoch();
       return appliedOf(model, source);
     },
-    async noteMark(source, mark) {
-      model.marks.set(nameOf(source), mark);
+    async note(source, note) {
+      model.notes.set(nameOf(source), note);
     },
-    readMark: async (source) => model.marks.get(nameOf(source)) ?? null,
+    readNote: async (source) => model.notes.get(nameOf(source)) ?? null,
     async trim(source, through, environmentIds) {
       for (const id of environmentIds)
         for (const field of environmentOf(model, id).outbox.keys()) {
@@ -83,23 +83,30 @@ function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): '
   return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
 }
 
-function applyFact(model: Model, fact: GraphFact, generation: number): Applied {
+function applyFact(model: Model, fact: LoggedFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
   const standing = standingOf(state, { generation, offset: fact.offset });
   if (standing === 'decided') return { kind: 'done' };
-  const person = parkedBy(state, fact) ?? (standing === 'parked' ? personOf(state, namedBy(fact)[0]!) : null);
+  const logged = fact.logged === 'parked' ? [] : (fact.logged ?? []);
+  for (const decision of logged) applyLogged(state, { fact, generation, decision });
+  if (logged.length > 0 && logged.length >= fact.steps.length) return { kind: 'decided', decisions: logged };
+  const isParked = standing === 'parked' || fact.logged === 'parked';
+  const person = parkedBy(state, fact) ?? (isParked ? personOf(state, namedBy(fact)[0]!) : null);
   if (person !== null) return { kind: 'parked', person };
   if (fact.unlink !== undefined)
     return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
-  return {
-    kind: 'decided',
-    decisions: fact.steps.map((step) => decideStep(state, { fact, step, limits, generation })),
-  };
+  const steps = fact.steps.slice(logged.length);
+  const others = steps.map((step) => decideStep(state, { fact, step, limits, generation }));
+  return { kind: 'decided', decisions: [...logged, ...others] };
 }
 
-function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'suspects'> {
+function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
+  const rootOf = async (environmentId: string, key: Buffer) => {
+    const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
+    return root === undefined ? null : Buffer.from(root, 'hex');
+  };
   return {
     async suspects(environmentId) {
       if (model.epoch === null) throw new MissingEpochFault();
@@ -108,10 +115,8 @@ function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'membersO
         .map(({ key, state, since }) => ({ environmentId, key, state, since }))
         .sort((a, b) => Buffer.compare(a.key, b.key));
     },
-    async rootOf(environmentId, key) {
-      const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
-      return root === undefined ? null : Buffer.from(root, 'hex');
-    },
+    rootOf,
+    rootsOf: (environmentId, keys) => Promise.all(keys.map((key) => rootOf(environmentId, key))),
     async membersOf(environmentId, key) {
       const { roots, members } = environmentOf(model, environmentId);
       const of = members.get(roots.get(key.toString('hex')) ?? '') ?? new Map();

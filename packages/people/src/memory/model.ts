@@ -1,7 +1,7 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../consents.ts';
 import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
-import type { Applied, GraphLimits, LinkSourcePartition, PlacedSuspect, UnlinkSide } from '../graph.ts';
+import type { Applied, GraphLimits, GraphNote, LinkSourcePartition, PlacedSuspect, UnlinkSide } from '../graph.ts';
 import type { ErasureHold } from '../guards.ts';
 import type { GraphFact } from '../identities/steps.ts';
 
@@ -39,7 +39,7 @@ export interface Model {
   readonly environments: Map<string, EnvironmentState>;
   /** Last applied offset by partition. */
   readonly progress: Map<string, number>;
-  readonly marks: Map<string, string>;
+  readonly notes: Map<string, GraphNote>;
   epoch: string | null;
   /** Number of the present run, and of the run in which all fences were set. */
   run: number;
@@ -47,7 +47,7 @@ export interface Model {
 }
 
 export function createModel(limits: GraphLimits): Model {
-  return { limits, environments: new Map(), progress: new Map(), marks: new Map(), epoch: null, run: 1, fencedRun: 1 };
+  return { limits, environments: new Map(), progress: new Map(), notes: new Map(), epoch: null, run: 1, fencedRun: 1 };
 }
 
 export function environmentOf({ environments }: Model, id: string): EnvironmentState {

@@ -3,7 +3,7 @@ import type { People } from '../people.ts';
 import { createConsents } from './consents.ts';
 import { createGraph } from './graph.ts';
 import { createGuards } from './guards.ts';
-import { createModel, cutoffsOfHolds, environmentOf } from './model.ts';
+import { createModel, cutoffsOfHolds, type EnvironmentState, environmentOf, type Model } from './model.ts';
 import { createRebuild } from './rebuild.ts';
 
 /** People in memory, for tests. */
@@ -14,6 +14,8 @@ export interface MemoryPeople extends People {
   loseEpoch(): void;
   /** Simulates a restart of the store: its fences count as incomplete. */
   restart(): void;
+  /** Returns a function that restores the present state: it simulates a store that has lost its last writes. */
+  snapshot(): () => void;
 }
 
 /** Opens a plain model of the store in memory. Unit tests use it, and property tests compare the real store with it. */
@@ -38,5 +40,35 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
     restart: () => {
       model.run++;
     },
+    snapshot: () => {
+      const kept = copyModel(model);
+      return () => {
+        const { environments, progress, notes } = copyModel(kept);
+        replace(model.environments, environments);
+        replace(model.progress, progress);
+        replace(model.notes, notes);
+      };
+    },
   };
+}
+
+type ModelMaps = Pick<Model, 'environments' | 'progress' | 'notes'>;
+
+function copyModel({ environments, progress, notes }: ModelMaps): ModelMaps {
+  const states = [...environments].map(([id, state]): [string, EnvironmentState] => {
+    const fields = Object.entries(state).map(([name, value]) => [name, copyMaps(value)]);
+    return [id, Object.fromEntries(fields) as EnvironmentState];
+  });
+  return { environments: new Map(states), progress: new Map(progress), notes: new Map(notes) };
+}
+
+/** Maps and sets are changed in place; everything in them is replaced. */
+function copyMaps(value: unknown): unknown {
+  if (value instanceof Set) return new Set(value);
+  return value instanceof Map ? new Map([...value].map(([key, one]) => [key, copyMaps(one)])) : value;
+}
+
+function replace<V>(map: Map<string, V>, by: Map<string, V>): void {
+  map.clear();
+  for (const [key, value] of by) map.set(key, value);
 }

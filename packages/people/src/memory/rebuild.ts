@@ -50,9 +50,15 @@ export function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'>
         if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
       }
     },
-    async loadApplied(source, offset) {
+    async loadApplied(source, offset, note) {
       needNoEpoch();
+      if (note !== undefined) model.notes.set(nameOf(source), note);
       model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
+    },
+    async *identities() {
+      for (const [environmentId, { roots }] of model.environments)
+        for (const [key, root] of roots)
+          yield { environmentId, key: Buffer.from(key, 'hex'), root: Buffer.from(root, 'hex') };
     },
     async digest(environmentId) {
       const { roots, members, unlinkSides } = environmentOf(model, environmentId);

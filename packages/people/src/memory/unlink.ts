@@ -6,8 +6,9 @@ import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from
 
 type Side = ReadonlyMap<string, MemberState>;
 
-/** An unlink fact with the generation of its topic. */
-export type UnlinkFact = GraphFact & { unlink: readonly NamedIdentity[]; generation: number };
+/** A fact with the generation of its topic. */
+type PlacedFact = GraphFact & { generation: number };
+export type UnlinkFact = PlacedFact & { unlink: readonly NamedIdentity[] };
 
 /** Adds a side; a known one changes nothing. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
@@ -71,7 +72,7 @@ function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): bo
 }
 
 /** No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too. */
-function noteSide(state: EnvironmentState, fact: UnlinkFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
+export function noteSide(state: EnvironmentState, fact: PlacedFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, of.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...of, generation, offset, unlinkedAt });

@@ -4,13 +4,14 @@ import {
   type Applied,
   type FactBlock,
   type GraphLimits,
+  type GraphNote,
   type IdentityGraph,
   type LinkSourcePartition,
   type Member,
   SUSPECTS_MAX,
   type Suspect,
 } from '../graph.ts';
-import type { GraphFact } from '../identities/steps.ts';
+import type { LoggedFact } from '../identities/decisions.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindLetters } from './wire.ts';
@@ -60,12 +61,12 @@ export async function readApplied(
   return Number((await redis.hget(layout.progress, toSourceText(source))) ?? -1);
 }
 
-const markFieldOf = (source: LinkSourcePartition) => `${toSourceText(source)}/mark`;
+export const noteFieldOf = (source: LinkSourcePartition) => `${toSourceText(source)}/note`;
 
 function createFactCalls(
   parts: GraphParts,
   limits: GraphLimits,
-): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'noteMark' | 'readMark' | 'trim'> {
+): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'note' | 'readNote' | 'trim'> {
   const { redis, layout } = parts;
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
@@ -88,11 +89,14 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the mark.
-    async noteMark(source, mark) {
-      await redis.hset(layout.progress, markFieldOf(source), mark);
+    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the note.
+    async note(source, note) {
+      await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
     },
-    readMark: (source) => redis.hget(layout.progress, markFieldOf(source)),
+    async readNote(source) {
+      const note = await redis.hget(layout.progress, noteFieldOf(source));
+      return note === null ? null : (JSON.parse(note) as GraphNote);
+    },
     async trim(source, through, environmentIds) {
       await trimOutbox([], [layout.namespace, toSourceText(source), through, ...environmentIds]);
     },
@@ -142,7 +146,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   return results;
 }
 
-function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'membersOf' | 'suspects'> {
+function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
   const { redis, layout } = parts;
   const readRoot = (environmentId: string, key: Buffer) => redis.hgetBuffer(layout.indexOf(environmentId, key), key);
   return {
@@ -154,6 +158,7 @@ function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'mem
       for (let at = 0; at < flat.length; at += 2) suspects.push(fromSuspect(environmentId, flat[at]!, flat[at + 1]!));
       return suspects.sort((a, b) => Buffer.compare(a.key, b.key));
     },
+    rootsOf: (environmentId, keys) => Promise.all(keys.map((key) => readRoot(environmentId, key))),
     async membersOf(environmentId, key) {
       let root = await readRoot(environmentId, key);
       for (;;) {
@@ -178,7 +183,7 @@ function splitBlock(block: FactBlock): FactBlock[] {
   const calls: FactBlock[] = [];
   let after = block.after;
   for (let start = 0; start === 0 || start < block.facts.length; start += CALL_FACTS_MAX) {
-    const facts: readonly GraphFact[] = block.facts.slice(start, start + CALL_FACTS_MAX);
+    const facts: readonly LoggedFact[] = block.facts.slice(start, start + CALL_FACTS_MAX);
     const isLast = start + CALL_FACTS_MAX >= block.facts.length;
     const through = isLast ? block.through : facts.at(-1)!.offset;
     calls.push({ ...block, after, through, facts });

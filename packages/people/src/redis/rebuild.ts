@@ -2,8 +2,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { EpochPresentFault } from '../faults.ts';
 import type { UnlinkSide } from '../graph.ts';
-import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
-import { type GraphParts, readApplied, readMembers, toSourceText } from './graph.ts';
+import { type LinkedIdentity, type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
+import { type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createScript } from './scripts.ts';
 import { fromSides, toDecidedBlob, toOverrideBlob, toSuspectBlob, toUnlinkSideBlob } from './wire.ts';
 
@@ -29,13 +29,27 @@ export function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConse
     async loadDecided(places) {
       await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
     },
-    async loadApplied(source, offset) {
+    async loadApplied(source, offset, note) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
       const known = await readApplied(parts, source);
+      if (note !== undefined) await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
       await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
     },
+    identities: () => readIdentities(parts),
     digest: (environmentId) => readDigest(parts, environmentId),
   };
+}
+
+/** Reads every bucket of every environment. */
+async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<LinkedIdentity> {
+  const pattern = layout.indexPattern('*');
+  const prefix = pattern.indexOf('*');
+  for await (const names of redis.scanStream({ match: pattern, count: 1_000 }))
+    for (const name of names as string[]) {
+      const environmentId = name.slice(prefix, name.lastIndexOf('}'));
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) yield { environmentId, key: flat[at]!, root: flat[at + 1]! };
+    }
 }
 
 /** Reads every bucket. For rebuilds and tests, too slow for traffic. */

@@ -28,7 +28,7 @@ interface ScriptParts {
 const SCRIPTS = {
   applyFacts: {
     before: PRESENT_RUN_LUA,
-    files: ['unlink-sides', 'decided', 'components', 'unlink', 'facts'],
+    files: ['unlink-sides', 'decided', 'components', 'unlink', 'logged', 'facts'],
     flag: '',
   },
   // It frees memory.

@@ -1,7 +1,7 @@
-import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { Applied, DecidedPlace, Member, Override, PlacedSuspect, Suspect, UnlinkSide } from '../graph.ts';
-import type { RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
-import type { GraphFact, GraphStep, NamedIdentity } from '../identities/steps.ts';
+import type { LoggedFact, RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
+import type { GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
 // Letters that are stored in Redis. They must not change, even if a list is reordered.
@@ -81,7 +81,11 @@ const OTHERS_LEFT_OUT = 255;
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
-function factBytes({ steps, unlink }: GraphFact, withOthers: boolean): number {
+/** Comes before the number of steps when the log has something about the fact: its length in four bytes, and an entry. */
+const IS_LOGGED = 254;
+const LOGGED_HEAD_BYTES = 1 + 4;
+
+function factBytes({ steps, unlink }: LoggedFact, withOthers: boolean): number {
   if (unlink !== undefined) return FACT_BYTES + 2 + unlink.length * NAMED_BYTES;
   let bytes = FACT_BYTES + steps.length * STEP_HEAD_BYTES;
   if (withOthers) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
@@ -119,17 +123,21 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
 
 /**
  * Consecutive facts of one call: offset, received at, event time, index of its environment in the accompanying list,
- * number of steps, then the steps or the identities to be split off.
+ * what the log has about it if anything, number of steps, then the steps or the identities to be split off.
  * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely needed
  */
 export function toFactsBlob(
-  facts: readonly GraphFact[],
+  facts: readonly LoggedFact[],
   withOthers: boolean,
 ): { blob: Buffer; environmentIds: string[] } {
   const places = new Map<string, number>();
-  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), 0));
+  const entries = facts.some(({ logged }) => logged !== undefined)
+    ? facts.map(({ logged }) => toLoggedBytes(logged))
+    : [];
+  const entryBytes = entries.reduce((sum, entry) => sum + entry.length, 0);
+  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), entryBytes));
   let at = 0;
-  for (const { environmentId, offset, receivedAt, eventTime, steps, unlink } of facts) {
+  for (const [index, { environmentId, offset, receivedAt, eventTime, steps, unlink }] of facts.entries()) {
     const place = places.get(environmentId) ?? places.size;
     places.set(environmentId, place);
     for (const value of [offset, receivedAt, eventTime]) {
@@ -137,6 +145,7 @@ export function toFactsBlob(
       at += NUMBER_BYTES;
     }
     blob[at++] = place;
+    at += entries[index]?.copy(blob, at) ?? 0;
     if (unlink !== undefined) {
       at = writeUnlink(blob, at, unlink);
       continue;
@@ -279,4 +288,36 @@ function fromStep(reply: Buffer, at: number, end: number): StepDecision {
     moved: toMembers(reply, at + STEP_BYTES, end),
     stayed: null,
   };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** What the log has about a fact, with its head. */
+function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
+  if (logged === undefined) return NOTHING;
+  const entry = logged === 'parked' ? Buffer.of(PARKED) : Buffer.concat(logged.map(toEntry));
+  const head = Buffer.allocUnsafe(LOGGED_HEAD_BYTES);
+  head[0] = IS_LOGGED;
+  head.writeUInt32BE(entry.length, 1);
+  return Buffer.concat([head, entry]);
+}
+
+/** The entry of a step as facts.lua writes it, the inverse of `fromEntry`. */
+function toEntry(decision: StepDecision): Buffer {
+  const { link, aKind, bKind, outcome, reason, aKey, bKey, root, moved, stayed } = decision;
+  const letters = [LINK_LETTERS[link], KIND_LETTERS[aKind], KIND_LETTERS[bKind], OUTCOME_LETTERS[outcome]];
+  const step = [Buffer.from([...letters, REASON_LETTERS[reason]].join('')), aKey, bKey, root, toMembersBytes(moved)];
+  if (link !== 'unlink') return Buffer.concat(step);
+  return Buffer.concat([...step, stayed?.root ?? ZERO_KEY, toMembersBytes(stayed?.members ?? [])]);
+}
+
+function toMembersBytes(members: readonly Member[]): Buffer {
+  const count = Buffer.allocUnsafe(2);
+  count.writeUInt16BE(members.length);
+  const each = members.flatMap(({ key, kind, linkedAt }) => [
+    key,
+    Buffer.from(KIND_LETTERS[kind]),
+    toNumberBytes(linkedAt),
+  ]);
+  return Buffer.concat([count, ...each]);
 }

@@ -36,7 +36,12 @@ export type Command =
   | { kind: 'hold' | 'release'; name: Name }
   | { kind: 'round' }
   /** Redis loses its data. So many decisions are not published yet, and so many facts not committed. */
-  | { kind: 'crash'; unpublished: number; uncommitted: number };
+  | { kind: 'crash'; unpublished: number; uncommitted: number }
+  /**
+   * Redis loses the writes of the last commands. Holds that were released since are there again; they are released
+   * before or after the linker has applied facts again.
+   */
+  | { kind: 'loss'; back: number; releasedFirst: boolean };
 export const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 8,
@@ -50,5 +55,14 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }),
+  },
+);
+
+/** The same programs with losses of the last writes. */
+export const commandOrLoss: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 4, arbitrary: command },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('loss'), back: fc.nat(4), releasedFirst: fc.boolean() }),
   },
 );

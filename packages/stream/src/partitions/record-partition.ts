@@ -159,6 +159,7 @@ export class RecordPartition implements PartitionWorker {
         committed,
         logStart,
         isDecision,
+        signal: this.#ownership.signal,
         hasBatch: (mark: LogMark) => hasBatch(log, mark),
       };
       const ask = async () => {

@@ -6,7 +6,8 @@ import {
   type IdentityGraph,
   type LinkSourcePartition,
 } from '@playline/people';
-import { fromMark, type LogMark, parseMark, RetryableFault } from '@playline/stream';
+import { type AssignedPartition, fromMark, type LogMark, parseMark, RetryableFault } from '@playline/stream';
+import type { LoggedDecisions, UnappliedFacts } from './logged-decisions.ts';
 
 export interface PositionedFact {
   readonly offset: number;
@@ -32,9 +33,26 @@ export interface ApplyFacts {
    * called before the first batch of the partition.
    * @throws RetryableFault
    */
-  resume(source: LinkSourcePartition): Promise<{ applied: number; mark: LogMark | null }>;
+  resume(
+    source: LinkSourcePartition,
+    assigned: Pick<AssignedPartition, 'committed' | 'isDecision' | 'signal'>,
+  ): Promise<{ applied: number; mark: LogMark | null }>;
   /** @throws RetryableFault, GraphBehindFault */
   apply(source: LinkSourcePartition, facts: readonly PositionedFact[], options: ApplyOptions): Promise<void>;
+  /** Whether the graph now knows less of an owned partition than this process saw applied. @throws fault of the graph */
+  hasLost(): Promise<boolean>;
+  /** Owned partitions whose applied or committed facts are not all in the graph, and why. */
+  missing(): ReadonlyMap<number, string>;
+}
+
+/** An assigned partition. */
+interface Owned {
+  readonly source: LinkSourcePartition;
+  readonly signal: AbortSignal;
+  /** Last applied offset that the graph has reported to this process. */
+  applied: number;
+  /** The facts that may be decided on the log; null when all facts after `applied` are new. */
+  unapplied: UnappliedFacts | null;
 }
 
 /**
@@ -43,41 +61,73 @@ export interface ApplyFacts {
  */
 export function createApplyFacts(
   graph: IdentityGraph,
+  logged: LoggedDecisions,
   toGraphFact: (fact: IdentityLinkRecord, offset: number) => GraphFact,
 ): ApplyFacts {
-  /** Last applied offset that the graph has reported to this process, by partition. */
-  const known = new Map<string, number>();
+  const partitions = new Map<string, Owned>();
+  /** Greatest offset that was applied or committed, as far as this process knows. */
+  const wanted = new Map<string, number>();
   const nameOf = (source: LinkSourcePartition) => `${source.generation}/${source.partition}`;
+  const owned = () => [...partitions.values()].filter(({ signal }) => !signal.aborted);
 
   return {
-    async resume(source) {
+    async resume(source, { committed, isDecision, signal }) {
+      const name = nameOf(source);
       const applied = await retryable(graph.lastApplied(source));
-      const mark = await retryable(graph.readMark(source));
-      known.set(nameOf(source), applied);
-      return { applied, mark: mark === null ? null : parseMark(JSON.parse(mark)) };
+      const note = await retryable(graph.readNote(source));
+      const unapplied = await logged.open(source, applied, note?.decisions ?? null);
+      partitions.set(name, { source, signal, applied, unapplied });
+      if (isDecision) wanted.delete(name);
+      else wanted.set(name, Math.max(wanted.get(name) ?? -1, committed - 1));
+      return { applied, mark: parseMark(note?.mark) };
     },
     async apply(source, facts, { through, mark, onPart }) {
       const name = nameOf(source);
-      if (!known.has(name)) throw new Error(`partition ${source.partition} was never resumed`);
-      // Facts that are read again come before the noted batch, so the note stays.
-      if (mark !== null && through > known.get(name)!)
-        await retryable(graph.noteMark(source, JSON.stringify(fromMark(mark))));
+      const state = partitions.get(name);
+      if (state === undefined) throw new Error(`partition ${source.partition} was never resumed`);
+      // Facts that are read again come before the noted batch, so the note stays. While facts may be decided on the log,
+      // their decisions stay after the noted offsets.
+      if (mark !== null && through > state.applied) {
+        const decisions = state.unapplied === null ? await logged.ends() : state.unapplied.after;
+        await retryable(graph.note(source, { mark: fromMark(mark), decisions }));
+      }
       const prepare = (from: number) =>
         facts.slice(from, from + CHUNK_FACTS_MAX).map(({ fact, offset }) => toGraphFact(fact, offset));
       let chunk = prepare(0);
       for (let next = CHUNK_FACTS_MAX; ; next += CHUNK_FACTS_MAX) {
-        const after = known.get(name)!;
+        const after = state.applied;
         const end = next < facts.length ? chunk.at(-1)!.offset : through;
-        const applying = retryable(graph.apply({ ...source, after, through: end, facts: chunk }, onPart));
+        const known = state.unapplied === null ? chunk : await state.unapplied.complete(chunk, after);
+        const applying = retryable(graph.apply({ ...source, after, through: end, facts: known }, onPart));
         try {
           chunk = prepare(next);
         } finally {
           // When the caller gets the fault, nothing of this batch may be running.
           await applying;
         }
-        known.set(name, Math.max(after, end));
+        state.applied = Math.max(after, end);
+        wanted.set(name, Math.max(wanted.get(name) ?? -1, state.applied));
+        if (state.unapplied !== null && state.applied + 1 >= state.unapplied.end) state.unapplied = null;
         if (next >= facts.length) return;
       }
+    },
+    async hasLost() {
+      // A batch may be applied meanwhile, so the offset that must be there is the one before the query.
+      const before = owned().map((state) => ({ state, applied: state.applied }));
+      const now = await Promise.all(before.map(({ state }) => graph.lastApplied(state.source)));
+      return before.some(({ state, applied }, at) => !state.signal.aborted && now[at]! < applied);
+    },
+    missing() {
+      const reasons = new Map<number, string>();
+      for (const { source, applied } of owned()) {
+        const last = wanted.get(nameOf(source)) ?? -1;
+        if (applied < last)
+          reasons.set(
+            source.partition,
+            `Redis has lost links: those after offset ${applied}, up to ${last}, are applied again`,
+          );
+      }
+      return reasons;
     },
   };
 }

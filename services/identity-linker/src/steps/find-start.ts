@@ -19,9 +19,10 @@ export class LogAndGraphDiffer extends Error {
 export async function findStart(
   facts: Pick<ApplyFacts, 'resume'>,
   source: LinkSourcePartition,
-  { topic, partition, committed, logStart, isDecision, hasBatch }: AssignedPartition,
+  assigned: AssignedPartition,
 ): Promise<number> {
-  const { applied, mark } = await facts.resume(source);
+  const { topic, partition, committed, logStart, isDecision, hasBatch } = assigned;
+  const { applied, mark } = await facts.resume(source, assigned);
   if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogAndGraphDiffer(
       `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +

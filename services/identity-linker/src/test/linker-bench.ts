@@ -25,6 +25,17 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
   const hold = (key: Buffer) => people.guards.place({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.release(holdOf(key));
 
+  const reader: LinkerParts['log'] = {
+    bounds: async (topic) =>
+      [0, 1].map((partition) => {
+        const own = log.records(topic).filter((record) => record.partition === partition);
+        return { partition, start: own[0]?.offset ?? 0, end: (own.at(-1)?.offset ?? -1) + 1 };
+      }),
+    async *read({ topic, partition, start, end }) {
+      for (const record of log.records(topic))
+        if (record.partition === partition && record.offset >= start && record.offset < end) yield record;
+    },
+  };
   const open = async (over: Partial<LinkerParts> = {}) => {
     const consumers: ReturnType<typeof log.openRecordConsumer>[] = [];
     const openOf = (topic: string, groupId?: string) => async (handler: BatchHandler) => {
@@ -34,7 +45,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     };
     const topics = { linkTopic: LINKS, parkedTopic: PARKED, decisionTopic: DECISIONS };
     const linker = await openLinker({
-      ...{ people, producer, ...topics, ...createParts(), ...over },
+      ...{ people, producer, log: reader, ...topics, ...createParts(), ...over },
       openConsumer: openOf(LINKS),
       openParkedConsumer: openOf(PARKED, PARKED),
     });

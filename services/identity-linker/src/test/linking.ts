@@ -13,6 +13,7 @@ import type { OutgoingRecord, Producer } from '@playline/stream';
 import type { LinkerParts } from '../linker-parts.ts';
 
 export const SCHEMA_ID = 7;
+const DECISION_SCHEMA_ID = 8;
 
 /** Fate of a call: success, or a fault or the end of the process, before or after it was applied. */
 export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
@@ -112,14 +113,19 @@ export function stepOf({ partition, offset, step }: IdentityDecisionRecord): str
   return `${partition}/${offset}/${step}`;
 }
 
+const SCHEMAS = new Map([
+  [SCHEMA_ID, identityLinkCodec.schema],
+  [DECISION_SCHEMA_ID, identityDecisionCodec.schema],
+]);
+
 /** Everything that a linker needs besides its graph and its log. */
 export function createParts(): Pick<
   LinkerParts,
   'schemaOf' | 'decisionSchemaId' | 'rules' | 'generation' | 'metrics' | 'logger'
 > {
   return {
-    schemaOf: async (id) => (id === SCHEMA_ID ? identityLinkCodec.schema : null),
-    decisionSchemaId: async () => SCHEMA_ID,
+    schemaOf: async (id) => SCHEMAS.get(id) ?? null,
+    decisionSchemaId: async () => DECISION_SCHEMA_ID,
     rules: { keyOf: createIdentityKeyer(Buffer.alloc(32, 5)), isBlocked: createIsBlocked() },
     generation: 0,
     metrics: createMetrics(`linker-${randomUUID()}`),

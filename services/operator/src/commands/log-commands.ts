@@ -30,13 +30,13 @@ export function createLogSources({ openLog, createSchemas }: LogOpeners) {
 
 /** The commands about the log and what was derived from it: `verify`, `derive`, `dead-letters` and `offsets`. */
 export function createLogCommands(
-  stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords'>,
+  stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords' | 'openPeople'>,
   { addresses, topicPrefix, stop }: LogCommandsContext,
 ): Command[] {
-  const { openOffsets, openPublisher, openErasureRecords: openRecords } = stores;
+  const { openOffsets, openPublisher, openErasureRecords: openRecords, openPeople } = stores;
   const shared = { topicPrefix, ...createLogSources(stores) };
   return [
-    createVerifyCommand({ ...shared, openOffsets, openRecords, clickhouse: addresses.clickhouse }),
+    createVerifyCommand({ ...shared, openOffsets, openRecords, openPeople, clickhouse: addresses.clickhouse }),
     createDeriveCommand({ clickhouse: addresses.clickhouse }),
     createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({ ...shared, stop, openPublisher }),

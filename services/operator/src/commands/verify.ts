@@ -1,9 +1,18 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
+import type { People } from '@playline/people';
 import { type ClickHouseAccount, createQueryRows, GROUPS } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
-import { awaitClickHouse, awaitLog, withSeveral } from '../await-store.ts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, textOf } from '../command.ts';
+import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseOptions,
+  type Terminal,
+  textOf,
+  UnreachableError,
+} from '../command.ts';
 import { isClean, toJson, toLines } from '../verify/report.ts';
 import { verify } from '../verify/verify.ts';
 
@@ -11,6 +20,8 @@ export interface VerifyContext {
   readonly openLog: () => Promise<LogReader>;
   readonly openOffsets: () => Promise<GroupOffsets>;
   readonly openRecords: () => Promise<ErasureRecords>;
+  /** Throws UnreachableError when the address of Redis is not configured. */
+  readonly openPeople: () => Promise<People>;
   /** Texts of the schemas that records were written with. */
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
@@ -25,6 +36,7 @@ every record has its row, once. Raw rows that repeat and that events_exact shows
 difference. A record without a row is accounted for by the same message at another offset, by a
 dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too. Where a log was replaced (npm run offsets), rows of
 the one that is gone stay, and each record is looked for by what it is, not by its offset.
+Then the person of each linked identity in Redis with the one in the tables, if REDIS_URL is set.
 Then each table that follows from events with the events: one that has drifted is named.
 Reads only. May run beside everything else.
 
@@ -38,6 +50,15 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const;
 
+async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
+  try {
+    return await openPeople();
+  } catch (fault) {
+    if (fault instanceof UnreachableError) return null;
+    throw fault;
+  }
+}
+
 export function createVerifyCommand(context: VerifyContext): Command {
   const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
     const { values } = parseOptions(args, OPTIONS);
@@ -46,6 +67,11 @@ export function createVerifyCommand(context: VerifyContext): Command {
       const log = await open(context.openLog());
       const offsets = await open(context.openOffsets());
       const records = await open(context.openRecords());
+      const people = await openIfConfigured(context.openPeople);
+      if (people !== null) {
+        await open(Promise.resolve(people));
+        await awaitStore('Redis with an epoch', async () => (await people.readEpoch()) !== null);
+      }
       await awaitClickHouse(query);
       await awaitLog(log);
       const report = await verify({
@@ -53,6 +79,7 @@ export function createVerifyCommand(context: VerifyContext): Command {
         offsets,
         query,
         records,
+        people,
         schemaOf: context.schemaOf,
         topicPrefix: context.topicPrefix,
         group: textOf(values, 'group') ?? OPTIONS.group.default,

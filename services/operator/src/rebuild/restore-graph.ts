@@ -63,6 +63,7 @@ export async function restoreGraph(
       unlinks: readUnlinkSides(sources.query),
       suspects: readSuspects(sources.query),
       decided: readDecidedPlaces(sources.query, applied),
+      note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)

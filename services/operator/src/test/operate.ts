@@ -1,4 +1,5 @@
 import { openErasureRecords } from '@playline/erasure/clickhouse';
+import { openRedisPeople } from '@playline/people/redis';
 import { createSchemaRegistry, openAtomicPublisher, openGroupOffsets, openLogReader } from '@playline/stream/kafka';
 import { type Addresses, createAddresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
@@ -33,7 +34,7 @@ export function createOperate(
 }
 
 /** The real stores of the log commands, opened as in `main.ts`. */
-function createLogStores({ kafka, registry, clickhouse }: Addresses) {
+function createLogStores({ kafka, registry, clickhouse, redis }: Addresses) {
   const named = () => ({ ...kafka(), clientId: 'operator' });
   return {
     openLog: async () => openLogReader(named()),
@@ -41,5 +42,6 @@ function createLogStores({ kafka, registry, clickhouse }: Addresses) {
     openPublisher: (name: string) => openAtomicPublisher({ ...kafka(), name }),
     createSchemas: async () => createSchemaRegistry(registry()),
     openErasureRecords: async () => openErasureRecords(clickhouse()),
+    openPeople: async () => openRedisPeople(redis()),
   };
 }

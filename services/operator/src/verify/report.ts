@@ -1,4 +1,5 @@
 import type { Drift } from '../derive/drift.ts';
+import type { PersonsReport } from './persons.ts';
 
 /** Results for one partition; numbers of offsets unless they say rows. */
 export interface PartitionReport {
@@ -51,6 +52,8 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
+  /** Persons in Redis and in the tables; null when Redis was not configured. */
+  readonly persons: PersonsReport | null;
   /** Drift of every table derived from events. */
   readonly derived: readonly Drift[];
 }
@@ -63,9 +66,11 @@ const differencesOf = (partition: PartitionReport) =>
   Number(partition.committedBehindEnd) +
   Number(partition.standing !== null);
 
-export function isClean({ partitions, derived }: VerifyReport): boolean {
+export function isClean({ partitions, persons, derived }: VerifyReport): boolean {
   return (
-    partitions.every((partition) => differencesOf(partition) === 0) && derived.every((drift) => !hasDrifted(drift))
+    partitions.every((partition) => differencesOf(partition) === 0) &&
+    (persons?.different ?? 0) === 0 &&
+    derived.every((drift) => !hasDrifted(drift))
   );
 }
 
@@ -120,7 +125,18 @@ export function toLines(report: VerifyReport): string[] {
   const waits = waiting === 0 ? [] : [`${waiting} records behind the commit were not judged: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
   const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
-  return [...lines, ...report.derived.filter(hasDrifted).map(toDriftLine)];
+  return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
+}
+
+function toPersonLines({ persons }: VerifyReport): string[] {
+  if (persons === null) return ['persons were not compared with Redis: set REDIS_URL'];
+  const { compared, different, examples } = persons;
+  if (different === 0) return [`${compared} linked identities have the same person in Redis and in identity_overrides`];
+  const lines = examples.map(
+    ({ environmentId, identityKey, inRedis, inClickHouse }) =>
+      `person: ${environmentId} ${identityKey}: ${inRedis} in Redis, ${inClickHouse} in ClickHouse`,
+  );
+  return [...lines, `${different} identities have another person in Redis than in identity_overrides`];
 }
 
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>

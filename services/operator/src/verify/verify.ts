@@ -1,11 +1,14 @@
-import { createRecordReader, type RecordReader, type SchemaSource } from '@playline/contracts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createRecordReader, type RecordReader, type SchemaSource, TOPICS } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
 import { deadLetterTopicOf } from '@playline/errors';
+import type { People } from '@playline/people';
 import type { QueryRows } from '@playline/runtime';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { FLOWS, type LoggedFact } from './flows.ts';
+import { comparePersons } from './persons.ts';
 import { toReplacedLogs } from './replaced-logs.ts';
 import type { PartitionReport, VerifyReport } from './report.ts';
 import { createStoredRows } from './stored-rows.ts';
@@ -16,6 +19,8 @@ export interface VerifyOptions {
   readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences'>;
+  /** Redis, to compare persons with; null when its address is not configured. */
+  readonly people: Pick<People, 'graph' | 'rebuild'> | null;
   /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
@@ -54,7 +59,32 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
     }))
       partitions.push(each);
   }
-  return { partitions, derived: await findDrift(query, onProgress) };
+  const { people } = options;
+  const persons =
+    people === null
+      ? null
+      : await comparePersons({
+          ...{ query, records, people, onProgress },
+          awaitDecisionsStored: () => awaitDecisionsStored(options),
+        });
+  return { partitions, persons, derived: await findDrift(query, onProgress) };
+}
+
+/** A writer that runs stores a decision within seconds. */
+const DECISIONS_STORED_MAX_MS = 30_000;
+const DECISIONS_POLL_MS = 200;
+
+/** Waits until the writer has committed the present end of the decisions, for half a minute at most. */
+async function awaitDecisionsStored({ log, topicPrefix, group }: VerifyOptions): Promise<void> {
+  const topic = topicPrefix + TOPICS.identityDecisions.name;
+  const ends = await log.bounds(topic);
+  const untilMs = performance.now() + DECISIONS_STORED_MAX_MS;
+  for (;;) {
+    const committed = await log.committed(group, topic);
+    const isStored = ends.every(({ partition, start, end }) => end === start || (committed.get(partition) ?? 0) >= end);
+    if (isStored || performance.now() > untilMs) return;
+    await delay(DECISIONS_POLL_MS);
+  }
 }
 
 /** A misspelt group has committed nothing, so nothing would be compared. @throws Error */

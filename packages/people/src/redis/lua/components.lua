@@ -229,3 +229,23 @@ local function write(env)
   end
 end
 
+-- States of suspects; the last two are the links of the steps that bring them about.
+local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
+
+-- Letter of what is known about an identity: held, allowed or blocked; false when nothing is.
+local function suspicion_of(env, key)
+  if env.suspicions[key] == nil then
+    local value = env.suspect_count > 0 and call('HGET', env.suspects, key)
+    env.suspicions[key] = value and sub(value, 1, 1)
+  end
+  return env.suspicions[key]
+end
+
+local function suspect(env, fact, key, letter)
+  if not suspicion_of(env, key) then
+    if letter == HELD and env.suspect_count >= suspects_max then return end
+    env.suspect_count = env.suspect_count + 1
+  end
+  env.suspicions[key] = letter
+  env.new_suspects[key] = letter .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
+end

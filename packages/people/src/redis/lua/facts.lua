@@ -1,13 +1,10 @@
--- The last part of the script, after components.lua and unlink.lua. It parses facts and decides them.
+-- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses facts and decides them.
 
-local PARKED = 'P'
--- States of suspects; the last two are the links of the steps that bring them about.
-local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 -- A call ends after the fact with which it has looked up holds of so many identities, about two milliseconds of work.
 local LOOK_UPS_MAX = 8000
 
 local environments = {}
-local IS_UNLINK = 255
+local IS_UNLINK, IS_LOGGED = 255, 254
 
 -- Calls `tell` with the cut-off of the hold of each key, or NEVER.
 local function read_cutoffs(env, keys, tell)
@@ -79,24 +76,6 @@ local function recent_anonymous_ids_in(component, since)
     end
   end
   return count
-end
-
--- Letter of what is known about an identity: held, allowed or blocked; false when nothing is.
-local function suspicion_of(env, key)
-  if env.suspicions[key] == nil then
-    local value = env.suspect_count > 0 and call('HGET', env.suspects, key)
-    env.suspicions[key] = value and sub(value, 1, 1)
-  end
-  return env.suspicions[key]
-end
-
-local function suspect(env, fact, key, letter)
-  if not suspicion_of(env, key) then
-    if letter == HELD and env.suspect_count >= suspects_max then return end
-    env.suspect_count = env.suspect_count + 1
-  end
-  env.suspicions[key] = letter
-  env.new_suspects[key] = letter .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
 end
 
 -- Whether the id that a step links with an anonymous id is held, or is held from now on because it gathers too many.
@@ -181,7 +160,8 @@ end
 
 local function read_fact(start)
   local offset, received_at, event_time, environment, count, at = unpack_bytes('>I6I6I6BB', facts, start)
-  local steps, unlink_keys, kinds = {}, nil, nil
+  local steps, unlink_keys, kinds, logged = {}, nil, nil, nil
+  if count == IS_LOGGED then logged, count, at = unpack_bytes('>I4c0B', facts, at) end
   if count == IS_UNLINK then
     unlink_keys, kinds, at = read_named(at)
   else
@@ -189,7 +169,7 @@ local function read_fact(start)
   end
   return {
     unlink = unlink_keys, unlink_kinds = kinds, offset = offset, received_at = received_at, received_at_bytes = sub(facts, start + 6, start + 11),
-    event_time = event_time, env = environments[environment], steps = steps,
+    event_time = event_time, env = environments[environment], steps = steps, logged = logged,
   }, at
 end
 
@@ -203,11 +183,12 @@ local function lacks_others(env, fact)
   return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
 
-local function apply(env, fact)
+-- Decides the steps after the first `done`.
+local function apply(env, fact, done)
   if fact.unlink then return unlink(env, fact) end
   if #fact.steps == 1 then return decide(env, fact, fact.steps[1]) end
   local entries = {}
-  for at, step in ipairs(fact.steps) do entries[at] = decide(env, fact, step) end
+  for at = done + 1, #fact.steps do entries[#entries + 1] = decide(env, fact, fact.steps[at]) end
   return concat(entries)
 end
 
@@ -260,6 +241,18 @@ local function person_of(env, fact)
   return parked_by(env, fact) or component and component.root or first
 end
 
+-- The entry of a fact that was not applied before.
+local function entry_of(env, fact)
+  local standing = standing_of(env, fact)
+  if standing == 'decided' then return '' end
+  local logged = fact.logged ~= PARKED and fact.logged or ''
+  local done = apply_logged(env, fact, logged)
+  -- An unlink is decided as a whole.
+  if done > 0 and done >= #fact.steps then return logged end
+  if standing == 'parked' or fact.logged == PARKED or parked_by(env, fact) then return PARKED end
+  return logged .. apply(env, fact, done)
+end
+
 for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
 local list, reply, last = read_facts(), {}, -1
 read_named_cutoffs(list)
@@ -268,13 +261,11 @@ for at, fact in ipairs(list) do
   if fact.offset <= applied then
     env.recorded = env.recorded or read_recorded(env, list)
     entry = env.recorded[fact.offset] or ''
-  elseif lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
+  elseif not fact.logged and lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
     through = last
     break
   elseif fact.unlink or #fact.steps > 0 then
-    local standing = standing_of(env, fact)
-    local is_parked = standing == 'parked' or standing == 'new' and parked_by(env, fact)
-    entry = is_parked and PARKED or standing == 'new' and apply(env, fact) or ''
+    entry = entry_of(env, fact)
   end
   if fact.offset > applied then record(env, fact.offset, pack_bytes('>I6I4', fact.offset, #entry) .. entry) end
   if entry == PARKED then entry = PARKED .. person_of(env, fact) end

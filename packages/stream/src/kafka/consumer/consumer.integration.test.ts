@@ -135,3 +135,23 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   await publisher.close();
   await fixture.close();
 });
+
+it('reads a partition that was added to its topic within ten seconds', async () => {
+  const fixture = await openKafkaFixture();
+  const { brokers } = fixture;
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const read: number[] = [];
+  const consumer = await openRecordConsumer({
+    ...{ brokers, groupId: `${topic}-group`, topics: [topic], sessionTimeoutMs: SESSION_TIMEOUT_MS },
+    onBatch: async (records) => void read.push(...records.map(({ partition }) => partition)),
+  });
+  await until('it is a member', () => consumer.ready());
+  await fixture.addPartitions(topic, 2);
+  // Opened later, because a producer knows the partitions that it has read at its start.
+  const producer = await openProducer({ brokers, clientId: 'test' });
+  await send(producer, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
+  await until('the added partition is read', () => read.includes(1), 10_000);
+  await consumer.close();
+  await producer.close();
+  await fixture.close();
+});

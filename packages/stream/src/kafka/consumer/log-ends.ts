@@ -55,3 +55,37 @@ export function createAskEnds(
     if (asking !== null) await waitAtMost(ANSWER_TIMEOUT_MS, asking, () => {});
   };
 }
+
+/** kafkajs reads metadata every five minutes, so a partition that is added would wait as long for its first reader. */
+const PARTITIONS_INTERVAL_MS = 5_000;
+
+/** Members of kafkajs's cluster that its types lack. */
+interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
+  metadata(of: { topics: readonly string[] }): Promise<{
+    topicMetadata: { topic: string; partitionMetadata: unknown[] }[];
+  }>;
+}
+
+/**
+ * Creates a function that notices added partitions, at most every 5 s. Never throws. Metadata in use are replaced only
+ * then: kafkajs fails for all partitions while one has no leader.
+ */
+export function createPartitionCheck(cluster: Cluster, topics: readonly string[]): () => Promise<void> {
+  const { metadata } = cluster as unknown as MetadataCluster;
+  let checkedAtMs = performance.now();
+  return async () => {
+    if (performance.now() - checkedAtMs < PARTITIONS_INTERVAL_MS) return;
+    checkedAtMs = Number.POSITIVE_INFINITY;
+    try {
+      const { topicMetadata } = await metadata.call(cluster, { topics });
+      const hasGrown = topicMetadata.some(
+        ({ topic, partitionMetadata }) => partitionMetadata.length > cluster.findTopicPartitionMetadata(topic).length,
+      );
+      // The next fetch compares the assignment with it, and joins the group again.
+      if (hasGrown) await cluster.refreshMetadata();
+    } catch {
+      // The next check asks again.
+    }
+    checkedAtMs = performance.now();
+  };
+}

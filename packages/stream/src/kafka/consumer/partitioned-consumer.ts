@@ -21,7 +21,7 @@ import type { GroupOptions } from './group-options.ts';
 import { createKafkaLogger } from './kafka-logger.ts';
 import '../kafkajs-clock.ts';
 import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
-import { createAskEnds } from './log-ends.ts';
+import { createAskEnds, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 import { createSocketFactory } from './response-socket.ts';
@@ -72,6 +72,8 @@ export class PartitionedConsumer implements Consumer {
   #cluster: Cluster | null = null;
   /** Asks for the ends of the partitions assigned to this member; set when it first joins. */
   #askEnds: (() => Promise<void>) | null = null;
+  /** Notices added partitions; set with it. */
+  #checkPartitions: (() => Promise<void>) | null = null;
 
   constructor(options: PartitionedOptions) {
     this.#options = options;
@@ -180,6 +182,7 @@ export class PartitionedConsumer implements Consumer {
   #observe(consumer: KafkaConsumer, ended: (error: Error) => void) {
     consumer.on(consumer.events.HEARTBEAT, () => {
       this.#lastHeardAt = performance.now();
+      void this.#checkPartitions?.();
     });
     // A batch with nothing but markers and aborted records is not delivered; this event is the only sign of it.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
@@ -197,6 +200,7 @@ export class PartitionedConsumer implements Consumer {
     const view = createLogView(cluster);
     const askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
     this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
+    this.#checkPartitions = createPartitionCheck(cluster, this.#options.topics);
     onMembership(cluster, {
       cancelled: () => this.#closing,
       leaving: async (group) => {

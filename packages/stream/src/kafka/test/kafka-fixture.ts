@@ -15,6 +15,8 @@ export interface KafkaFixture {
   read(topic: string): Promise<StreamRecord[]>;
   /** Committed offsets of a group by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
+  /** Gives a topic so many partitions. */
+  addPartitions(topic: string, count: number): Promise<void>;
   /** Deletes a topic of one partition and creates it again, empty. */
   remakeTopic(topic: string): Promise<void>;
   /** Resolves when brokers know it no more. */
@@ -99,6 +101,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
         metadata,
       }));
     },
+    addPartitions: async (topic, count) => void (await admin.createPartitions({ topicPartitions: [{ topic, count }] })),
     expire: (topic, offset) =>
       admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] }),
     remakeTopic: (topic) => remakeTopic(kafka, topic),

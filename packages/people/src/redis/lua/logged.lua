@@ -1,0 +1,103 @@
+-- The part of the script after unlink.lua. It applies decisions that are on the log to a graph that has lost them,
+-- instead of deciding again: holds, fences and limits may differ now, and the tables have what the log has.
+local PARKED = 'P'
+
+-- The fence of an identity refuses what was linked up to its cut-off, as in a rebuild.
+local function is_erased(env, key, linked_at)
+  return is_fenced(env, key, { received_at = linked_at, event_time = linked_at })
+end
+
+-- The component with this root, for identities that move to it; an empty one if there is none.
+local function component_at(env, root)
+  local component = component_of(env, root)
+  if component and component.root == root then return component end
+  component = env.stored[root]
+  if component and not component.into then return component end
+  if not component and call('EXISTS', env.members .. root) == 1 then return load_component(env, root) end
+  component = {
+    root = root, size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true,
+    parts = {},
+  }
+  env.stored[root] = component
+  return component
+end
+
+-- Takes members out of a component. Those who stay keep their root.
+local function take_out(env, component, is_moved, target)
+  local rest = take_side(component, function(key) return not is_moved[key] end)
+  env.changed[component] = nil
+  if rest.size == 0 then
+    component.into = target
+    return
+  end
+  rest.root = component.root
+  if env.stored[component.root] == component then env.stored[component.root] = rest end
+  env.changed[rest] = true
+  for _, key in ipairs(keys_of(rest)) do env.components[key] = rest end
+end
+
+-- Puts identities under a root, wherever they are now.
+local function put(env, members, root)
+  local moved, is_moved, sources, anonymous_ids, kinds = {}, {}, {}, 0, 0
+  for at = 1, #members, MEMBER_BYTES do
+    local key, kind, linked_at = unpack_bytes('>c16c1I6', members, at)
+    local component = component_of(env, key)
+    if not (component and component.root == root) and not is_erased(env, key, linked_at) then
+      moved[#moved + 1] = sub(members, at, at + MEMBER_BYTES - 1)
+      is_moved[key] = true
+      if component then sources[component] = true end
+      kinds = bit.bor(kinds, KIND_BITS[kind])
+      if kind == 'a' then anonymous_ids = anonymous_ids + 1 end
+    end
+  end
+  if #moved == 0 then return end
+  local target = component_at(env, root)
+  for component in pairs(sources) do take_out(env, component, is_moved, target) end
+  for key in pairs(is_moved) do env.components[key] = target end
+  target.parts[#target.parts + 1] = { blob = concat(moved), root = false }
+  target.size = target.size + #moved
+  target.kinds = bit.bor(target.kinds, kinds)
+  target.anonymous_ids = target.anonymous_ids + anonymous_ids
+  target.held_from, target.is_new = UNKNOWN, false
+  env.changed[target] = true
+end
+
+local function note_sides(env, fact, members, letter)
+  for at = 1, #members, MEMBER_BYTES do note_side(env, fact, sub(members, at, at + 15), letter) end
+end
+
+local function read_members(entry, start)
+  local count, at = unpack_bytes('>I2', entry, start)
+  local last = at + count * MEMBER_BYTES - 1
+  return sub(entry, at, last), last + 1
+end
+
+-- Applies the entries of a fact's first steps. Returns their number.
+local function apply_logged(env, fact, entries)
+  local at, steps = 1, 0
+  while at <= #entries do
+    local link, a_kind, b_kind, outcome, reason, a, b, root, next = unpack_bytes('>c1c1c1c1c1c16c16c16', entries, at)
+    local members, stayed_root, stayed
+    members, at = read_members(entries, next)
+    if link == 'x' then
+      stayed_root, at = unpack_bytes('>c16', entries, at)
+      stayed, at = read_members(entries, at)
+      raise_latest(env.unlinks, fact.received_at)
+      env.latest_unlink = latest_unlink(env.unlinks)
+      note_sides(env, fact, members, SPLIT)
+      note_sides(env, fact, stayed, STAYED)
+      if outcome ~= 'x' then note_side(env, fact, a, NONE) end
+      put(env, stayed, stayed_root)
+    elseif link == ALLOWED or link == BLOCKED then
+      if not is_fenced(env, a, fact) then suspect(env, fact, a, link) end
+    elseif reason ~= 'b' and reason ~= 'f' then
+      if not is_fenced(env, a, fact) then rejoin(env, a, a_kind, fact) end
+      if not is_fenced(env, b, fact) then rejoin(env, b, b_kind, fact) end
+      local gatherer = b_kind == 'a' and a_kind ~= 'a' and a or b
+      if reason == HELD and not is_fenced(env, gatherer, fact) then suspect(env, fact, gatherer, HELD) end
+    end
+    put(env, members, root)
+    steps = steps + 1
+  end
+  return steps
+end

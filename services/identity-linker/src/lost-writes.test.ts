@@ -1,0 +1,127 @@
+import { toOverrideVersion } from '@playline/events';
+import { toOverrides, toUnlinkFact } from '@playline/people';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createBench, LINKS } from './test/linker-bench.ts';
+import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
+
+/** Facts go round quickly, and never to the parked place. */
+const parkedPace = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 1_000_000, waitingBytesMax: 100_000 };
+const { rules } = createParts();
+const IDS = ['a', 'b', 'c', 'd'];
+const keyOf = (id: string) => rules.keyOf('test', 'untyped', id);
+
+type Bench = Awaited<ReturnType<typeof createBench>>;
+
+const toAlias = (fromId: string, toId: string) =>
+  toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));
+
+/** Persons as the tables show them: of each identity the override with the greatest version. */
+function shownPersons(bench: Bench): string[] {
+  const rows = bench.decisions().flatMap((one) => toOverrides(one, toOverrideVersion(one)));
+  const latest = new Map<string, (typeof rows)[number]>();
+  for (const row of rows) {
+    const key = row.key.toString('hex');
+    if (row.version >= (latest.get(key)?.version ?? -1n)) latest.set(key, row);
+  }
+  return IDS.map((id) => (latest.get(keyOf(id).toString('hex'))?.root ?? keyOf(id)).toString('hex'));
+}
+
+const graphPersons = (bench: Bench) =>
+  Promise.all(IDS.map(async (id) => ((await bench.graph.rootOf('test', keyOf(id))) ?? keyOf(id)).toString('hex')));
+
+/** Asserts that no step is decided in two ways, and that the tables and the graph have the same persons. */
+async function expectOneAnswer(bench: Bench): Promise<void> {
+  const decisions = bench.decisions();
+  expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);
+  expect(await graphPersons(bench)).toEqual(shownPersons(bench));
+}
+
+const allCommitted = (bench: Bench) =>
+  until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
+
+describe('a linker whose Redis has lost its last writes', () => {
+  it('applies the published decisions, although a hold that was released is there again', async () => {
+    const bench = await createBench();
+    const { linker } = await bench.open({ parkedPace });
+    await bench.hold(keyOf('a'));
+    const lose = bench.people.snapshot();
+    await bench.release(keyOf('a'));
+    for (const [from, to] of [
+      ['a', 'b'],
+      ['c', 'd'],
+      ['b', 'd'],
+    ] as const)
+      await bench.put([toAlias(from, to)]);
+    await allCommitted(bench);
+    lose();
+    await bench.put([toAlias('c', 'a')]);
+    const decided = () => bench.decisions().some(({ offset }) => offset === 3);
+    const persons = shownPersons(bench);
+    await until('the lost facts are applied', async () => (await graphPersons(bench)).join() === persons.join());
+    await bench.release(keyOf('a'));
+    await until('the later fact is decided', () => decided() || bench.log.records(LINKS).length > 4);
+    await allCommitted(bench);
+    await linker.close();
+    await expectOneAnswer(bench);
+  });
+
+  it('notices within seconds that a quiet partition lost links, is not ready until they are back, and says why', async () => {
+    const bench = await createBench();
+    const lose = bench.people.snapshot();
+    const { linker } = await bench.open();
+    await bench.put([toAlias('a', 'b'), toAlias('b', 'c')]);
+    await allCommitted(bench);
+    const isReady = async () => await linker.ready.links!();
+    expect(await isReady()).toBe(true);
+    lose();
+    await bench.people.rebuild.mintEpoch();
+    expect(await isReady()).toBe(false);
+    await until('the links are back', isReady);
+    await linker.close();
+    await expectOneAnswer(bench);
+    expect(new Set(await graphPersons(bench)).size).toBe(2);
+  });
+
+  it('decides no step in two ways, whatever links, unlinks and holds came before or after any number of losses', async () => {
+    const id = fc.constantFrom(...IDS);
+    const action = fc.oneof(
+      { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
+      { weight: 1, arbitrary: fc.tuple(fc.constant('unlink' as const), id, id) },
+      { weight: 2, arbitrary: fc.tuple(fc.constantFrom('hold' as const, 'release' as const), id, id) },
+      { weight: 2, arbitrary: fc.tuple(fc.constantFrom('keep' as const, 'lose' as const, 'settle' as const), id, id) },
+    );
+    const property = fc.asyncProperty(fc.array(action, { minLength: 3, maxLength: 14 }), async (actions) => {
+      const bench = await createBench();
+      const { linker } = await bench.open({ parkedPace });
+      let lose = bench.people.snapshot();
+      let receivedAt = 2_000;
+      const unlinked = (of: string) =>
+        toUnlinkFact({
+          ...{ environmentId: 'test', messageId: Buffer.alloc(16, 4), traceId: 'f'.repeat(32) },
+          ...{ receivedAt: receivedAt++, unlink: [{ key: keyOf(of), kind: 'untyped' }] },
+        });
+      for (const [kind, one, other] of actions) {
+        if (kind === 'link') await bench.put([toAlias(one, other)]);
+        if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(one))]);
+        if (kind === 'hold') await bench.hold(keyOf(one));
+        if (kind === 'release') await bench.release(keyOf(one));
+        if (kind === 'keep') lose = bench.people.snapshot();
+        if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
+        if (kind !== 'lose') continue;
+        lose();
+        await bench.people.rebuild.mintEpoch();
+      }
+      for (const one of IDS) await bench.release(keyOf(one));
+      // The graph refuses what follows on a loss.
+      await bench.put([toAlias('a', 'a')]);
+      await allCommitted(bench);
+      await until('nothing is missing', async () => await linker.ready.links!());
+      await allCommitted(bench);
+      await linker.close();
+      await expectOneAnswer(bench);
+    });
+    await fc.assert(property, { numRuns: 60 });
+  }, 60_000);
+});

@@ -1,0 +1,216 @@
+import {
+  createRecordReader,
+  type IdentityDecisionRecord,
+  identityDecisionCodec,
+  type SchemaSource,
+} from '@playline/contracts';
+import {
+  fromDecisionRecord,
+  type GraphFact,
+  type LinkSourcePartition,
+  type LoggedFact,
+  type StepDecision,
+} from '@playline/people';
+import { type LogBounds, type LogReader, RetryableFault, toPartition } from '@playline/stream';
+
+/** Offsets of the decision topic, by partition. */
+export type DecisionOffsets = Readonly<Record<string, number>>;
+
+export interface LoggedDecisionsOptions {
+  readonly log: Pick<LogReader, 'bounds' | 'read'>;
+  readonly linkTopic: string;
+  readonly decisionTopic: string;
+  /** Texts of the schemas that decisions were written with. */
+  readonly schemaOf: SchemaSource;
+}
+
+/** Decisions on the log about facts that the graph has not applied: a graph that lost facts applies these. */
+export interface LoggedDecisions {
+  /** Ends of the decision topic, at most 10 s old: decisions made from now on are after them. @throws RetryableFault */
+  ends(): Promise<DecisionOffsets>;
+  /**
+   * Finds whether facts of a partition that the graph has not applied may be decided; null when none can be.
+   * @param after offsets of the decision topic after which their decisions are; null when unknown
+   * @throws RetryableFault
+   */
+  open(source: LinkSourcePartition, applied: number, after: DecisionOffsets | null): Promise<UnappliedFacts | null>;
+}
+
+/** The facts of a partition that may be decided although the graph has not applied them. */
+export interface UnappliedFacts {
+  /** Facts from this offset on are new. */
+  readonly end: number;
+  /** What `open` was called with. */
+  readonly after: DecisionOffsets | null;
+  /** Adds to facts what the log has about them. @param applied last applied offset. @throws RetryableFault */
+  complete(facts: readonly GraphFact[], applied: number): Promise<LoggedFact[]>;
+}
+
+/** An older end only means that a few more decisions are read after a loss. */
+const ENDS_KEPT_MS = 10_000;
+
+/** Turns faults of the log and the registry into retryable ones. */
+async function retryable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new RetryableFault('decisions cannot be read from the log', { cause });
+  }
+}
+
+export function createLoggedDecisions(options: LoggedDecisionsOptions): LoggedDecisions {
+  const { log, linkTopic, decisionTopic } = options;
+  let known: { atMs: number; ends: DecisionOffsets } | null = null;
+  return {
+    async ends() {
+      const nowMs = performance.now();
+      if (known !== null && nowMs - known.atMs < ENDS_KEPT_MS) return known.ends;
+      const bounds = await retryable(log.bounds(decisionTopic));
+      known = { atMs: nowMs, ends: Object.fromEntries(bounds.map(({ partition, end }) => [partition, end])) };
+      return known.ends;
+    },
+    async open(source, applied, after) {
+      const links = await retryable(log.bounds(linkTopic));
+      const end = links.find(({ partition }) => partition === source.partition)?.end ?? 0;
+      if (end <= applied + 1) return null;
+      return createUnappliedFacts(options, { source, after, end });
+    },
+  };
+}
+
+interface Unapplied extends Pick<UnappliedFacts, 'after' | 'end'> {
+  readonly source: LinkSourcePartition;
+}
+
+function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unapplied): UnappliedFacts {
+  const readers = new Map<number, Promise<DecisionReader>>();
+  let bounds: readonly LogBounds[] | null = null;
+  const readerOf = (environmentId: string, of: readonly LogBounds[], applied: number) => {
+    const partition = toPartition(Buffer.from(environmentId), of.length);
+    const known =
+      readers.get(partition) ?? DecisionReader.open(options, unapplied, { bounds: of[partition]!, applied });
+    readers.set(partition, known);
+    return known;
+  };
+  const complete = async (facts: readonly GraphFact[], applied: number) => {
+    // Read once, after the consumer that decided these facts was closed: nothing of them is published later.
+    bounds ??= await options.log.bounds(options.decisionTopic);
+    const completed: LoggedFact[] = [];
+    for (const fact of facts) {
+      if (fact.offset <= applied || fact.offset >= unapplied.end || bounds.length === 0) completed.push(fact);
+      else {
+        const logged = await (await readerOf(fact.environmentId, bounds, applied)).of(fact, applied);
+        completed.push(logged === null ? fact : { ...fact, logged });
+      }
+    }
+    return completed;
+  };
+  return {
+    end: unapplied.end,
+    after: unapplied.after,
+    complete: (facts, applied) =>
+      retryable(
+        complete(facts, applied).catch((fault) => {
+          // A reader that failed cannot continue. The next attempt opens it again.
+          readers.clear();
+          throw fault;
+        }),
+      ),
+  };
+}
+
+/**
+ * Reads one partition of the decision topic twice: first for the last decided fact of each environment, then decision by
+ * decision as facts come, so that only those of a batch are in memory. Decisions were published in the order of facts; a
+ * copy only follows its first occurrence.
+ */
+class DecisionReader {
+  readonly #decisions: AsyncGenerator<IdentityDecisionRecord>;
+  /** Offset of the last decided fact, by environment. */
+  readonly #lastOf: ReadonlyMap<string, number>;
+  /** Decisions by offset of the fact, then by step. */
+  readonly #found = new Map<number, StepDecision[]>();
+  /** All decisions about facts up to here were read. */
+  #through = -1;
+
+  private constructor(decisions: AsyncGenerator<IdentityDecisionRecord>, lastOf: ReadonlyMap<string, number>) {
+    this.#decisions = decisions;
+    this.#lastOf = lastOf;
+  }
+
+  static async open(
+    options: LoggedDecisionsOptions,
+    { source, after }: Unapplied,
+    { bounds, applied }: { bounds: LogBounds; applied: number },
+  ): Promise<DecisionReader> {
+    const read = createRead(options, bounds);
+    const start = Math.max(bounds.start, after?.[bounds.partition] ?? (await findGeneration(read, source, bounds)));
+    const own = () => readOwn(read(start), source, applied);
+    const lastOf = new Map<string, number>();
+    for await (const { environmentId, offset } of own())
+      lastOf.set(environmentId, Math.max(offset, lastOf.get(environmentId) ?? -1));
+    return new DecisionReader(own(), lastOf);
+  }
+
+  async of({ environmentId, offset }: GraphFact, applied: number): Promise<LoggedFact['logged'] | null> {
+    while (this.#through < offset) {
+      const { done, value } = await this.#decisions.next();
+      if (done) this.#through = Number.POSITIVE_INFINITY;
+      else this.#note(value, applied);
+    }
+    const decisions = this.#found.get(offset);
+    if (decisions !== undefined) return decisions;
+    return offset < (this.#lastOf.get(environmentId) ?? -1) ? 'parked' : null;
+  }
+
+  #note(record: IdentityDecisionRecord, applied: number): void {
+    for (const offset of this.#found.keys()) if (offset <= applied) this.#found.delete(offset);
+    this.#through = Math.max(this.#through, record.offset - 1);
+    if (record.offset <= applied) return;
+    const steps = this.#found.get(record.offset) ?? [];
+    if (record.step === steps.length) steps.push(fromDecisionRecord(record));
+    this.#found.set(record.offset, steps);
+  }
+}
+
+type Placed = { readonly at: number; readonly record: IdentityDecisionRecord };
+type Read = (start: number, end?: number) => AsyncGenerator<Placed>;
+
+/** Reads decisions of one partition, up to its present end. */
+function createRead(
+  { log, decisionTopic, schemaOf }: LoggedDecisionsOptions,
+  { partition, end: last }: LogBounds,
+): Read {
+  const readValue = createRecordReader({ schemaOf, createReader: identityDecisionCodec.decoderOf });
+  return async function* (start, end = last) {
+    for await (const { offset, value } of log.read({ topic: decisionTopic, partition, start, end, isWhole: true })) {
+      const read = await readValue(value);
+      if (read.kind === 'record') yield { at: offset, record: read.record };
+    }
+  };
+}
+
+async function* readOwn(decisions: AsyncGenerator<Placed>, source: LinkSourcePartition, applied: number) {
+  for await (const { record } of decisions)
+    if (record.generation === source.generation && record.partition === source.partition && record.offset > applied)
+      yield record;
+}
+
+/**
+ * Searches the first decision of a generation. All linkers are stopped between two generations, so in each partition
+ * the decisions of a generation follow those of earlier ones.
+ */
+async function findGeneration(
+  read: Read,
+  { generation }: LinkSourcePartition,
+  { start, end }: LogBounds,
+): Promise<number> {
+  let [low, high] = [start, generation === 0 ? start : end];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const { value } = await read(middle, high).next();
+    if (value !== undefined && value.record.generation < generation) low = value.at + 1;
+    else high = middle;
+  }
+  return low;
+}

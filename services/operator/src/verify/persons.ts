@@ -1,0 +1,138 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ErasureRecords, readCutoffs } from '@playline/erasure';
+import { quoteText } from '@playline/errors';
+import type { People } from '@playline/people';
+import { type QueryRows, readRows } from '@playline/runtime';
+import { readOverrides } from '../rebuild/tables.ts';
+
+/** An identity with one person in Redis and another one in ClickHouse. Hexadecimal keys. */
+export interface PersonDifference {
+  readonly environmentId: string;
+  readonly identityKey: string;
+  readonly inRedis: string;
+  readonly inClickHouse: string;
+}
+
+export interface PersonsReport {
+  /** Linked identities that were compared. */
+  readonly compared: number;
+  /** Number of identities that differ. Above a thousand, as they were first read. */
+  readonly different: number;
+  /** The first of them. */
+  readonly examples: readonly PersonDifference[];
+}
+
+export interface PersonsOptions {
+  readonly query: QueryRows;
+  readonly records: Pick<ErasureRecords, 'readFences'>;
+  readonly people: Pick<People, 'graph' | 'rebuild'>;
+  /** Resolves when the writer has stored the decisions that are on the log now, or will not do so in time. */
+  awaitDecisionsStored(): Promise<void>;
+  readonly onProgress: (line: string) => void;
+}
+
+interface Identity {
+  readonly environmentId: string;
+  readonly key: Buffer;
+}
+
+/** Identities of one query, about 100 KB of SQL: ClickHouse takes 256 KiB. */
+const BATCH_MAX = 1_000;
+/** More differences than these are only counted. */
+const CHECKED_MAX = 1_000;
+/** A link that is being decided is in Redis before it is on the log. It is read again until it is in both. */
+const CHECKS = 4;
+const CHECK_EVERY_MS = 1_000;
+const EXAMPLES_MAX = 20;
+
+/**
+ * Compares the person of every linked identity in Redis with the one in `identity_overrides`. Links may be decided
+ * meanwhile, so a difference counts only if it is still there when the writer has stored the decisions.
+ */
+export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
+  options.onProgress('comparing persons in Redis with identity_overrides');
+  const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
+  const compare = createCompare(options, cutoffs);
+  const found = new Map<string, PersonDifference>();
+  let [compared, different] = [0, 0];
+  const add = (differences: readonly PersonDifference[]) => {
+    for (const one of differences) {
+      const name = `${one.environmentId} ${one.identityKey}`;
+      if (found.has(name)) continue;
+      different++;
+      if (found.size < CHECKED_MAX) found.set(name, one);
+    }
+  };
+  for await (const batch of inBatches(options.people.rebuild.identities())) {
+    compared += batch.length;
+    add(await compare(batch));
+  }
+  // Those of the tables that Redis lacks.
+  for await (const batch of inBatches(readOverrides(options.query))) add(await compare(batch));
+  if (different > CHECKED_MAX) return { compared, different, examples: [...found.values()].slice(0, EXAMPLES_MAX) };
+  let differences = [...found.values()];
+  for (let check = 0; check < CHECKS && differences.length > 0; check++) {
+    if (check > 0) await delay(CHECK_EVERY_MS);
+    await options.awaitDecisionsStored();
+    differences = await compare(
+      differences.map(({ environmentId, identityKey }) => ({ environmentId, key: Buffer.from(identityKey, 'hex') })),
+    );
+  }
+  return { compared, different: differences.length, examples: differences.slice(0, EXAMPLES_MAX) };
+}
+
+const nameOf = ({ environmentId, key }: Identity) => `${environmentId} ${key.toString('hex')}`;
+
+async function* inBatches<I extends Identity>(identities: AsyncIterable<I>): AsyncGenerator<I[]> {
+  let batch: I[] = [];
+  for await (const identity of identities) {
+    if (batch.push(identity) < BATCH_MAX) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** An identity without an entry is a person of its own, in both stores. */
+function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<string, number>) {
+  return async (identities: readonly Identity[]): Promise<PersonDifference[]> => {
+    const keys = identities.map(
+      ({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key.toString('hex')}'))`,
+    );
+    const rows = await readRows(
+      query(`SELECT environment_id, lower(hex(identity_key)), lower(hex(person_key)), toUnixTimestamp64Milli(linked_at)
+        FROM identity_overrides FINAL WHERE (environment_id, identity_key) IN (${keys.join(', ')})`),
+    );
+    const stored = new Map(
+      rows.map(([environmentId, key, root, linkedAt]) => [`${environmentId} ${key}`, { root, linkedAt }]),
+    );
+    const roots = await readRoots(people, identities);
+    return identities.flatMap((identity, at) => {
+      const identityKey = identity.key.toString('hex');
+      const row = stored.get(nameOf(identity));
+      const inRedis = (roots[at] ?? identity.key).toString('hex');
+      const inClickHouse = String(row?.root ?? identityKey);
+      // A row up to the cut-off of an erasure is about to be deleted.
+      const isErased = row !== undefined && Number(row.linkedAt) <= (cutoffs.get(nameOf(identity)) ?? -1);
+      const isSame = inRedis === inClickHouse || isErased;
+      return isSame ? [] : [{ environmentId: identity.environmentId, identityKey, inRedis, inClickHouse }];
+    });
+  };
+}
+
+/** In the order of the identities. */
+async function readRoots(
+  { graph }: PersonsOptions['people'],
+  identities: readonly Identity[],
+): Promise<(Buffer | null)[]> {
+  const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
+  const roots: (Buffer | null)[] = [];
+  for (const [environmentId, own] of byEnvironment) {
+    const read = await graph.rootsOf(
+      environmentId,
+      own.map(([, { key }]) => key),
+    );
+    for (const [index, [at]] of own.entries()) roots[at] = read[index]!;
+  }
+  return roots;
+}

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TOPICS } from '@playline/contracts';
+import { createIdentityKeyer, type People } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
+import { Redis } from 'ioredis';
+import { rowsOf } from '../world/clickhouse.ts';
+import { endsOf, settle } from '../world/end-check.ts';
+import { metricsOf, sumOf } from '../world/metrics.ts';
+import { KEY_HEADER, post } from '../world/post.ts';
+import type { ServiceProcess } from '../world/service-process.ts';
+import { environmentOf } from '../world/settings.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { verify } from '../world/verify.ts';
+import { waitFor } from '../world/wait.ts';
+
+/** Keeps all of Redis. @returns a function that restores it while no service is connected, as after a crash */
+async function keepRedis({ world }: Trial): Promise<() => Promise<void>> {
+  const redis = new Redis(world.stack.file.redis);
+  const kept = new Map<Buffer, Buffer>();
+  for await (const names of redis.scanBufferStream({ count: 1_000 }))
+    for (const name of names as Buffer[]) {
+      const dump = await redis.dumpBuffer(name);
+      if (dump !== null) kept.set(name, dump);
+    }
+  return async () => {
+    await world.wires.redis.set('refuse');
+    const restoring = redis.multi().flushall();
+    for (const [name, dump] of kept) restoring.restore(name, 0, dump);
+    await restoring.exec();
+    redis.disconnect();
+    await world.wires.redis.set('open');
+  };
+}
+
+/** Accounts of a trial, linked by alias messages. */
+interface Accounts {
+  readonly people: People;
+  keyOf(account: string): Buffer;
+  alias(from: string, to: string): Promise<void>;
+  /** Person keys in Redis. */
+  roots(): Promise<string[]>;
+}
+
+async function openAccounts({ world, environmentId, ledger, key }: Trial, gateway: ServiceProcess): Promise<Accounts> {
+  const keyOf = createIdentityKeyer(Buffer.from(environmentOf('identity-linker', world).IDENTITY_PEPPER!, 'hex'));
+  const people = await openRedisPeople({ url: world.stack.file.redis });
+  const linked = new Set<string>();
+  const keyOfAccount = (account: string) => keyOf(environmentId, 'steam', account);
+  return {
+    people,
+    keyOf: keyOfAccount,
+    async alias(fromId, toId) {
+      for (const account of [fromId, toId]) linked.add(account);
+      const messageId = randomUUID();
+      const ids = { fromId, fromType: 'steam', toId, toType: 'steam' };
+      const message = { type: 'alias', messageId, surface: 'web', eventTimestamp: new Date().toISOString(), ...ids };
+      ledger.send([messageId]);
+      await waitFor('a link is accepted', async () => {
+        const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
+        ledger.note([messageId], attempt);
+        return attempt.status === 200;
+      });
+    },
+    async roots() {
+      const roots = await people.graph.rootsOf(environmentId, [...linked].map(keyOfAccount));
+      return roots.map((root) => root?.toString('hex') ?? '');
+    },
+  };
+}
+
+const linkersOf = ({ crew }: Trial) => crew.filter(({ service }) => service === 'identity-linker');
+
+async function rewindsOf(trial: Trial): Promise<number> {
+  const counts = await Promise.all(
+    linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'identity_rewinds_total')),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Waits for the linkers, and asserts that each is ready only when the persons are the same as before the loss. */
+async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly string[]): Promise<void> {
+  await waitFor('the links are in Redis again', async () => {
+    const ready = await Promise.all(linkersOf(trial).map((linker) => linker.isReady()));
+    const roots = await accounts.roots();
+    const isBack = roots.join() === before.join();
+    assert.ok(isBack || !ready.every(Boolean), 'a linker is ready although links are missing');
+    return isBack && ready.every(Boolean);
+  });
+}
+
+export const redisLosesRelease: Scenario = {
+  fault: 6,
+  title: 'a Redis that lost the release of a hold and published decisions has the persons of ClickHouse again',
+  tried: 'Redis loses its last writes: the release of a hold, and decisions that are published',
+  run: async (trial) => {
+    const { world, random, environmentId } = trial;
+    const gateway = await trial.start('gateway');
+    const accounts = await openAccounts(trial, gateway);
+    const { guards } = accounts.people;
+    const groups = Array.from({ length: random.integer(4, 8) }, (_, at) => `g${at}`);
+    const erasure = { environmentId, erasureId: randomBytes(16) };
+    const keys = groups.map((group) => accounts.keyOf(`${group}a`));
+    const before = await rewindsOf(trial);
+    await guards.place({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
+    const lose = await keepRedis(trial);
+    await guards.release(erasure);
+    // Decided again under the hold, the first link of a group would come last, and the larger side would be another one.
+    for (const group of groups)
+      for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
+    await settle(world);
+    const roots = await accounts.roots();
+    await lose();
+    await awaitLinks(trial, accounts, roots);
+    await guards.release(erasure);
+    for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
+    await settle(world);
+    await accounts.people.close();
+    await verify(world);
+    return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
+  },
+};
+
+export const redisLosesQuietLinks: Scenario = {
+  fault: 6,
+  title: 'links that Redis lost are applied again although no further link comes, and linkers are not ready until then',
+  tried: 'Redis loses links of partitions without further links',
+  run: async (trial) => {
+    const { world, random } = trial;
+    const gateway = await trial.start('gateway');
+    const accounts = await openAccounts(trial, gateway);
+    await accounts.alias('known', 'before');
+    await settle(world);
+    const before = await rewindsOf(trial);
+    const lose = await keepRedis(trial);
+    const links = random.integer(3, 12);
+    for (let at = 0; at < links; at++) await accounts.alias(`x${at}`, `y${random.integer(0, 2)}`);
+    await settle(world);
+    const roots = await accounts.roots();
+    const factsBefore = await endsOf(world, TOPICS.identityLinks.name);
+    await delay(random.integer(0, 500));
+    await lose();
+    await awaitLinks(trial, accounts, roots);
+    assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link came');
+    await accounts.people.close();
+    await verify(world);
+    return { rewinds: (await rewindsOf(trial)) - before, 'links lost': links };
+  },
+};
+
+const CONSENT_PATH = '/v1/audience/tracking-consent';
+/** A producer gives up after 20 s, so a change that is in doubt cannot arrive later than that. */
+const IN_DOUBT_MS = 22_000;
+
+async function putConsent(gateway: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
+  const headers = { 'content-type': 'application/json', [KEY_HEADER]: key, connection: 'close' };
+  const answer = await fetch(gateway.url + CONSENT_PATH, { method: 'PUT', headers, body: JSON.stringify(change) });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+async function getConsent(gateway: ServiceProcess, key: string, anonymousId: string): Promise<string> {
+  const headers = { [KEY_HEADER]: key, connection: 'close' };
+  const answer = await fetch(`${gateway.url}${CONSENT_PATH}?anonymousId=${anonymousId}`, { headers });
+  return answer.ok ? ((await answer.json()) as { status: string }).status : `answer ${answer.status}`;
+}
+
+export const refusedConsentArrivesLate: Scenario = {
+  fault: 19,
+  title: 'a consent that was answered 500 never takes effect over a later one that was answered 204',
+  tried: 'a gateway answers a consent 500 and publishes it after another gateway accepted a later one',
+  run: async (trial) => {
+    const { world, random, key, environmentId } = trial;
+    const [slow, quick] = await Promise.all([trial.start('gateway'), trial.start('gateway')]);
+    const anonymousId = `consent-${randomUUID()}`;
+    const change = (status: string) => ({ anonymousId, status, source: 'faults' });
+    const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
+    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'a consent without a broker');
+    // Stopped, so that it publishes what it still holds after the later change.
+    slow!.signal('SIGSTOP');
+    await world.wires.kafka.set('open');
+    await waitFor('the later consent is accepted', async () => (await putConsent(quick!, key, change(later!))) === 204);
+    slow!.signal('SIGCONT');
+    const endAt = performance.now() + IN_DOUBT_MS;
+    let reads = 0;
+    while (performance.now() < endAt) {
+      assert.equal(await getConsent(quick!, key, anonymousId), later, 'the consent that was accepted last');
+      reads++;
+      await delay(random.integer(100, 500));
+    }
+    await settle(world);
+    const rows = await rowsOf(
+      world.deployment.engine,
+      `SELECT status FROM consents_current WHERE environment_id = '${environmentId}'`,
+    );
+    assert.deepEqual(rows, [[later]], 'the consent in ClickHouse');
+    return { 'answered 500': 1, 'reads afterwards': reads };
+  },
+};
