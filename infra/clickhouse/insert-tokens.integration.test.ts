@@ -1,0 +1,67 @@
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, TOPICS } from '@playline/contracts';
+import { BLOCKS_PER_S_MAX, TABLE_PARTITIONS_A_BLOCK_MAX } from '@playline/runtime';
+import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const TOKEN_NEEDED_S = 600;
+
+let database: OwnDatabase;
+beforeAll(async () => {
+  database = await openOwnDatabase();
+}, 120_000);
+afterAll(() => database.close());
+
+describe('the tokens of inserts that a table remembers', () => {
+  it('are counted for all partitions of the table together, and an insert takes one for each partition it has rows of', async () => {
+    const { query } = database;
+    await query(`CREATE TABLE tokens (at Date, value UInt32) ENGINE = MergeTree PARTITION BY toStartOfMonth(at) ORDER BY at
+      SETTINGS non_replicated_deduplication_window = 4`);
+    const months = (...names: string[]) => names.map((month) => `('2026-${month}-01', 1)`).join();
+    const insert = (token: string, rows: string) =>
+      query(`INSERT INTO tokens SETTINGS insert_deduplication_token = '${token}' VALUES ${rows}`);
+    const count = async () => Number(await query('SELECT count() FROM tokens'));
+    await insert('a', months('01'));
+    await insert('b', months('02', '03', '04'));
+    await insert('a', months('01'));
+    expect(await count()).toBe(4);
+    // The fifth token replaces the first, although it is of another partition.
+    await insert('c', months('05'));
+    await insert('a', months('01'));
+    expect(await count()).toBe(6);
+  });
+
+  it('suffice for ten minutes of blocks, whatever partitions the rows of each block are in', async () => {
+    const rows = await database.query(`SELECT name, partition_key,
+        extract(create_table_query, 'non_replicated_deduplication_window = ([0-9]+)')
+      FROM system.tables WHERE database = currentDatabase() AND create_table_query LIKE '%deduplication_window = %'
+        AND name != 'tokens' AND create_table_query NOT LIKE '%deduplication_window = 0%' ORDER BY name FORMAT TSV`);
+    const tables = rows
+      .trim()
+      .split('\n')
+      .map((row) => row.split('\t'));
+    expect(tables.map(([name]) => name)).toEqual(expect.arrayContaining(['events', 'identity_links', 'consent_log']));
+    // Rows of identity_overrides are in the partition of the time at which they are inserted.
+    const isOne = (name: string, partitionKey: string) => partitionKey === '' || name === 'identity_overrides';
+    const tooFew = tables.filter(([name, partitionKey, window]) => {
+      const partitions = isOne(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_A_BLOCK_MAX;
+      return Number(window) < BLOCKS_PER_S_MAX * TOKEN_NEEDED_S * partitions;
+    });
+    expect(tooFew).toEqual([]);
+  });
+
+  it('cover every block: its event times are in three months at most, whenever it is written', () => {
+    const spanMs = EVENT_AGE_MAX_MS + EVENT_AHEAD_MAX_MS + TOPICS.messages.retentionMs;
+    expect(spanMs).toBeLessThan(59 * DAY_MS);
+    const property = fc.property(
+      fc.date({ min: new Date('2020-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }),
+      (from) => {
+        const until = new Date(from.getTime() + 59 * DAY_MS - 1);
+        const months = (until.getUTCFullYear() - from.getUTCFullYear()) * 12 + until.getUTCMonth() - from.getUTCMonth();
+        expect(months + 1).toBeLessThanOrEqual(TABLE_PARTITIONS_A_BLOCK_MAX);
+      },
+    );
+    fc.assert(property, { numRuns: 2_000 });
+  });
+});
