@@ -44,9 +44,21 @@ export type AcceptMints = (order: MintOrder) => Promise<QuotaStanding>;
 export class QuotaSpent extends PublicError {
   readonly standing: QuotaStanding;
 
-  constructor(standing: QuotaStanding) {
-    super('TOO_MANY_REQUESTS_ERROR', { retryAfterS: standing.retryAfterS });
+  constructor(standing: QuotaStanding, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
+    super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: standing.retryAfterS });
     this.standing = standing;
+  }
+}
+
+/** When to try again, in seconds: pending assets end by blocks and by operators, not by the clock. */
+const PENDING_RETRY_S = 60;
+
+/** The environment or its project would have more pending assets than `PENDING_LIMITS`. Carries the quota as it is. */
+export class TooManyPending extends QuotaSpent {
+  constructor(standing: QuotaStanding) {
+    const message =
+      'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.';
+    super({ ...standing, retryAfterS: PENDING_RETRY_S }, { message, details: { limit: 'pending_assets' } });
   }
 }
 
@@ -60,8 +72,8 @@ export const CLAIM_LAPSE_MS = 60_000;
  * Accepts an order in the order that gives its guarantee: conflicts, quota, claims, log, confirmation. Conflicts cost
  * nothing. A claim whose request may or may not be on the log stays, so the same order sent again takes it over and no
  * other order can.
- * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TOO_MANY_REQUESTS_ERROR when too much is
- * pending, QuotaSpent; another fault when a step failed or its outcome is unknown: the same order may then be sent again
+ * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TooManyPending,
+ * QuotaSpent; another fault when a step failed or its outcome is unknown: the same order may then be sent again
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
@@ -78,12 +90,13 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     if (!standing.isAllowed) throw new QuotaSpent(standing);
     try {
       const outcome = await settle(scope, wanted, false);
+      if (outcome.kind === 'full') throw new TooManyPending(standing);
       await send(parts, order, assertFree(outcome, twice));
       return standing;
     } catch (fault) {
       // Give the quota back, because the order is not accepted. If this fails, the bucket refills with time anyway.
-      await quotas.take(order.projectId, policy, -units).catch(() => {});
-      throw fault;
+      const left = await quotas.take(order.projectId, policy, -units).catch(() => standing);
+      throw fault instanceof TooManyPending ? new TooManyPending(left) : fault;
     }
   };
 
@@ -137,26 +150,11 @@ function findTwice(assets: readonly MintAsset[]): readonly string[] {
   });
 }
 
-/** When to try again, in seconds: pending assets end by blocks and by operators, not by the clock. */
-const FULL_RETRY_S = 60;
-
-const fullOf = () =>
-  new PublicError('TOO_MANY_REQUESTS_ERROR', {
-    message:
-      'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.',
-    details: { limit: 'pending_assets' },
-    retryAfterS: FULL_RETRY_S,
-  });
-
-/**
- * @throws PublicError CONFLICT_ERROR with every id that conflicts, each once, in the order of the request;
- * TOO_MANY_REQUESTS_ERROR when too much is pending
- */
+/** @throws PublicError CONFLICT_ERROR with every id that conflicts, each once, in the order of the request */
 function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, twice: readonly string[]) {
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...twice])];
   if (values.length > 0) throw conflictOf(values);
-  if (outcome.kind === 'full') throw fullOf();
   return outcome.kind === 'claimed' ? outcome.claims : [];
 }
 

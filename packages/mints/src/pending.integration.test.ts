@@ -108,6 +108,8 @@ it('an order beyond the limit of pending assets is refused with 429 and details,
     code: 'TOO_MANY_REQUESTS_ERROR',
     details: { limit: 'pending_assets' },
     message: expect.stringContaining('pending assets'),
+    retryAfterS: 60,
+    standing: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - ORDERS) },
   });
   const policy = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
   expect((await quotas.take('ours', policy, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);

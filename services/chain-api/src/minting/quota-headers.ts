@@ -51,8 +51,6 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
  */
 export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
-  // Too many pending assets are no lack of quota, and the quota of the order was given back.
-  if (fault.details?.limit === 'pending_assets') return;
   const { retryAfterS } = fault;
   show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
 }
