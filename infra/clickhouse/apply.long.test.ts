@@ -85,15 +85,6 @@ describe('applySql', () => {
     }
   });
 
-  it('has a comment for every column of every table', async () => {
-    await applySql({ url, user, password, database });
-    const silent = await rowsOf<{ place: string }>(
-      `SELECT concat(table, '.', name) AS place FROM system.columns WHERE database = {database: String} AND comment = ''
-       AND table NOT IN (SELECT name FROM system.tables WHERE database = {database: String} AND engine IN ('View', 'MaterializedView', 'Dictionary'))`,
-    );
-    expect(silent).toEqual([]);
-  });
-
   it('refuses an edited file before it applies anything, and says how to mend it', async () => {
     const path = await mkdtemp(join(tmpdir(), 'sql-'));
     try {
