@@ -43,7 +43,9 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  const [queue, heavyQueue] = [createRequestQueue(parts), createRequestQueue(parts)];
+  // A begin that another leader's start has aborted is no fault of its requests.
+  const ofQueue = { ...parts, isHealthy: async () => !signal.aborted && (await parts.isHealthy()) };
+  const [queue, heavyQueue] = [createRequestQueue(ofQueue), createRequestQueue(ofQueue)];
   const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
