@@ -59,6 +59,11 @@ describe.concurrent('a limit of a ClickHouse account', () => {
     expect((await engine.ask('analyst_2', SLOW, session)).text).toMatch(STOPPED);
   });
 
+  it('holds for a query whose id is not valid UTF-8', { timeout: 30_000 }, async () => {
+    const id = { search: '&query_id=%FF%27%5C' };
+    expect((await engine.ask('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(STOPPED);
+  });
+
   it('holds for a client of the native protocol', { timeout: 30_000 }, async () => {
     const ask = (sql: string) => askNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
     expect(await ask(`${SLOW} SETTINGS max_execution_time = DEFAULT`)).toMatch(/Query was cancelled/);

@@ -129,14 +129,29 @@ describe('Redis', () => {
       );
     const keys = await redis.client.keys(`${namespace}mint:*:{*`);
     expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_MAX);
-    // What has succeeded stays claimed for ever.
-    expect(keys.filter((key) => key.includes(':claim:'))).toHaveLength(SETTLED_MAX + 1);
+    // What has succeeded stays claimed for ever, and what has failed for an hour.
+    const lifetimes = await Promise.all(
+      ['asset-0', 'asset-1'].map((name) =>
+        redis.client.pttl(keys.find((key) => key.includes(':claim:') && key.endsWith(`:${name}`))!),
+      ),
+    );
+    expect(lifetimes).toEqual([-1, expect.toSatisfy((ms: number) => ms > 3_500_000 && ms <= 3_600_000)]);
     const scope = { ...COLLECTION, projectId: 'ours' };
-    expect(await claims.read(scope, 'asset-0')).toEqual({ state: null, isComplete: false });
-    expect(await claims.read(scope, 'asset-1')).toEqual({ state: null, isComplete: true });
+    for (const name of ['asset-0', 'asset-1'])
+      expect(await claims.read(scope, name)).toEqual({ state: null, isComplete: false });
     expect(await claims.claim({ ...scope, environmentId: 'ours-a' }, [claimOf('asset-0')])).toMatchObject({
       kind: 'taken',
     });
+  });
+
+  it('that is rebuilt leaves no failed asset pending, however many have failed, although requests are read last', async () => {
+    const namespace = `${randomUUID()}:`;
+    const { view } = await openRedisStore(redis.url, namespace);
+    const failed = Array.from({ length: SETTLED_MAX + 200 }, (_, at) => failedOf(`asset-${at}`, 'ours-a'));
+    const requested = failed.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
+    for (const states of [failed, requested])
+      for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
+    expect(await redis.client.hget(`${namespace}mint:pending:ours`, 'assets')).toBe(null);
   });
 
   it('that is full refuses orders and reports it, and still learns from the log that assets have ended', async () => {

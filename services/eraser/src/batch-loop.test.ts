@@ -185,3 +185,44 @@ it('a person with more than ten thousand links is erased beside the others, whic
   await until('the person with many links is erased', () => isDone(heavy!));
   await loop.close();
 });
+
+it('a person with many links that cannot be resolved is not tried again without a pause', async () => {
+  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
+  await people.rebuild.mintEpoch();
+  const flood = Array.from({ length: 150 }, () => randomBytes(16));
+  let offset = 0;
+  for (const [at, a_key] of flood.entries())
+    for (const b_key of flood.slice(at + 1))
+      rows.add('identity_links', {
+        ...{ environment_id: 'env', link_generation: 0, link_partition: 0, link_offset: offset, message_id: offset++ },
+        ...{ outcome: 'linked', a_key, b_key, person_key: Buffer.alloc(16), event_time: T, received_at: T },
+      });
+  const heavy = createRequest(flood[0]!);
+  const { erasureId, environmentId, subjectKeys: keys } = heavy;
+  await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+  await records.addRequests([heavy]);
+  const aside = new Set<string>();
+  let reads = 0;
+  const readProgress: typeof records.readProgress = () => {
+    reads++;
+    return records.readProgress();
+  };
+  const putFound: typeof records.putFound = async () => {
+    throw new RangeError('Invalid string length');
+  };
+  const loop = openBatchLoop({
+    ...{ people, rows, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    records: { ...records, readProgress, putFound },
+    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
+    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
+    ...{ isHealthy: async () => true, aside },
+  });
+  loop.lead();
+  await until('it is set aside', () => aside.size === 1);
+  const before = reads;
+  // As many turns of the event loop as a loop without a pause needs for dozens of reads.
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(reads - before).toBeLessThan(10);
+  await loop.close();
+});

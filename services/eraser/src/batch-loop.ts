@@ -43,7 +43,9 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  const [queue, heavyQueue] = [createRequestQueue(parts), createRequestQueue(parts)];
+  // A begin that another leader's start has aborted is no fault of its requests.
+  const ofQueue = { ...parts, isHealthy: async () => !signal.aborted && (await parts.isHealthy()) };
+  const [queue, heavyQueue] = [createRequestQueue(ofQueue), createRequestQueue(ofQueue)];
   const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
@@ -121,20 +123,24 @@ function openLane(
     for (const batch of begun) await finish(parts, batch, signal);
     const free = (await findFree(parts.records)).filter((request) => ids.has(toId(request)));
     const requests = state.heavyQueue.take(free);
-    if (requests.length === 0) return;
+    if (requests.length === 0) return begun.length > 0;
     const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
-    if (batch != null) await finish(parts, batch, signal);
+    if (batch == null) return begun.length > 0;
+    await finish(parts, batch, signal);
+    return true;
   };
   state.lane = run()
     .catch(async (error: unknown) => {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       parts.onFault(error);
       parts.logger.warn({ error }, 'erasures of people with many links wait: a step failed and is done again');
       await pause(RETRY_MAX_MS, signal);
+      return true;
     })
-    .finally(() => {
+    .then((hasWorked) => {
       state.lane = null;
-      state.wake();
+      // Requests that cannot be begun now are tried again with the next poll, not in a loop.
+      if (hasWorked) state.wake();
     });
 }
 

@@ -28,7 +28,9 @@ export interface RequestQueue {
 }
 
 interface Suspect {
+  /** Failures of batches with this request, and those of them that had no other. */
   readonly failures: number;
+  readonly failuresAlone: number;
   readonly notBeforeMs: number;
 }
 
@@ -64,11 +66,12 @@ export function createRequestQueue(parts: RequestQueueParts): RequestQueue {
         if (!(await isHealthy())) throw error;
         onFault(error);
         const [first] = requests;
-        const failures = (suspects.get(toId(first!))?.failures ?? 0) + 1;
+        const known = suspects.get(toId(first!)) ?? { failures: 0, failuresAlone: 0 };
         const isAlone = requests.length === 1;
-        const retryMs = isAlone ? Math.min(RETRY_MIN_MS * 2 ** (failures - 1), RETRY_MAX_MS) : 0;
+        const retryMs = isAlone ? Math.min(RETRY_MIN_MS * 2 ** known.failuresAlone, RETRY_MAX_MS) : 0;
+        const [failures, failuresAlone] = [known.failures + 1, known.failuresAlone + Number(isAlone)];
         const notBeforeMs = performance.now() + retryMs;
-        for (const request of requests) suspects.set(toId(request), { failures, notBeforeMs });
+        for (const request of requests) suspects.set(toId(request), { failures, failuresAlone, notBeforeMs });
         if (isAlone) aside.add(toId(first!));
         const erasureIds = requests.slice(0, 10).map(toId);
         if (isAlone) logger.error({ error, erasureIds, retryMs }, 'erasure set aside: it cannot be resolved');

@@ -12,9 +12,12 @@ const REPORT_AGAIN_MS = 60_000;
 /** How long the limits of accounts are remembered. Those of a new account are read when it sends its first query. */
 const REMEMBERED_MS = 60_000;
 
-/** Queries that other accounts run, with the settings that they do not have from ClickHouse itself. */
+/**
+ * Queries that other accounts run, with the settings that they do not have from ClickHouse itself. Ids are hexadecimal: a
+ * client chooses them, and bytes that are not UTF-8 would not come back as they are.
+ */
 const RUNNING = `
-SELECT user, query_id, elapsed, mapKeys(Settings) FROM system.processes
+SELECT user, hex(query_id), elapsed, mapKeys(Settings) FROM system.processes
 WHERE user != currentUser() AND NOT is_cancelled FORMAT JSONCompactEachRow`;
 
 /** The settings of the limited profiles of users.xml, for each account that has one. */
@@ -26,7 +29,7 @@ INNER JOIN system.settings_profile_elements AS element ON element.profile_name =
 WHERE account.inherit_profile IN ('analyst', 'portal', 'reader') AND element.value IS NOT NULL
 GROUP BY account.user_name FORMAT JSONCompactEachRow`;
 
-type Running = [user: string, queryId: string, elapsedS: number, settings: string[]];
+type Running = [user: string, queryIdHex: string, elapsedS: number, settings: string[]];
 type Limits = [user: string, names: string[], seconds: number];
 
 export interface QueryLimitsParts {
@@ -78,16 +81,16 @@ function createCheck({ account, logger, metrics }: QueryLimitsParts): () => Prom
     const running = await readRows<Running>(account, RUNNING);
     if (running.length === 0) return;
     const limits = await limitsOf(running.map(([user]) => user));
-    const found = running.flatMap(([user, queryId, elapsedS, settings]) => {
+    const found = running.flatMap(([user, queryIdHex, elapsedS, settings]) => {
       const [, names = [], seconds = 0] = limits.get(user) ?? [];
       // `SETTINGS … = DEFAULT` removes a setting from the query, whatever its constraints are.
       const lifted = names.filter((name) => !settings.includes(name));
       const isLate = names.length > 0 && elapsedS > seconds + GRACE_S;
-      return lifted.length > 0 || isLate ? [{ user, queryId, elapsedS, lifted }] : [];
+      return lifted.length > 0 || isLate ? [{ user, queryIdHex, elapsedS, lifted }] : [];
     });
     if (found.length === 0) return;
-    const names = found.map(({ user, queryId }) => `(${quoteText(user)}, ${quoteText(queryId)})`);
-    await send(account, `KILL QUERY WHERE (user, query_id) IN (${names.join(', ')}) ASYNC FORMAT Null`);
+    const names = found.map(({ user, queryIdHex }) => `(${quoteText(user)}, '${queryIdHex}')`);
+    await send(account, `KILL QUERY WHERE (user, hex(query_id)) IN (${names.join(', ')}) ASYNC FORMAT Null`);
     for (const { user, elapsedS, lifted } of found) {
       stopped.inc({ reason: lifted.length > 0 ? 'lifted a limit' : 'time' });
       logger.warn({ account: user, elapsedS, lifted }, 'query stopped: it ran beyond the limits of its account');

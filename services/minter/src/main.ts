@@ -83,8 +83,8 @@ await runService(logger, async (use) => {
         schemaOf: registry.schemaOf,
       }),
       signerOf: (lane) => createKeySigner({ keys, signTransaction }, lane),
-      isUnlinked: ({ chain, contractAddress, projectId }) =>
-        isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId }),
+      isUnlinked: ({ chain, contractAddress, projectId, requestedAt }) =>
+        isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId, requestedAt }),
       openConsumer: (handler) =>
         openRecordConsumer({
           ...handler,

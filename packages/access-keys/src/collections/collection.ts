@@ -49,21 +49,32 @@ export function collectionsOf(records: readonly CollectionRecord[], projectId: s
   return records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
 }
 
+/** More than clocks of servers differ. */
+const CLOCKS_APART_MS = 2_000;
+
+/** What a project has requested of one of its collections. */
+export interface RequestedOf extends Contract, Pick<CollectionRecord, 'projectId'> {
+  /** Epoch milliseconds. */
+  readonly requestedAt: number;
+}
+
 /**
- * Creates the check whether a contract no longer belongs to a project. False for a contract without a record: the copy
- * may not have it yet.
+ * Creates the check whether a contract no longer belongs to the project that requested something of it. False while the
+ * copy may be older than the request, which may have been accepted right after the contract was linked.
  */
 export function createIsUnlinked(
-  copy: Pick<RecordCopy<CollectionRecord>, 'records'>,
-): (owned: Contract & Pick<CollectionRecord, 'projectId'>) => boolean {
+  copy: Pick<RecordCopy<CollectionRecord>, 'records' | 'ageMs'>,
+  wallClockMs: () => number = Date.now,
+): (requested: RequestedOf) => boolean {
   let known: readonly CollectionRecord[] | null = null;
   let byId = new Map<string, CollectionRecord>();
-  return ({ projectId, ...contract }) => {
+  return ({ projectId, requestedAt, chain, contractAddress }) => {
+    if (wallClockMs() - copy.ageMs < requestedAt + CLOCKS_APART_MS) return false;
     if (known !== copy.records) {
       known = copy.records;
       byId = new Map(known.map((record) => [record.id, record]));
     }
-    const record = byId.get(collectionIdOf(contract));
+    const record = byId.get(collectionIdOf({ chain, contractAddress }));
     return record !== undefined && (record.state === 'unlinked' || record.projectId !== projectId);
   };
 }

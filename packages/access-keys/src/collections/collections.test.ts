@@ -117,9 +117,14 @@ function expectSound(log: readonly CollectionRecord[]): void {
 describe('the check whether a collection no longer belongs to a project', () => {
   it('is true once the project has unlinked it or another project has it, and false for an unknown contract', async () => {
     const { store } = setUp();
-    const copy: { records: readonly CollectionRecord[] } = { records: [] };
-    const isUnlinked = createIsUnlinked(copy);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'ours' };
+    const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
+    const isUnlinked = createIsUnlinked(copy, () => 10_000);
+    const owned = {
+      ...contract,
+      contractAddress: contractAddress.toLowerCase(),
+      projectId: 'ours',
+      requestedAt: 1_000,
+    };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);
@@ -133,6 +138,17 @@ describe('the check whether a collection no longer belongs to a project', () => 
     await expectAfter(false);
     await moveCollection({ store }, { ...contract, ...theirs });
     await expectAfter(true);
+  });
+
+  it('is false for a request that may be newer than the copy: the contract may have been linked just before it', async () => {
+    const { store } = setUp();
+    await linkCollection({ store }, { ...contract, ...theirs });
+    await unlinkCollection({ store }, { ...contract, ...theirs });
+    const copy = { records: await store.readAll(), ageMs: 5_000 };
+    const isUnlinked = createIsUnlinked(copy, () => 100_000);
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'ours' };
+    expect(isUnlinked({ ...owned, requestedAt: 94_000 })).toBe(false);
+    expect(isUnlinked({ ...owned, requestedAt: 92_000 })).toBe(true);
   });
 });
 

@@ -187,15 +187,19 @@ local function is_truer(said, standing)
   if standing.revision == 0 then return is_later or said.status ~= 'failed' end
   return is_later or said.signer == standing.signer
 end
--- The earliest settled assets leave; their state is in the tables by now.
+-- The earliest settled assets leave; their state is in the tables by now. The claim of a failed one stays for an hour: a
+-- request that is read after its end, as in a rebuild, would make the asset pending again for ever.
 local function settle(settled, claim)
   redis.call('ZADD', settled, now, claim)
   redis.call('PEXPIRE', settled, ARGV[4])
   while redis.call('ZCARD', settled) > tonumber(ARGV[5]) do
     local left = redis.call('ZPOPMIN', settled)[1]
-    redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
     local standing = parse(redis.call('GET', left))
-    if standing and standing.status == 'failed' then redis.call('DEL', left) end
+    -- A later attempt may be pending.
+    if not standing or standing.status ~= 'pending' then
+      redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
+    end
+    if standing and standing.status == 'failed' then redis.call('PEXPIRE', left, 3600000, 'LT') end
   end
 end
 for i = 1, (#KEYS - 1) / 4 do

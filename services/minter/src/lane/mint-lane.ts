@@ -17,7 +17,9 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   readonly log: MintLog;
   readonly activityIdOf: Settling['activityIdOf'];
   /** Whether the collection of an asset no longer belongs to the project that requested it. */
-  readonly isUnlinked: (asset: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'projectId'>) => boolean;
+  readonly isUnlinked: (
+    asset: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'projectId' | 'requestedAt'>,
+  ) => boolean;
 }
 
 /** A node that stumbles once is nobody's reason to wait. */

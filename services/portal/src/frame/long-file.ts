@@ -21,7 +21,8 @@ export async function sendLongFile(visit: Visit, { type, pieces }: LongFile, hea
   const source = pieces[Symbol.asyncIterator]();
   let piece = await source.next();
   const stream = exchange.openStream(type, headers, { isFile: true });
-  if (stream === null) return;
+  // Otherwise the query stays open, and its place in the share of the project is lost.
+  if (stream === null) return void (await source.return?.());
   try {
     for (; piece.done !== true && exchange.request.method !== 'HEAD'; piece = await source.next()) {
       if (!stream.write(piece.value)) await drained(stream, visit.signal);

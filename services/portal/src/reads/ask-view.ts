@@ -31,13 +31,24 @@ export const msOf = (column: string): string => `toUnixTimestamp64Milli(${column
 /** Time, rows, bytes, memory and size of the answer: what the account of the portal is bound by. */
 const TOO_MUCH: readonly string[] = ['158', '159', '160', '241', '307', '396'];
 
-const toPublic = (fault: ClickHouseFault) =>
-  TOO_MUCH.includes(fault.code)
-    ? new PublicError('VALIDATION_ERROR', {
-        message: 'That is more than a page may read. Choose a shorter span, or narrow it by a name.',
-        cause: fault,
-      })
-    : fault;
+/** The quota of the account, which all pages share, is used up (users.xml). */
+const QUOTA_EXCEEDED = '201';
+/** Its interval. */
+const QUOTA_S = 10;
+
+function toPublic(fault: ClickHouseFault): Error {
+  if (fault.code === QUOTA_EXCEEDED)
+    return new PublicError('TOO_MANY_REQUESTS_ERROR', {
+      message: `The pages of this portal have read as much as they may. Try again in ${QUOTA_S} seconds.`,
+      retryAfterS: QUOTA_S,
+      cause: fault,
+    });
+  if (!TOO_MUCH.includes(fault.code)) return fault;
+  return new PublicError('VALIDATION_ERROR', {
+    message: 'That is more than a page may read. Choose a shorter span, or narrow it by a name.',
+    cause: fault,
+  });
+}
 
 /** Whether a question was refused as more than a page may read. */
 export const isTooMuch = (fault: unknown): boolean =>

@@ -1,0 +1,11 @@
+import { ClickHouseFault, type QueryRows } from '@playline/runtime';
+import { expect, it } from 'vitest';
+import { askView } from './ask-view.ts';
+
+it('a query beyond the quota of all pages is answered with 429 and a time to wait, not as a fault of the portal', async () => {
+  const query: QueryRows = () => {
+    throw new ClickHouseFault(500, '201', 'QUOTA_EXCEEDED');
+  };
+  const question = { view: 'portal_tokens', args: {}, columns: ['a'], rowsMax: 1, toRow: () => 1 };
+  await expect(askView(query, question)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
+});
