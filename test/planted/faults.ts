@@ -1,0 +1,146 @@
+/** A realistic mistake in product code, and the quick test that must fail because of it. */
+export interface PlantedFault {
+  /** What would break for a user. */
+  readonly what: string;
+  readonly file: string;
+  /** Occurs in the file once. */
+  readonly find: string;
+  readonly replace: string;
+  /** When it is not the test beside the file. */
+  readonly test?: string;
+}
+
+export const FAULTS: readonly PlantedFault[] = [
+  {
+    what: 'The gateway answers 200 before the brokers have acknowledged the messages, so an outage loses events.',
+    file: 'services/gateway/src/routes/messages/handler.ts',
+    find: 'await parts.publish(outgoing, reservation);',
+    replace: 'void parts.publish(outgoing, reservation).catch(() => {});',
+    test: 'services/gateway/src/routes/messages/500.test.ts',
+  },
+  {
+    what: 'Messages are stored although their key was revoked while the body arrived.',
+    file: 'services/gateway/src/routes/messages/handler.ts',
+    find: 'const stillAuthorised = parts.authorise(exchange);',
+    replace: 'const stillAuthorised: unknown = null;',
+    test: 'services/gateway/src/ended-key.test.ts',
+  },
+  {
+    what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
+    file: 'services/gateway/src/main.ts',
+    find: "verifySecret: createKeyVerifier({ store, prefix, kind: 'secret' })",
+    replace: `verifySecret: async (key: string) =>
+      (await createKeyVerifier({ store, prefix, kind: 'secret' })(key)) ??
+      createKeyVerifier({ store, prefix, kind: 'publishable' })(key)`,
+    test: 'test/conformance/erase-data.test.ts',
+  },
+  {
+    what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',
+    file: 'packages/stream/src/partitions/block-token.ts',
+    find: 'const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;',
+    replace: 'const { topic, firstTimestampMs = 0, logDecidedAtMs } = block;\n  const partition = 0;',
+    test: 'services/event-writer/src/pipeline.test.ts',
+  },
+  {
+    what: 'The offset of a block is committed before its rows are inserted, so a crash in between loses events.',
+    file: 'packages/stream/src/partitions/block-partition.ts',
+    find: 'await this.#writer.write(block);\n      await this.#complete(block);',
+    replace: 'await this.#complete(block);\n      await this.#writer.write(block);',
+  },
+  {
+    what: 'A late event of an erased person is stored again.',
+    file: 'services/event-writer/src/steps/check-fences.ts',
+    find: "if (head.someOwnKey(isErased)) return 'drop';",
+    replace: "if (head.someOwnKey(isErased)) return 'keep';",
+    test: 'services/event-writer/src/pipeline.test.ts',
+  },
+  {
+    what: 'The smaller side of a link keeps its person key, so persons with many identities change their key all the time.',
+    file: 'packages/people/src/redis/lua/facts.lua',
+    find: 'if b.size > a.size or',
+    replace: 'if b.size < a.size or',
+    test: 'packages/people/src/graph.integration.test.ts',
+  },
+  {
+    what: 'A link at the very cut-off of an erasure brings the erased person back.',
+    file: 'packages/people/src/redis/lua/components.lua',
+    find: 'fact.received_at <= cutoff or fact.event_time <= cutoff',
+    replace: 'fact.received_at < cutoff or fact.event_time < cutoff',
+    test: 'packages/people/src/graph.integration.test.ts',
+  },
+  {
+    what: 'The linker commits before its decisions are acknowledged, so analysts never see some links.',
+    file: 'services/identity-linker/src/steps/decide-facts.ts',
+    find: 'decided.catch(() => {}).then(() => publication.done())',
+    replace: 'decided.catch(() => {})',
+    test: 'services/identity-linker/src/pipeline.test.ts',
+  },
+  {
+    what: 'An erasure does not wait until writers know its fence, so events on their way are stored after the delete.',
+    file: 'services/eraser/src/steps/erase-batch.ts',
+    find: 'await pause(FENCES_KNOWN_WITHIN_MS, signal);',
+    replace: '',
+  },
+  {
+    what: 'An erasure deletes somebody whom an operator has unlinked from the subject.',
+    file: 'services/eraser/src/steps/persons.ts',
+    find: 'cutoffAt < (edge.unlinkedAtMs ?? NEVER_MS) &&',
+    replace: '',
+  },
+  {
+    what: 'A receipt claims that a person is erased while rows of that person are left.',
+    file: 'services/eraser/src/steps/erase-batch.ts',
+    find: 'if (left.length === 0) return;',
+    replace: 'if (left.length >= 0) return;',
+  },
+  {
+    what: 'The rest of a block that was published in part is skipped after a restart, so transfers are missing.',
+    file: 'services/chain-indexer/src/steps/plan-range.ts',
+    find: 'isPartial ? progress.block : progress.block + 1',
+    replace: 'progress.block + 1',
+    test: 'services/chain-indexer/src/lane.test.ts',
+  },
+  {
+    what: 'A cursor is accepted with other filters than its own, so pages skip activities.',
+    file: 'packages/chain/src/cursor.ts',
+    find: 'return [chain, fromIndexedAt, toIndexedAt, contractAddress, type];',
+    replace: 'return [chain];',
+  },
+  {
+    what: 'Activities get times below the published watermark, so clients that follow a feed never see them.',
+    file: 'services/activity-writer/src/steps/assign-times.ts',
+    find: 'const after = Math.max(from.last, from.watermark);',
+    replace: 'const after = from.last;',
+  },
+  {
+    what: 'A mint request takes no claim on its reference id, so a repeated request is accepted twice.',
+    file: 'packages/mints/src/redis/scripts.ts',
+    find: "  redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2])\n",
+    replace: '',
+    test: 'packages/mints/src/claims.integration.test.ts',
+  },
+  {
+    what: 'A signed transaction is sent before the log has it, so a crash mints the asset a second time.',
+    file: 'services/minter/src/lane/lane-journal.ts',
+    find: 'await this.#writer.append(piece);',
+    replace: 'void this.#writer.append(piece).catch(() => {});',
+  },
+  {
+    what: 'The checksum of keys is not verified, so every mistyped key costs a look-up in the key store.',
+    file: 'packages/access-keys/src/key-text.ts',
+    find: 'return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt);',
+    replace: 'return checksumAt > 0;',
+  },
+  {
+    what: 'A revoked key stays valid.',
+    file: 'packages/access-keys/src/verifier.ts',
+    find: ' && record.revokedAt === null',
+    replace: '',
+  },
+  {
+    what: 'Another site can send forms of the portal in the name of a member, because their tokens are not verified.',
+    file: 'services/portal/src/frame/form-tokens.ts',
+    find: 'return isOurs && lifetimeS > 0',
+    replace: 'return lifetimeS > 0',
+  },
+];
