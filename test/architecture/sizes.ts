@@ -6,11 +6,6 @@ const FILE_LINES_MAX = 500;
 const FUNCTION_LINES_MAX = 60;
 /** With a fifth parameter, callers must count positions. */
 const PARAMETERS_MAX = 4;
-/**
- * For a main, which contains only configuration, adapters and the start. Two screens, because every opened client needs
- * the address and security of its store and a handler of its errors.
- */
-const MAIN_LINES_MAX = 120;
 
 /** Files, functions and parameter lists must be short enough to be read at once. */
 export const checkSizes: Rule = ({ files }) =>
@@ -18,16 +13,8 @@ export const checkSizes: Rule = ({ files }) =>
     const breach = (found: string, mend: string): Breach => ({ rule: 'sizes', path, found, mend });
     const breaches: Breach[] = [];
     const lines = text.replace(/\n$/, '').split('\n').length;
-    const isMain = /^services\/[^/]+\/src\/main\.ts$/.test(path);
     if (lines > FILE_LINES_MAX)
       breaches.push(breach(`${lines} lines`, `split it by subject: at most ${FILE_LINES_MAX} lines a file`));
-    if (isMain && lines > MAIN_LINES_MAX)
-      breaches.push(
-        breach(
-          `${lines} lines`,
-          `main.ts is configuration, adapters and run: at most ${MAIN_LINES_MAX} lines; assembly goes to app.ts or pipeline.ts`,
-        ),
-      );
     for (const part of functions) {
       const name = `function ${part.name || 'without a name'} at line ${part.line}`;
       if (part.lines > FUNCTION_LINES_MAX && !part.suite)

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { CHECKOUT, type Stack, startStack } from '@playline/infra/local';
 import { bareEnvironment, testStackFolder } from '@playline/testkit';
+import { query } from '../journeys/stack.ts';
 import type { BystanderTargets, Lap } from './bystander.ts';
 
 /** Keys of one environment. */
@@ -51,16 +52,7 @@ export async function openAttackWorld(): Promise<AttackWorld> {
   };
   try {
     const { keys, gateway, chainApi, portal } = stack.file;
-    await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
-    const keyOf = async (kind: string) => {
-      const words = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];
-      return (JSON.parse(await operate('keys', 'create', ...words)) as { key: string }).key;
-    };
-    const bystander = {
-      project: 'bystander',
-      publishable: await keyOf('publishable'),
-      secret: await keyOf('secret'),
-    };
+    const bystander = await createBystander(operate);
     const targets = { gateway, chainApi, portal, publishableKey: bystander.publishable } as BystanderTargets;
     child = fork(BYSTANDER, [JSON.stringify(targets)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     const running = child;
@@ -73,17 +65,7 @@ export async function openAttackWorld(): Promise<AttackWorld> {
         return (await once(running, 'message'))[0] as Lap;
       },
       operate,
-      query: async <T>(sql: string) => {
-        const { url, user, password, database } = stack.file.clickhouse;
-        const response = await fetch(`${url}/?database=${database}&default_format=JSONEachRow`, {
-          method: 'POST',
-          headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
-          body: sql,
-        });
-        const text = await response.text();
-        if (!response.ok) throw new Error(text);
-        return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
-      },
+      query: (sql) => query(stack.file.clickhouse, sql),
       memoryOf: (service) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
         const of = (name: string) =>
@@ -96,4 +78,14 @@ export async function openAttackWorld(): Promise<AttackWorld> {
     await close();
     throw error;
   }
+}
+
+/** Makes another project, with keys of its production environment. */
+async function createBystander(operate: AttackWorld['operate']): Promise<Tenant> {
+  await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
+  const keyOf = async (kind: string) => {
+    const words = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];
+    return (JSON.parse(await operate('keys', 'create', ...words)) as { key: string }).key;
+  };
+  return { project: 'bystander', publishable: await keyOf('publishable'), secret: await keyOf('secret') };
 }

@@ -95,19 +95,15 @@ export function createApplyFacts(
         facts.slice(from, from + CHUNK_FACTS_MAX).map(({ fact, offset }) => toGraphFact(fact, offset));
       let chunk = prepare(0);
       for (let next = CHUNK_FACTS_MAX; ; next += CHUNK_FACTS_MAX) {
-        const after = state.applied;
         const end = next < facts.length ? chunk.at(-1)!.offset : through;
-        const known = state.unapplied === null ? chunk : await state.unapplied.complete(chunk, after);
-        const applying = retryable(graph.apply({ ...source, after, through: end, facts: known }, onPart));
+        const applying = applyChunk(graph, state, { facts: chunk, end, onPart });
         try {
           chunk = prepare(next);
         } finally {
           // When the caller gets the fault, nothing of this batch may be running.
           await applying;
         }
-        state.applied = Math.max(after, end);
         wanted.set(name, Math.max(wanted.get(name) ?? -1, state.applied));
-        if (state.unapplied !== null && state.applied + 1 >= state.unapplied.end) state.unapplied = null;
         if (next >= facts.length) return;
       }
     },
@@ -130,6 +126,19 @@ export function createApplyFacts(
       return reasons;
     },
   };
+}
+
+/** Applies facts up to an offset, with the decisions that the log has about them when the graph has lost these. */
+async function applyChunk(
+  graph: IdentityGraph,
+  state: Owned,
+  { facts, end, onPart }: { facts: readonly GraphFact[]; end: number; onPart: Parameters<IdentityGraph['apply']>[1] },
+): Promise<void> {
+  const { source, applied: after, unapplied } = state;
+  const known = unapplied === null ? facts : await unapplied.complete(facts, after);
+  await retryable(graph.apply({ ...source, after, through: end, facts: known }, onPart));
+  state.applied = Math.max(after, end);
+  if (unapplied !== null && state.applied + 1 >= unapplied.end) state.unapplied = null;
 }
 
 /** Turns every fault of the graph into a retryable one, because a fact that is given up is a lost link. */
