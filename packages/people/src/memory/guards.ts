@@ -47,8 +47,13 @@ export function createGuards(model: Model): ErasureGuards {
         const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
         if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
           state.unlinkSides.delete(hex);
+          state.suspects.delete(hex);
           links++;
         }
+        const sides = (state.unlinkSides.get(hex) ?? []).filter(({ unlinkedAt }) => unlinkedAt > cutoffMs);
+        if (sides.length === 0) state.unlinkSides.delete(hex);
+        else state.unlinkSides.set(hex, sides);
+        if ((state.suspects.get(hex)?.since ?? Number.POSITIVE_INFINITY) <= cutoffMs) state.suspects.delete(hex);
         const consent = state.consents.get(hex);
         if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
       }
