@@ -38,17 +38,13 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: unknown };
 
 /**
- * The connection that a new one replaces when there are too many: the oldest one that never sent a byte, else the
- * oldest one without an unanswered request. Idle connections could keep all other callers out otherwise.
+ * The connection that a new one replaces when there are too many: the oldest one without an unanswered request. Idle
+ * connections could keep all other callers out otherwise. One that has sent nothing yet has no less right to stay: else a
+ * caller that opens many and begins a request on each would have every new one closed before its request arrives.
  */
 function idleOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
-  let idle: Socket | undefined;
-  for (const socket of connections) {
-    if (socket.destroyed || socket._httpMessage != null) continue;
-    if (socket.bytesRead === 0) return socket;
-    idle ??= socket;
-  }
-  return idle;
+  for (const socket of connections) if (!socket.destroyed && socket._httpMessage == null) return socket;
+  return undefined;
 }
 
 /** A Buffer costs some 200 bytes beside its content, so chunks below this size are copied together. */
