@@ -43,6 +43,7 @@ const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
 const NEUTRAL = new Set(FILLERS);
 
 /** Syntax of templates and formats that were sent instead of their result. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: templates that nobody filled in
 const TEMPLATES = wordsOf('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
