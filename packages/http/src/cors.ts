@@ -16,7 +16,10 @@ export interface CorsHeaders {
 export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderList {
   if (answer.length === 0) return answer;
   const vary = ['vary', 'Origin'];
-  return origin === null ? vary : [answer[0]!, origin, ...answer.slice(2), ...vary];
+  if (origin === null) return vary;
+  const rest = answer.slice(2);
+  // Called again when a key is checked again after the body.
+  return [answer[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
 }
 
 /** Any origin, no credentials: contract, "CORS". */

@@ -10,6 +10,7 @@ import { readBody, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 
 const LIMIT = 1024 * 1024;
+const TYPE = 'content-type: application/json\r\n';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -132,4 +133,45 @@ it('beyond the bound a new connection replaces an idle one, and never one with a
   await connectAs('too many', busy);
   await until('it is closed', () => closed.includes('too many'));
   expect(closed.sort()).toEqual(['idle 0', 'idle 1', 'idle 2', 'idle 3', 'idle 4', 'too many']);
+}, 30_000);
+
+it('beyond the bound a new connection replaces one whose body is still arriving, if none is idle', async () => {
+  const { port, received } = await open(4);
+  const closed: string[] = [];
+  const post = (path: string, bytes: number) =>
+    `POST /${path} HTTP/1.1\r\nhost: a\r\n${TYPE}content-length: ${bytes}\r\n\r\n`;
+  const connectAs = (name: string, request: string) => {
+    const socket = dial(port);
+    socket.on('close', () => closed.push(name));
+    socket.write(request);
+  };
+  connectAs('whole', post('none', 0));
+  await until('it is served', () => received.requests.length === 1);
+  for (let at = 1; at < 4; at++) {
+    connectAs(`slow ${at}`, `${post('read', 10)}1`);
+    await until('its body arrives', () => received.bytes === at);
+  }
+  connectAs('new', post('none', 0));
+  await until('it is served', () => received.requests.length === 2);
+  await until('one is closed', () => closed.length > 0);
+  expect(closed).toEqual(['slow 1']);
+}, 30_000);
+
+it('beyond the bound a connection that has just come is not replaced before older ones that began a request', async () => {
+  const { port, received } = await open(4);
+  const closed: string[] = [];
+  const connectAs = async (name: string, request: string) => {
+    const socket = dial(port);
+    socket.on('close', () => closed.push(name));
+    await new Promise((resolve) => socket.once('connect', resolve));
+    if (request !== '') await new Promise((resolve) => socket.write(request, resolve));
+    return socket;
+  };
+  for (let at = 0; at < 4; at++) await connectAs(`unfinished ${at}`, 'POST /none HTTP/1.1\r\n');
+  const last = await connectAs('new', '');
+  await connectAs('unfinished 4', 'POST /none HTTP/1.1\r\n');
+  await until('two are closed', () => closed.length === 2);
+  expect(closed.sort()).toEqual(['unfinished 0', 'unfinished 1']);
+  last.write('POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n');
+  await until('it is served', () => received.requests.length === 1);
 }, 30_000);

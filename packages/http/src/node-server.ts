@@ -1,4 +1,11 @@
-import { createServer, IncomingMessage, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { boundPipelining, PAUSED } from './pipelining.ts';
 
@@ -28,27 +35,32 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
   });
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
-    if (connections.size >= connectionsMax) (idleOf(connections) ?? socket).destroy();
+    if (connections.size >= connectionsMax) (replaceableOf(connections) ?? socket).destroy();
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
   return { server, connections };
 }
 
-type NodeSocket = Socket & { _httpMessage?: unknown };
+type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * The connection that a new one replaces when there are too many: the oldest one that never sent a byte, else the
- * oldest one without an unanswered request. Idle connections could keep all other callers out otherwise.
+ * The connection that a new one replaces when there are too many: the oldest one without an unanswered request. Idle
+ * connections could keep all other callers out otherwise. One that has sent nothing yet has no less right to stay: else a
+ * caller that opens many and begins a request on each would have every new one closed before its request arrives.
+ *
+ * If none is idle, the oldest one whose body is still arriving: nothing of it is stored, and one key could otherwise keep
+ * all connections busy with slow bodies.
  */
-function idleOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
-  let idle: Socket | undefined;
+function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
+  let receiving: Socket | undefined;
   for (const socket of connections) {
-    if (socket.destroyed || socket._httpMessage != null) continue;
-    if (socket.bytesRead === 0) return socket;
-    idle ??= socket;
+    if (socket.destroyed) continue;
+    const response = socket._httpMessage;
+    if (response == null) return socket;
+    if (!response.req.complete) receiving ??= socket;
   }
-  return idle;
+  return receiving;
 }
 
 /** A Buffer costs some 200 bytes beside its content, so chunks below this size are copied together. */

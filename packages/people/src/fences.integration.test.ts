@@ -90,6 +90,26 @@ describe.each([
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
+  it('that are enforced remove suspects and sides of unlinks of erased people, and nothing that is later', async () => {
+    const { people } = _name === 'redis' ? await inRedis.open() : { people: openMemoryPeople() };
+    const environmentId = `test-${randomUUID()}`;
+    const [erased, returned] = [randomBytes(16), randomBytes(16)];
+    const suspectOf = (key: Buffer, since: number) =>
+      ({ environmentId, key, state: 'held', since, generation: 0, offset: 0 }) as const;
+    await people.rebuild.loadSuspects([suspectOf(erased, T), suspectOf(returned, T + 1)]);
+    const sideOf = (key: Buffer, unlinkedAt: number) =>
+      ({ environmentId, key, side: 'none', generation: 0, offset: unlinkedAt - T, unlinkedAt }) as const;
+    await people.rebuild.loadUnlinkSides([sideOf(erased, T), sideOf(returned, T), sideOf(returned, T + 1)]);
+    await people.rebuild.mintEpoch();
+    const cutoffs = [erased, returned].map((key) => ({ environmentId, key, cutoffMs: T }));
+    await people.guards.enforce(cutoffs);
+    const known = await people.graph.suspects(environmentId);
+    expect(known.map(({ key }) => key)).toEqual([returned]);
+    const kept = _name === 'redis' ? (await inRedis.open()).people : openMemoryPeople();
+    await kept.rebuild.loadUnlinkSides([sideOf(returned, T + 1)]);
+    expect(await people.rebuild.digest(environmentId)).toBe(await kept.rebuild.digest(environmentId));
+  });
+
   it('may be missing after a restart: no link is applied and no consent is read until they are complete again', async () => {
     const { people, environmentId, link, consentOf, restart } = await openPeople();
     const [one, other] = [randomBytes(16), randomBytes(16)];

@@ -105,6 +105,21 @@ describe('a placeholder', () => {
     fc.assert(property);
   });
 
+  it.each(['{{', '[[', '<%', '%(', '${', '(', '"', '\ufdfa'])(
+    'is judged in a time that grows with the length of an id, also of one that repeats %s',
+    (part) => {
+      const timeOf = (text: string) => {
+        const times = Array.from({ length: 100 }, () => {
+          const start = performance.now();
+          isPlaceholder(text.repeat(256 / text.length));
+          return performance.now() - start;
+        });
+        return times.reduce((least, each) => Math.min(least, each));
+      };
+      expect(timeOf(part) / timeOf('é')).toBeLessThan(5);
+    },
+  );
+
   it('is judged alike as text and as bytes', () => {
     const parts = fc.constantFrom(
       ...PLACEHOLDERS,

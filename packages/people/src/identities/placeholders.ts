@@ -43,7 +43,9 @@ const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
 const NEUTRAL = new Set(FILLERS);
 
 /** Syntax of templates and formats that were sent instead of their result. */
-const TEMPLATE = /\$\{[^}]*\}|\{\{.*\}\}|<%.*%>|\$\([^)]*\)|#\{[^}]*\}|%\{[^}]*\}|%\([^)]*\)[a-z]|\[\[.*\]\]/s;
+// biome-ignore lint/suspicious/noTemplateCurlyInString: templates that nobody filled in
+const TEMPLATES = wordsOf('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
+const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 /** What languages print for an object or a function that was used as text. */
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
@@ -54,14 +56,45 @@ const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Characters that nobody sees. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-const WRAPPED = /^(?:"(.*)"|'(.*)'|`(.*)`|\((.*)\)|<(.*)>|\[(.*)\]|\{(.*)\})$/s;
+/** Closing quotes and brackets by opening ones. */
+const CLOSERS = new Map([
+  ['"', '"'],
+  ["'", "'"],
+  ['`', '`'],
+  ['(', ')'],
+  ['<', '>'],
+  ['[', ']'],
+  ['{', '}'],
+]);
+/**
+ * A longer text is no placeholder. An id has at most 256 characters, and normalization makes up to 18 of one; the rules take
+ * time for each of them.
+ */
+const TEXT_MAX = 512;
+
+// A client chooses the ids, so nothing here may take more time than grows with their length.
 
 /** Removes quotes and brackets around a text, however many. */
 function unwrap(wrapped: string): string {
-  let text = wrapped.trim();
-  for (let inside = WRAPPED.exec(text); inside !== null; inside = WRAPPED.exec(text))
-    text = (inside.slice(1).find((part) => part !== undefined) ?? '').trim();
-  return text;
+  let [start, end] = [0, wrapped.length];
+  for (;;) {
+    while (start < end && isSpace(wrapped[start]!)) start++;
+    while (start < end && isSpace(wrapped[end - 1]!)) end--;
+    if (end - start < 2 || CLOSERS.get(wrapped[start]!) !== wrapped[end - 1]) return wrapped.slice(start, end);
+    start++;
+    end--;
+  }
+}
+
+const isSpace = (character: string): boolean => character.trim() === '';
+
+function hasTemplate(text: string): boolean {
+  for (let at = 0; at < TEMPLATES.length; at += 2) {
+    const [open, close] = [TEMPLATES[at]!, TEMPLATES[at + 1]!];
+    const start = text.indexOf(open);
+    if (start >= 0 && text.includes(close, start + open.length)) return true;
+  }
+  return NAMED_FORMAT.test(text);
 }
 
 /** Reduces an id to the form in which placeholders are compared: trimmed, without what nobody sees, in lower case. */
@@ -74,8 +107,10 @@ export function foldId(id: string): string {
  * field: the one rule for messages, links, consents and erasures.
  */
 export function isPlaceholder(id: string): boolean {
-  const visible = id.normalize('NFKC').replaceAll(INVISIBLE, '').trim().toLowerCase();
-  if (TEMPLATE.test(visible) || FORMAT.test(visible) || PRINTED_OBJECT.test(visible)) return true;
+  const normalized = id.normalize('NFKC');
+  if (normalized.length > TEXT_MAX) return false;
+  const visible = normalized.replaceAll(INVISIBLE, '').trim().toLowerCase();
+  if (hasTemplate(visible) || FORMAT.test(visible) || PRINTED_OBJECT.test(visible)) return true;
   if (isEmptyJson(visible)) return true;
   const text = unwrap(visible);
   if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;

@@ -1,5 +1,5 @@
 import { MissingEpochFault } from '../faults.ts';
-import type { ErasureGuards, HoldName } from '../guards.ts';
+import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../guards.ts';
 import { environmentOf, heldFromOf, type Model, raise, removeMember } from './model.ts';
 
 export function createGuards(model: Model): ErasureGuards {
@@ -38,22 +38,7 @@ export function createGuards(model: Model): ErasureGuards {
       for (const { environmentId, key, cutoffMs } of cutoffs)
         raise(environmentOf(model, environmentId).fences, key, cutoffMs);
     },
-    enforce: async (cutoffs) => {
-      let [links, consents] = [0, 0];
-      for (const { environmentId, key, cutoffMs } of cutoffs) {
-        const state = environmentOf(model, environmentId);
-        raise(state.fences, key, cutoffMs);
-        const hex = key.toString('hex');
-        const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
-        if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
-          state.unlinkSides.delete(hex);
-          links++;
-        }
-        const consent = state.consents.get(hex);
-        if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
-      }
-      return { links, consents };
-    },
+    enforce: async (cutoffs) => enforce(model, cutoffs),
     fenceStatus: async () => ({ run: String(model.run), isComplete: model.run === model.fencedRun }),
     completeFences: async (run) => {
       if (run !== String(model.run)) return false;
@@ -61,4 +46,26 @@ export function createGuards(model: Model): ErasureGuards {
       return true;
     },
   };
+}
+
+function enforce(model: Model, cutoffs: readonly Cutoff[]): Enforced {
+  let [links, consents] = [0, 0];
+  for (const { environmentId, key, cutoffMs } of cutoffs) {
+    const state = environmentOf(model, environmentId);
+    raise(state.fences, key, cutoffMs);
+    const hex = key.toString('hex');
+    const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
+    if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
+      state.unlinkSides.delete(hex);
+      state.suspects.delete(hex);
+      links++;
+    }
+    const sides = (state.unlinkSides.get(hex) ?? []).filter(({ unlinkedAt }) => unlinkedAt > cutoffMs);
+    if (sides.length === 0) state.unlinkSides.delete(hex);
+    else state.unlinkSides.set(hex, sides);
+    if ((state.suspects.get(hex)?.since ?? Number.POSITIVE_INFINITY) <= cutoffMs) state.suspects.delete(hex);
+    const consent = state.consents.get(hex);
+    if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
+  }
+  return { links, consents };
 }

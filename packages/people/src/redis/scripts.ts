@@ -43,7 +43,7 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: '' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  enforceFences: { files: ['take-out', 'enforce-fences'], flag: '' },
+  enforceFences: { files: ['unlink-sides', 'take-out', 'enforce-fences'], flag: '' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: '' },
   mintEpoch: { before: PRESENT_RUN_LUA, files: ['mint-epoch'], flag: '' },

@@ -57,10 +57,13 @@ const keys = new Int32Array((DEPTH_MAX + 1) * KEY_SLOTS);
 const braces = new Int32Array(DEPTH_MAX + 1);
 const KEY_BASE_MAX = 2 ** 30;
 let keyBase = 0;
+/** Length of the present body. */
+let keyedBytes = 0;
 
 /** Forgets the keys of the body before. Call it before each body, with an upper bound of its length. */
 export function beginKeys(length: number): void {
-  keyBase += length;
+  keyBase += keyedBytes;
+  keyedBytes = length;
   if (keyBase < KEY_BASE_MAX) return;
   keys.fill(0);
   keyBase = 0;

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createScanner } from './batch.ts';
+import { repeatReads } from './json.ts';
 import { judgeScanned } from './judge.ts';
 import { FIELD, textOf } from './ranges.ts';
+import { Repeats } from './repeats.ts';
 import { toReadableJson } from './test/document.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00Z');
@@ -108,6 +110,56 @@ it.each([1, 9, 300, 1_000])('finds the second of two equal keys behind %i other 
   const others = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
   expect(storedOf(`{"key 0":"first",${others}}`)).toBe(`{${others}}`);
   expect(storedOf(`{"a":{"x":1,${others},"x":2}}`)).toBe(`{"a":{${others},"x":2}}`);
+});
+
+it('takes no keys of an earlier, longer body for keys of the present one', () => {
+  // Keys that all come to one place of the table.
+  const keys = Array.from({ length: 10 }, (_, index) => `"k0${index}m00e":${index}`);
+  storedOf(`{"padding":"${'x'.repeat(5_000)}",${keys.join()}}`);
+  const before = repeatReads.count;
+  storedOf('{"k11m00e":1}');
+  expect(repeatReads.count).toBe(before);
+});
+
+const [FNV_PRIME, FNV_BASIS] = [0x01000193, 0x811c9dc5];
+
+/**
+ * Keys that all have one value of FNV-1a: halves that meet in the middle lead back to the value before the first byte, so
+ * what they make can be put together in any order.
+ */
+function collidingKeys(): string[] {
+  let inverse = 1;
+  for (let time = 0; time < 5; time++) inverse = Math.imul(inverse, 2 - Math.imul(FNV_PRIME, inverse));
+  const halfOf = (word: number) => [0, 4, 8, 12, 16].map((shift) => 97 + ((word >> shift) & 15));
+  const firsts = new Map<number, number>();
+  for (let word = 0; word < 2 ** 19; word++)
+    firsts.set(
+      halfOf(word).reduce((hash, byte) => Math.imul(hash ^ byte, FNV_PRIME), FNV_BASIS),
+      word,
+    );
+  const parts: string[] = [];
+  for (let word = 0; word < 2 ** 19; word++) {
+    const first = firsts.get(halfOf(word).reduceRight((hash, byte) => Math.imul(hash, inverse) ^ byte, FNV_BASIS | 0));
+    if (first !== undefined) parts.push(String.fromCharCode(...halfOf(first), ...halfOf(word)));
+  }
+  return parts.flatMap((one) => parts.map((other) => one + other)).slice(0, 1_000);
+}
+
+it('finds equal keys as fast when a client has chosen keys whose FNV hashes collide', () => {
+  const keys = collidingKeys();
+  expect(keys.length).toBe(1_000);
+  const repeats = new Repeats();
+  const timeOf = (each: readonly string[]) => {
+    const object = Buffer.from(`{${each.map((key) => `"${key}":1`).join()}}`);
+    const times = Array.from({ length: 50 }, () => {
+      const start = performance.now();
+      repeats.find(object, 0, object.length);
+      return performance.now() - start;
+    });
+    return times.reduce((least, each) => Math.min(least, each));
+  };
+  const usual = timeOf(keys.map((_, index) => `k${String(index).padStart(19, '0')}`));
+  expect(timeOf(keys) / usual).toBeLessThan(10);
 });
 
 it('finds equal keys of one object only', () => {

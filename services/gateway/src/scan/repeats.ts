@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { MESSAGE_BYTES_MAX } from '@playline/contracts';
 import {
   BACKSLASH,
@@ -23,6 +24,12 @@ const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
 const SLOTS = 16_384;
 /** Objects of few members are compared without the table. */
 const FEW_MEMBERS = 16;
+/**
+ * The hash of a key starts with one and multiplies by the other. Clients cannot know them, otherwise they could send keys
+ * whose hashes collide: 32 KiB of those take a thousand times as long as others.
+ */
+const HASH_START = randomInt(2 ** 32);
+const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
 /** What the letter behind a backslash means. */
 const SIMPLE = new Uint8Array(256);
 for (const [letter, meant] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
@@ -110,9 +117,12 @@ export class Repeats {
       length = this.#decodedEnd - from;
       key = from;
     }
-    // FNV-1a.
-    let hash = 0x811c9dc5;
-    for (let i = key; i < key + length; i++) hash = Math.imul(hash ^ source[i]!, 0x01000193);
+    let hash = HASH_START;
+    for (let i = key; i < key + length; i++) {
+      hash = Math.imul(hash ^ source[i]!, HASH_FACTOR);
+      // Without it, the low bits would depend on those of the start and the factor only.
+      hash ^= hash >>> 15;
+    }
     this.#hashes[member] = hash;
     // Complemented for a decoded key.
     this.#keys[member] = keyEnd < 0 ? ~key : key;

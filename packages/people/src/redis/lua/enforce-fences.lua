@@ -1,5 +1,6 @@
 -- Sets fences of one environment, except where a later one exists, and removes what they should have kept out: members
--- of components that were first linked, and consents that were received, not later than the cut-off.
+-- of components that were first linked, consents that were received, and suspects and sides of unlinks that came about,
+-- not later than the cut-off.
 -- ARGV  namespace, environment, then identity key and cut-off in turn
 -- Reply how many identities were taken out of the graph, and how many consents were removed
 local namespace, environment = ARGV[1], ARGV[2]
@@ -23,4 +24,22 @@ for at = 3, #ARGV, 2 do
   end
 end
 local taken = take_out(namespace, environment, keys, function(key, linked_at) return linked_at <= cutoffs[key] end)
+-- Also of identities without a component, which a former state may have.
+local suspects = name_of(namespace, FAMILY.suspects, environment)
+local unlinks = name_of(namespace, FAMILY.unlinks, environment)
+for _, key in ipairs(keys) do
+  local suspect = redis.call('HGET', suspects, key)
+  if suspect and struct.unpack('>I6', suspect, 2) <= cutoffs[key] then redis.call('HDEL', suspects, key) end
+  local sides, kept = redis.call('HGET', unlinks, key) or '', {}
+  for at = 1, #sides, SIDE_BYTES do
+    if struct.unpack('>I6', sides, at + PLACE_BYTES) > cutoffs[key] then
+      kept[#kept + 1] = string.sub(sides, at, at + SIDE_BYTES - 1)
+    end
+  end
+  if #kept == 0 then
+    redis.call('HDEL', unlinks, key)
+  elseif #kept * SIDE_BYTES < #sides then
+    redis.call('HSET', unlinks, key, table.concat(kept))
+  end
+end
 return { taken, removed }
