@@ -1,0 +1,9 @@
+import { expect, it } from 'vitest';
+import { toProduceRequest } from './produce-request.ts';
+
+it('a produce request is acknowledged only when every in-sync replica has the records', () => {
+  const request = toProduceRequest([{ topic: 'topic', partition: 0, bytes: Buffer.alloc(1), attemptsUntil: 0 }]).buffer;
+  const noTransaction = request.readUInt8(0);
+  const acks = request.readInt16BE(1);
+  expect({ noTransaction, acks }).toEqual({ noTransaction: 0, acks: -1 });
+});
