@@ -48,7 +48,7 @@ describe('the setting of chains', () => {
 
   it('knows CryptoKitties on its chain as an ERC-721, besides the early tokens that it names', () => {
     const kitties = { contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' };
-    const early = { contract: `0x${'Ea'.repeat(20)}`, type: 'ERC20' };
+    const early = { contract: `0x${'EA'.repeat(20)}`, type: 'ERC20' };
     const [mainnet] = parse([{ ...chain, id: 'eip155:1', legacyTokens: [early] }]);
     expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
   });

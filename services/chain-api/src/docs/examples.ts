@@ -1,4 +1,5 @@
 import { CURSOR_OF, type Example, envelope, success } from '@playline/api-docs';
+import { ADDRESS_EXPECTED } from '@playline/contracts';
 import type { ChainSettings } from '../config.ts';
 
 /** Settings of the deployment that the documentation needs. */
@@ -48,7 +49,7 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
       name: 'token-address',
       title: 'An address that is none',
       request: get(at('0x12')),
-      answer: invalid(settings, 'contract_address', 'contract_address must be 0x and 40 hexadecimal digits'),
+      answer: invalid(settings, 'contract_address', `contract_address must be ${ADDRESS_EXPECTED}`),
     },
     {
       name: 'token-key',

@@ -1,4 +1,5 @@
 import { CURSOR_OF, type Example, envelope, JSON_TYPE, placeholderOf, success, toText } from '@playline/api-docs';
+import { ADDRESS_EXPECTED } from '@playline/contracts';
 import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
 
@@ -155,11 +156,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-owner',
       title: 'An owner that is none',
       request: call(MINTS, { body: { assets: [{ ...NEXT, owner_address: '0x12' }] } }),
-      answer: invalid(
-        settings,
-        'assets[0].owner_address',
-        'assets[0].owner_address must be 0x and 40 hexadecimal digits',
-      ),
+      answer: invalid(settings, 'assets[0].owner_address', `assets[0].owner_address must be ${ADDRESS_EXPECTED}`),
     },
     {
       name: 'mint-spent',

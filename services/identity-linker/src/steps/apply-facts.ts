@@ -113,19 +113,13 @@ export function createApplyFacts(
       const now = await Promise.all(before.map(({ state }) => graph.lastApplied(state.source)));
       return before.some(({ state, applied }, at) => !state.signal.aborted && now[at]! < applied);
     },
-    missing() {
-      const reasons = new Map<number, string>();
-      for (const { source, applied } of owned()) {
-        const last = wanted.get(nameOf(source)) ?? -1;
-        if (applied < last)
-          reasons.set(
-            source.partition,
-            `Redis has lost links: those after offset ${applied}, up to ${last}, are applied again`,
-          );
-      }
-      return reasons;
-    },
+    missing: () => new Map(owned().flatMap((state) => toReason(state, wanted.get(nameOf(state.source)) ?? -1))),
   };
+}
+
+function toReason({ source, applied }: Owned, last: number): [partition: number, reason: string][] {
+  if (applied >= last) return [];
+  return [[source.partition, `Redis has lost links: those after offset ${applied}, up to ${last}, are applied again`]];
 }
 
 /** Applies facts up to an offset, with the decisions that the log has about them when the graph has lost these. */

@@ -1,3 +1,4 @@
+import { ADDRESS_EXPECTED } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { CHAIN, expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
 import { addressOf } from '../../test/rows.ts';
@@ -16,7 +17,7 @@ describe('400', () => {
     const answer = await (await openChainApi()).get(`/${CHAIN.name}/tokens/${address}`);
     expect(answer.status).toBe(400);
     await expectEnvelope(answer, 'VALIDATION_ERROR', {
-      errors: [{ field: 'contract_address', message: 'contract_address must be 0x and 40 hexadecimal digits' }],
+      errors: [{ field: 'contract_address', message: `contract_address must be ${ADDRESS_EXPECTED}` }],
     });
   });
 
