@@ -16,12 +16,12 @@ afterAll(() => database.close());
 describe('the tokens of inserts that a table remembers', () => {
   it('are counted for all partitions of the table together, and an insert takes one for each partition it has rows of', async () => {
     const { query } = database;
-    await query(`CREATE TABLE tokens (at Date, value UInt32) ENGINE = MergeTree PARTITION BY toStartOfMonth(at) ORDER BY at
+    await query(`CREATE TABLE remembered (at Date, value UInt32) ENGINE = MergeTree PARTITION BY toStartOfMonth(at) ORDER BY at
       SETTINGS non_replicated_deduplication_window = 4`);
     const months = (...names: string[]) => names.map((month) => `('2026-${month}-01', 1)`).join();
     const insert = (token: string, rows: string) =>
-      query(`INSERT INTO tokens SETTINGS insert_deduplication_token = '${token}' VALUES ${rows}`);
-    const count = async () => Number(await query('SELECT count() FROM tokens'));
+      query(`INSERT INTO remembered SETTINGS insert_deduplication_token = '${token}' VALUES ${rows}`);
+    const count = async () => Number(await query('SELECT count() FROM remembered'));
     await insert('a', months('01'));
     await insert('b', months('02', '03', '04'));
     await insert('a', months('01'));
@@ -36,7 +36,7 @@ describe('the tokens of inserts that a table remembers', () => {
     const rows = await database.query(`SELECT name, partition_key,
         extract(create_table_query, 'non_replicated_deduplication_window = ([0-9]+)')
       FROM system.tables WHERE database = currentDatabase() AND create_table_query LIKE '%deduplication_window = %'
-        AND name != 'tokens' AND create_table_query NOT LIKE '%deduplication_window = 0%' ORDER BY name FORMAT TSV`);
+        AND name != 'remembered' AND create_table_query NOT LIKE '%deduplication_window = 0%' ORDER BY name FORMAT TSV`);
     const tables = rows
       .trim()
       .split('\n')

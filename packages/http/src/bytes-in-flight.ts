@@ -167,8 +167,7 @@ class Held implements Reservation {
   }
 }
 
-function noRoom(): PublicError {
-  return new PublicError('TOO_MANY_REQUESTS_ERROR', {
-    message: 'There is no memory for the body at the moment. Send the request again after the time in Retry-After.',
-  });
-}
+export const NO_MEMORY =
+  'There is no memory for the body at the moment. Send the request again after the time in Retry-After.';
+
+const noRoom = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });

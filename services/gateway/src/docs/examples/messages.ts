@@ -1,5 +1,6 @@
 import { type Example, type ExampleAnswer, envelope, JSON_TYPE, success, toText } from '@playline/api-docs';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
+import { NO_MEMORY } from '@playline/http';
 import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
 const TARGET = '/v1/audience/messages';
@@ -170,7 +171,7 @@ function createFaults(context: ExampleContext, request: Example['request']): (Ex
       title: 'The service has no room for another body',
       situation: 'full',
       request,
-      answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
+      answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY, headers: { 'retry-after': '1' } }),
     },
     {
       name: 'internal-server-error',
