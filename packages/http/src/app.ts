@@ -66,7 +66,9 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = targetOf(request);
     const query = url.indexOf('?');
-    const path = toUsualPath(query === -1 ? url : url.slice(0, query));
+    const given = query === -1 ? url : url.slice(0, query);
+    const usual = toUsualPath(given);
+    const path = corsPaths.has(usual) ? usual : given;
     // So that everything that reads it next sees the same: the router, and operations with a query.
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
