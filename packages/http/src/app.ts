@@ -58,6 +58,8 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
+  // Below these a route answers every path itself.
+  const ownFolders = routes.filter(({ path }) => path.includes('{*')).map(({ path }) => path.split('{*', 1)[0]!);
   // A page must be able to read that its path is wrong, where pages may call the service at all.
   const isForPages = options.publishableKeyHeader !== undefined;
   const findHot = createFindHot(routes);
@@ -66,7 +68,10 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = targetOf(request);
     const query = url.indexOf('?');
-    const path = toUsualPath(query === -1 ? url : url.slice(0, query));
+    const given = query === -1 ? url : url.slice(0, query);
+    const usual = toUsualPath(given);
+    const isUsual = usual === given || !corsPaths.has(usual) || ownFolders.some((folder) => given.startsWith(folder));
+    const path = isUsual ? given : usual;
     // So that everything that reads it next sees the same: the router, and operations with a query.
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);

@@ -88,7 +88,8 @@ it.each([
     const before = memory() - received.bytes;
     await Promise.all(sockets.map((socket) => send(socket, chunks, times)));
     await until('all is received', () => received.bytes === 3 * size * (times + 1), 20_000);
-    expect((memory() - before) / received.bytes).toBeLessThan(2);
+    // What the process itself gains meanwhile is far less than the 200 bytes a Buffer of one byte would take.
+    expect(memory() - before).toBeLessThan(2 * received.bytes + 256 * 1024);
   },
   30_000,
 );

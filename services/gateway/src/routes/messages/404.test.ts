@@ -11,7 +11,7 @@ describe('404', () => {
 
   it('answers any other path', async () => {
     const { url } = await openGateway();
-    for (const path of ['/', '/v1', '/v2/audience/messages', `${MESSAGES}/`])
+    for (const path of ['/', '/v1', '/v2/audience/messages', `${MESSAGES}/x`])
       await expectEnvelope(await fetch(url + path, { method: 'POST' }), 'RESOURCE_NOT_FOUND');
   });
 });
