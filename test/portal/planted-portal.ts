@@ -196,6 +196,7 @@ function toErasure({ erasureId }: RowsPlace): ErasureLine {
   const times = { fencedMs: requestedMs + 5_000, visiblyErasedMs: requestedMs + 9_000, physicallyErasedMs: null };
   return {
     ...{ erasureId, requestedMs, cutoffMs: requestedMs, traceId: TRACE_ID, state: 'visible', identities: 73_173 },
+    deleted: 73_173,
     ...{ ...times, logExpiresMs: requestedMs + 86_400_000, logExpiredMs: null },
   } as unknown as ErasureLine;
 }
