@@ -58,7 +58,7 @@ const COMMANDS = {
     words: 100,
     looks: true,
   },
-  test: { does: 'runs set-up, format, lint, types, then the tests against real stores; ten minutes', ...TESTS },
+  test: { does: 'runs set-up, format, lint, types, then the tests against real stores', ...TESTS },
   'test:all': { does: 'runs the same with the long tests: faults, erasures, upgrade, browsers and more', ...TESTS },
   'demo-portal': {
     does: 'starts everything that does not run, plays a minute of a game, and says where the portal is',
