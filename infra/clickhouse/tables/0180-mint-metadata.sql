@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS mint_metadata
     attempt_id FixedString(16) COMMENT 'Of this acceptance: bytes of a UUID, as in mint_requests',
     project_id LowCardinality(String) COMMENT 'Project that requested the asset',
     environment_id LowCardinality(String) COMMENT 'Environment whose key requested it',
-    metadata Nullable(String) COMMENT 'JSON object, as it was given; null: none was',
+    metadata Nullable(String) COMMENT 'JSON object of the request; null: the request had none',
     trace_id String COMMENT 'Trace of the request: 32 hexadecimal digits',
     logged_at DateTime64(3, 'UTC') COMMENT 'Time of the record in the log',
     kafka_partition UInt16 COMMENT 'Partition of chain.mint-requests.v1 that has the record',

@@ -34,7 +34,7 @@ export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: str
 
 /**
  * The account that a link was made for, regardless of who uses it; null when the link was used, was revoked or is older
- * than 72 hours, or when whoever made an invitation may not make it any more.
+ * than 72 hours, or when the inviter may no longer make the invitation.
  */
 export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
@@ -44,8 +44,8 @@ export function findAnyInvited(accounts: readonly AccountRecord[], text: string,
 }
 
 /**
- * Whether the account that made an invitation may still do so. Operators' commands have no account. An invitation that
- * somebody has begun to accept was checked then.
+ * Whether the account that made an invitation may still do so. Operators' commands have no account. An invitation is
+ * checked when its acceptance begins.
  */
 function isStillVouchedFor(
   accounts: readonly AccountRecord[],

@@ -81,7 +81,7 @@ export function relinkCollection(
 }
 
 /**
- * Moves a collection to another project, whoever has it. Only for administrators of the installation: pending mints of
+ * Moves a collection from its current project to another one. Only for administrators of the installation: pending mints of
  * the former project end, and its reference ids stay its own.
  * @throws PublicError VALIDATION_ERROR as `linkCollection`, RESOURCE_NOT_FOUND when no project has ever linked the
  * contract, CONFLICT_ERROR when it is linked to this environment already

@@ -39,7 +39,7 @@ export function createEraseRoute({ authorise, requestErasure, keyer, deadlineMs 
 export interface Subject {
   readonly id: string;
   readonly kinds: readonly IdentityKind[];
-  /** The parameter as it was understood, percent-encoded: a `+` that was sent unencoded is a `%20` here. */
+  /** The parameter that the service read, percent-encoded: a `+` that was sent unencoded is a `%20` here. */
   readonly identity: string;
 }
 
