@@ -23,7 +23,7 @@ function openOwners(store: TokenStore, count: number, offsets: readonly number[]
         value: Buffer.from('row'),
         headers: {},
       });
-    const name = { topic: TOPIC, partition: 0, start: 0, end, firstTimestampMs: 1 };
+    const name = { topic: TOPIC, partition: 0, start: 0, end, transformVersion: 1, firstTimestampMs: 1 };
     return (triedBefore: boolean) => builder.write({ ...name, triedBefore }, new AbortController().signal);
   });
 }
