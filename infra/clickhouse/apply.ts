@@ -142,7 +142,7 @@ function assertUnedited(
   if (changed.length > 0)
     throw new Error(
       `${toNames(changed)}: edited without a migration, and database ${database} has the earlier schema. ` +
-        'Write the same change as a new file in infra/clickhouse/migrations.',
+        'Write the same change as a new file in infra/clickhouse/migrations, or drop a database that is not needed.',
     );
 }
 

@@ -1,4 +1,5 @@
--- The row policies of the account `views` look up this table (users.xml), so it is created before every view.
+-- The row policies of the account `views` look up this table (users.xml), so it is created before every view. Granules of 512
+-- rows: each of these lookups reads one granule.
 CREATE TABLE IF NOT EXISTS analyst_grants
 (
     account LowCardinality(String) COMMENT 'Account of ClickHouse',

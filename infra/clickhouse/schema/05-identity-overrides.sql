@@ -1,5 +1,6 @@
 -- An identity without a row is a person of its own. Granules of 512 rows: a query for one identity reads 512 rows instead of
 -- 8,192. Partitions by week of storage: views read only what was stored since the dictionary identity_persons was loaded.
+-- person_keys finds the identities of a person.
 CREATE TABLE IF NOT EXISTS identity_overrides
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',

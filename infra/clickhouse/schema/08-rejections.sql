@@ -1,4 +1,6 @@
--- Rows do not identify a person, so the gateway records only libraries that its settings name.
+-- Rows do not identify a person, so the gateway records only libraries that its settings name. Sorting key: queries count the
+-- errors of an environment by code and field. of_trace finds the errors of a request, because a developer who misses a message
+-- has the trace id of the answer.
 --
 -- Kept for 90 days: an error that a release of a game introduced is searched for over the weeks in which players update. Not
 -- longer, because anybody with a public key can cause rows here. A partition of a week is dropped as a whole, so no part is

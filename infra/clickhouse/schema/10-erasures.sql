@@ -13,14 +13,23 @@ CREATE TABLE IF NOT EXISTS erasure_requests
     cutoff_at DateTime64(3, 'UTC') COMMENT 'Rows that happened or were received up to this time are erased',
     requested_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted it',
     trace_id String COMMENT 'Trace of the request: 32 hexadecimal digits',
-    links Array(Tuple(a_key FixedString(16), b_key FixedString(16), received_at DateTime64(3, 'UTC'), link_generation UInt8, link_offset UInt64, unlinked_at Nullable(DateTime64(3, 'UTC')))) COMMENT 'Links that the eraser deletes: keyed hashes of both ids, when the link was received, the last fact about it, and when it was unlinked' TTL toDateTime(requested_at) + INTERVAL 30 DAY
+    links Array(Tuple(
+        a_key FixedString(16),
+        b_key FixedString(16),
+        received_at DateTime64(3, 'UTC'),
+        link_generation UInt8,
+        link_offset UInt64,
+        unlinked_at Nullable(DateTime64(3, 'UTC'))))
+        COMMENT 'Links that the eraser deletes: keyed hashes of both ids, when the link was received, the last fact about it, and when it was unlinked'
+        TTL toDateTime(requested_at) + INTERVAL 30 DAY
 )
 ENGINE = {{engine ReplacingMergeTree}}
 ORDER BY erasure_id
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Accepted erasures. Read with FINAL where a request that was read twice must be one row.';
 
--- Rows of these identities that are not newer than the cut-off are never written again, however late they arrive.
+-- Rows of these identities that are not newer than the cut-off are never written again, however late they arrive. Of two
+-- erasures of an identity the later cut-off is the version that remains.
 CREATE TABLE IF NOT EXISTS erasure_fences
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',

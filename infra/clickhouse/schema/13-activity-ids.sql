@@ -1,6 +1,7 @@
 -- The writer refuses an update that changes a constant member, and finds earlier versions by id, which is what the projection is
 -- for. All versions are kept: whether a version is served must depend on the horizon and not on when parts were merged.
--- Activities that are near each other in a feed have similar indexed_at, so a query for many ids reads few granules.
+-- Activities that are near each other in a feed have similar indexed_at, so a query for many ids reads few granules,
+-- which are small, each in a compressed block of its own.
 CREATE TABLE IF NOT EXISTS activity_ids
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',

@@ -11,6 +11,9 @@
 -- Sorting key: the name of a feed is one column without a dictionary. A key of several LowCardinality columns took five times as
 -- long to find a row in a large part.
 --
+-- Granules of 128 rows in small compressed blocks: a page unpacks little more than its rows. indexed_at_span skips granules
+-- for filters by time of indexing.
+--
 -- token_ids finds the activities of one token, which are anywhere in the feed of its contract. Other queries do not read it. The
 -- expression must equal that of the view portal_activities. A regular expression would take five times as long at each insert
 -- and merge. A block has versions of up to two years and what they supersede: hence as many tokens as events.

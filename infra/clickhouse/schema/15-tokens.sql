@@ -1,4 +1,5 @@
 -- All records of a token are in one partition of the log, so updated_at grows with them, and the row with the greatest wins.
+-- Granules of 256 rows: readers look up single contracts.
 CREATE TABLE IF NOT EXISTS tokens
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',

@@ -1,5 +1,6 @@
 -- One row for each attempt; the row with the greatest revision wins. A failed reference id can be requested again, which is
--- another attempt.
+-- another attempt. Sorting key: readers page through the requests of a contract by time, in granules of 256 rows. of_reference
+-- finds a request by its reference id.
 CREATE TABLE IF NOT EXISTS mint_requests
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',
@@ -33,7 +34,7 @@ ORDER BY (chain, contract, requested_at, attempt_id)
 SETTINGS index_granularity = 256, non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Requests to mint assets. Read with FINAL, or of each attempt the row with the greatest revision.';
 
--- One row for each attempt. The states of an attempt do not repeat its metadata.
+-- One row for each attempt, in the order of mint_requests. The states of an attempt do not repeat its metadata.
 CREATE TABLE IF NOT EXISTS mint_metadata
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',

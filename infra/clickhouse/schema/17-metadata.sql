@@ -1,5 +1,5 @@
 -- The three tables of metadata that teams supply. All records of a contract are in one partition of the log, so updated_at grows
--- with them, and the row with the greatest wins.
+-- with them, and the row with the greatest wins. Granules of 256 rows: readers look up single tokens.
 CREATE TABLE IF NOT EXISTS collections
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',

@@ -1,5 +1,6 @@
 -- The columns are those at the front of the sorting key of events, so the events of an identity are found by it. Of 20 million
 -- events, about two for each identity, day and name, it has 15 million rows and 63 MB on disk, next to 2.1 GB.
+-- Granules of 1,024 rows: a timeline reads the days of one person.
 CREATE TABLE IF NOT EXISTS identity_days
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
