@@ -1,10 +1,11 @@
+import { keysOfProject } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Planted } from './planted.ts';
 
 /** All records of a project from every store of the portal, as one text to compare. */
 export async function recordsOf({ parts }: TestPortal, { id, members }: Planted): Promise<string> {
   const nouns = Object.entries(parts).filter(([, part]) => isNoun(part));
-  const records: unknown[] = [['keys', await parts.keys.list(id)]];
+  const records: unknown[] = [['keys', keysOfProject(await parts.keys.all(), id)]];
   for (const member of Object.values(members)) records.push(['sessions', await parts.sessions.list(member)]);
   for (const [name, noun] of nouns) {
     const all = await (noun as { all(): Promise<readonly object[]> }).all();

@@ -1,4 +1,5 @@
 import type {
+  AccessKeyRecord,
   AccountRecord,
   AuditLog,
   CollectionRecord,
@@ -12,7 +13,6 @@ import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { PipelineStanding } from './standing/index.ts';
-import type { Keys } from './stores/keys.ts';
 import type { Noun } from './stores/noun.ts';
 import type { PortalPeople } from './stores/people.ts';
 
@@ -23,7 +23,7 @@ export interface PortalParts {
   readonly rateLimitKeys: Noun<RateLimitKeyRecord>;
   readonly collections: Noun<CollectionRecord>;
   readonly signableKeys: Noun<SignableKeyRecord>;
-  readonly keys: Keys;
+  readonly keys: Noun<AccessKeyRecord>;
   /** How keys are used, by the minute. */
   readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
   /** What becomes of messages, for all who look. */

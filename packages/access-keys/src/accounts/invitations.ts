@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { toDone } from '../records/changed.ts';
 import type { Content } from '../records/record-store.ts';
+import { toDone } from '../records/record-store.ts';
 import {
   type AccountRecord,
   findAnyInvited,

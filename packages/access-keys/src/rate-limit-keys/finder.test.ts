@@ -1,37 +1,26 @@
-import { hang } from '@playline/testkit/hang';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeyText, createRateLimitKeyText, isRateLimitKeyText } from '../key-text.ts';
-import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
-import { catchUpRecords } from '../records/level.ts';
-import { openRecordCopy } from '../records/record-copy.ts';
-import { createRecordStore } from '../records/record-store.ts';
-import { KeyStoreFault } from '../verifier.ts';
-import { createRateLimitKeyFinder } from './finder.ts';
+import { describe, expect, it } from 'vitest';
+import { createKeyText, createRateLimitKeyText, isRateLimitKeyText } from '../keys/key-text.ts';
+import { createMemoryStore } from '../test/memory-records.ts';
+import { openRateLimitKeyFinder } from './finder.ts';
 import { createRateLimitKey, refreshRateLimitKey, revokeRateLimitKey } from './operations.ts';
-import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from './rate-limit-key.ts';
+import { RATE_LIMIT_KEYS } from './rate-limit-key.ts';
 
 const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };
 const guess = () => createRateLimitKeyText(prefix);
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
-
 async function setUp() {
-  const [view, log] = [createMemoryRecords(RATE_LIMIT_KEYS), createMemoryRecordLog<RateLimitKeyRecord>()];
-  await catchUpRecords({ view, log });
-  const store = createRecordStore(RATE_LIMIT_KEYS, { view, log }, { changedBy: 'ada', requestId: 'r' });
-  const world = { now: 0, at: 1_000_000, mode: 'up' as 'up' | 'down' | 'hangs', looks: 0 };
-  const readSince: typeof view.readSince = async (version) => {
-    world.looks++;
-    if (world.mode === 'down') throw new Error('refused');
-    if (world.mode === 'hangs') return hang();
-    return view.readSince(version);
-  };
-  const copy = openRecordCopy({ view: { readSince }, now: () => world.now, lookEveryMs: 0 });
-  const find = createRateLimitKeyFinder({ copy, prefix, wallClockMs: () => world.at });
+  const { view, log, store } = createMemoryStore(RATE_LIMIT_KEYS);
+  const world = { now: 0, at: 1_000_000 };
+  const { find } = openRateLimitKeyFinder({
+    view,
+    prefix,
+    now: () => world.now,
+    wallClockMs: () => world.at,
+    readEveryMs: 0,
+  });
   const context = { store, prefix };
-  return { world, view, log, context, copy, find, made: await createRateLimitKey(context, plan) };
+  return { world, log, context, find, made: await createRateLimitKey(context, plan) };
 }
 
 describe('the text of a rate limit key', () => {
@@ -53,22 +42,10 @@ describe('the text of a rate limit key', () => {
 });
 
 describe('a process that finds rate limit keys', () => {
-  it('finds a key with its plan, and asks nothing for one of the wrong form', async () => {
-    const { find, made, world } = await setUp();
-    expect(await find('hello')).toBeNull();
-    expect(world.looks).toBe(0);
+  it('finds a key with its plan, and none for a text of the wrong form or an invented one', async () => {
+    const { find, made } = await setUp();
+    expect([await find('hello'), await find(guess())]).toEqual([null, null]);
     expect(await find(made.key)).toEqual(made.record);
-  });
-
-  it('takes a key that was made this moment, and asks once for a thousand guesses at once', async () => {
-    const { find, context, world } = await setUp();
-    await find(guess());
-    const fresh = await createRateLimitKey(context, plan);
-    const looks = world.looks;
-    const guesses = Promise.all(Array.from({ length: 1000 }, () => find(guess())));
-    expect(await find(fresh.key)).toEqual(fresh.record);
-    expect(new Set(await guesses)).toEqual(new Set([null]));
-    expect(world.looks - looks).toBeLessThanOrEqual(2);
   });
 
   it('ends a refreshed and a revoked key within 500 ms, and takes the successor under the same id', async () => {
@@ -88,33 +65,11 @@ describe('a process that finds rate limit keys', () => {
     await expect(revokeRateLimitKey(context, 'nobody')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 
-  it('ends a key at its expiry, without asking', async () => {
+  it('ends a key at its expiry', async () => {
     const { find, context, world } = await setUp();
     const { key, record } = await createRateLimitKey(context, { ...plan, expiresAt: world.at + 1 });
     expect(await find(key)).toEqual(record);
     world.at++;
     expect(await find(key)).toBeNull();
-  });
-
-  it.each(['down', 'hangs'] as const)(
-    'while the view is %s, keeps a known key for 15 minutes and calls no other unknown',
-    async (mode) => {
-      const { find, made, world } = await setUp();
-      await find(made.key);
-      world.mode = mode;
-      world.now = 15 * 60_000;
-      expect(await find(made.key)).toEqual(made.record);
-      await expect(find(guess())).rejects.toThrow(KeyStoreFault);
-      expect(await find('hello')).toBeNull();
-      world.now++;
-      await expect(find(made.key)).rejects.toThrow(KeyStoreFault);
-    },
-  );
-
-  it('calls no key unknown while the view is not complete, from its start on', async () => {
-    const { find, made, view } = await setUp();
-    view.restart();
-    await expect(find(made.key)).rejects.toThrow(KeyStoreFault);
-    await expect(find(guess())).rejects.toThrow(KeyStoreFault);
   });
 });

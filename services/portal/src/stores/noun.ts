@@ -2,15 +2,14 @@ import {
   type Author,
   type Change,
   COMPARE_EVERY_MS,
-  catchUpRecords,
   createRecordLog,
   createRecordStore,
   nextLook,
   openRecordCopy,
-  type RecordKind,
   type RecordLog,
   type RecordStore,
   type RecordView,
+  syncFromLog,
 } from '@playline/access-keys';
 import { schemaSubjectOf } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
@@ -39,7 +38,6 @@ export interface LogParts {
 }
 
 export interface NounParts<R extends Change> extends LogParts {
-  readonly kind: RecordKind<R>;
   readonly view: RecordView<R> & Closable;
   /** Milliseconds between two comparisons of the view with the log; `COMPARE_EVERY_MS` when absent. */
   readonly compareEveryMs?: number;
@@ -50,21 +48,21 @@ const AGE_MAX_MS = 1_000;
 
 /** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
 export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
-  const { kind, view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
+  const { view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
   const log = createLog(parts);
-  const copy = openRecordCopy({ view, lookEveryMs: 0 });
+  const copy = openRecordCopy({ view, readEveryMs: 0 });
   const closed = new AbortController();
   let isLevel = true;
   const keepLevel = async () => {
     let wasTold = false;
     while (!closed.signal.aborted) {
-      const fault = await catchUpRecords({ view, log }).then(
+      const fault = await syncFromLog({ view, log }).then(
         () => null,
         (error: unknown) => error,
       );
       // One line for each outage.
       if (fault !== null && !wasTold)
-        logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
+        logger.warn({ error: fault }, `${view.kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isLevel = fault === null;
       await nextLook(compareEveryMs, closed.signal);
@@ -80,8 +78,9 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
       return copy.records;
     },
     changedBy: (author) => {
-      const store = createRecordStore(kind, { view, log }, author);
+      const store = createRecordStore({ view, log }, author);
       return {
+        author,
         readAll: store.readAll,
         change: async (decide) => {
           const changed = await store.change(decide);
@@ -101,7 +100,8 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
 }
 
 /** The schema's id is asked for with the first change: pages are shown while the registry is away. */
-function createLog<R extends Change>({ kind, producer, reader, registry, topicPrefix }: NounParts<R>): RecordLog<R> {
+function createLog<R extends Change>({ view, producer, reader, registry, topicPrefix }: NounParts<R>): RecordLog<R> {
+  const { kind } = view;
   const topic = topicPrefix + kind.topic;
   const logWith = (schemaId: number) =>
     createRecordLog({

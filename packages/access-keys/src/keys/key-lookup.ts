@@ -1,0 +1,97 @@
+import { openRecordCopy, type RecordCopy, type RecordCopyOptions, TRUST_MAX_MS } from '../records/record-copy.ts';
+import type { Change } from '../records/record-log.ts';
+import { hashKey } from './key-text.ts';
+
+/** What a key of any kind has. */
+interface AnyKey {
+  /** SHA-256 of its text, hexadecimal. */
+  readonly hash: string;
+  /** A key that has ended never becomes valid again. */
+  readonly revokedAt: number | null;
+}
+
+/**
+ * The store of keys cannot answer, and no earlier answer can replace it. This is our fault, not that of the caller's
+ * key.
+ */
+export class KeyStoreFault extends Error {
+  override readonly name = 'KeyStoreFault';
+}
+
+/** Finds keys by their text, from a copy of their records in this process. Invented keys cost the store no query each. */
+export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, 'refresh' | 'ageMs' | 'close'> {
+  /**
+   * Answers without a promise when the key is known, as almost always.
+   * @param isWellFormed checked before anything else for a text that is not known
+   * @returns null for a malformed, unknown or ended key
+   * @throws KeyStoreFault (or rejects with it) when the store cannot answer
+   */
+  find(text: string, isWellFormed: (text: string) => boolean): K | null | Promise<K | null>;
+  /** True when there is no key at all, as in a new deployment, or in one that was started with a wrong address. */
+  readonly isEmpty: boolean;
+}
+
+export interface KeyLookupOptions<R extends Change, K extends AnyKey>
+  extends Pick<RecordCopyOptions<R>, 'view' | 'now' | 'readEveryMs'> {
+  /** Keys of a record, ended ones too. */
+  readonly keysOf: (record: R) => readonly K[];
+}
+
+/** From this age on the copy is confirmed in the background; from `TRUST_MAX_MS` on a request waits for that. */
+const REFRESH_AFTER_MS = TRUST_MAX_MS / 2;
+/** Least time between two confirmations in the background, also during an outage. */
+const REFRESH_EVERY_MS = 200;
+
+/** Opens a lookup with its own copy of the records. */
+export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
+  const { keysOf, now = () => performance.now() } = options;
+  const byHash = new Map<string, K>();
+  // The common case needs no hash. The text is in the request anyway, and is never logged. Has only texts of known keys.
+  const byText = new Map<string, K>();
+  const onChange = (before: R | undefined, after: R | undefined) => {
+    byText.clear();
+    if (before !== undefined) for (const { hash } of keysOf(before)) byHash.delete(hash);
+    if (after !== undefined) for (const key of keysOf(after)) byHash.set(key.hash, key);
+  };
+  const copy = openRecordCopy({ ...options, onChange });
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  const refreshAhead = () => {
+    if (copy.ageMs <= REFRESH_AFTER_MS || now() - refreshedAt < REFRESH_EVERY_MS) return;
+    refreshedAt = now();
+    copy.refresh().catch(() => {});
+  };
+  const known = (text: string): K | undefined => {
+    const key = byHash.get(hashKey(text));
+    if (key !== undefined) byText.set(text, key);
+    return key;
+  };
+  const refreshed = async (text: string): Promise<K | null> => {
+    const fault: unknown = await copy.refresh().then(
+      () => null,
+      (cause: unknown) => cause,
+    );
+    const key = known(text);
+    if (key?.revokedAt === null && copy.isTrusted) return key;
+    if (key !== undefined && key.revokedAt !== null) return null;
+    if (key === undefined && fault === null) return null;
+    throw new KeyStoreFault(`${options.view.kind.name} cannot be read from Redis`, { cause: fault });
+  };
+  return {
+    find: (text, isWellFormed) => {
+      const cached = byText.get(text);
+      if (cached === undefined && !isWellFormed(text)) return null;
+      const key = cached ?? known(text);
+      if (key === undefined || !copy.isTrusted) return refreshed(text);
+      refreshAhead();
+      return key.revokedAt === null ? key : null;
+    },
+    get isEmpty() {
+      return byHash.size === 0;
+    },
+    get ageMs() {
+      return copy.ageMs;
+    },
+    refresh: copy.refresh,
+    close: copy.close,
+  };
+}
