@@ -116,6 +116,17 @@ describe('a verifier of keys', () => {
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
   });
 
+  it('uses keys that arrive after the wait of a request, as those of a large deployment do', async () => {
+    const { view, key, record } = await setUp();
+    const slow = Promise.withResolvers<void>();
+    const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));
+    const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, readEveryMs: 0 });
+    const verify = createKeyVerifier({ keys, prefix, kind: 'publishable' });
+    await expect(verify(key)).rejects.toThrow(KeyStoreFault);
+    slow.resolve();
+    await vi.waitFor(async () => expect(await verify(key)).toEqual(record));
+  });
+
   it('calls no key unknown or live from its start on while the view is not complete', async () => {
     const { key, view, open } = await setUp();
     view.restart();

@@ -37,8 +37,10 @@ export interface RecordCopyOptions<R extends Change> {
 
 /** Together with the limit of a read, a change is known within 750 ms. Each read takes Redis some ten microseconds. */
 const READ_EVERY_MS = 500;
-/** After this the view counts as unreachable. */
+/** After this the view counts as unreachable. What it sends later is used all the same. */
 const READ_MAX_MS = 250;
+/** Reading all records of a large deployment takes longer. */
+const WHOLE_READ_MAX_MS = 60_000;
 
 /** Opens a copy, which is empty until its first read. It is read whole once; after that only changes are read. */
 export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>): RecordCopy<R> {
@@ -55,20 +57,23 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
     list = null;
     onChange(before, after);
   };
-  const refresh = createJoined(async () => {
+  const read = createJoined(async () => {
     const startedAt = now();
+    const page = await answerWithin(WHOLE_READ_MAX_MS, view.readSince(version));
+    if (page.isWhole) for (const id of [...byId.keys()]) put(id, undefined);
+    for (const record of page.records) put(view.kind.idOf(record), record);
+    version = page.version;
+    confirmedAt = startedAt;
+    isFailing = false;
+  });
+  const refresh = async () => {
     try {
-      const page = await answerWithin(READ_MAX_MS, view.readSince(version));
-      if (page.isWhole) for (const id of [...byId.keys()]) put(id, undefined);
-      for (const record of page.records) put(view.kind.idOf(record), record);
-      version = page.version;
-      confirmedAt = startedAt;
-      isFailing = false;
+      await answerWithin(READ_MAX_MS, read());
     } catch (fault) {
       isFailing = true;
       throw fault;
     }
-  });
+  };
   const closed = new AbortController();
   const readOn = async () => {
     while (!closed.signal.aborted) {

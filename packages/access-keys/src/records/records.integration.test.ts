@@ -215,6 +215,16 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(1);
   });
 
+  it('stay in use after a start of the store whose log has lost everything, and cannot be changed then', async () => {
+    const { view, pair, put, log, ...world } = await setUp();
+    await put('a');
+    log.appended.length = 0;
+    await world.restart();
+    await expect(syncFromLog(pair)).rejects.toThrow(LogLost);
+    expect((await view.readSince(null)).records).toMatchObject([{ keyId: 'a' }]);
+    await expect(put('b')).rejects.toThrow(LogLost);
+  });
+
   it('are in a copy as the log has them after each refresh, whatever died, was restarted or was emptied', async () => {
     const act = fc.record({
       name: fc.constantFrom('put', 'die', 'restart', 'empty', 'rebuild', 'look'),

@@ -43,12 +43,17 @@ interface Missing {
 async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Promise<Missing | null> {
   const { run, completeIn, offsets } = await view.status();
   const behind: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
-  for (const { partition, start, end } of await log.bounds()) {
+  const bounds = await log.bounds();
+  for (const { partition, start, end } of bounds) {
     const from = offsets.get(partition) ?? null;
-    if (from !== null && from > end)
+    if (from !== null && from > end) {
+      // A log without any record can restore nothing. What the view has stays in use, and changes are refused.
+      if (completeIn !== null && bounds.every((each) => each.start === each.end))
+        await view.update({ changes: [], moves: [], completeIn: run });
       throw new LogLost(
         `the log ends at offset ${end} of partition ${partition}, but was read to ${from} before: nothing was changed`,
       );
+    }
     if (from === end) continue;
     behind.push({
       range: { partition, start: Math.max(from ?? start, start), end },

@@ -34,6 +34,8 @@ local run = present_run()
 
 /** More changes than a process can miss between two reads. A process that was away for longer reads all records. */
 const CHANGES_KEPT = 1000;
+/** Keeps a step of a scan below a millisecond or two of Redis's time. */
+const RECORDS_PER_SCAN = 500;
 
 /** KEYS: mark of completeness, offsets. Replies the present run, the run of the mark or nil, and the offsets. */
 const STATUS = `${PRESENT_RUN}
@@ -42,15 +44,15 @@ return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 /**
  * KEYS: mark of completeness, changes, records. ARGV: the version that the caller has, or ''. Replies nothing when the
  * records are incomplete in this run; else the version, the records that have changed (nil for the name of a state, which
- * is no id), and 0; or all records and 1 when the caller's version is not known, as after a rebuild.
+ * is no id); or only the version when that of the caller is not known, as after a rebuild.
  */
 const READ = `${PRESENT_RUN}
 local version = redis.call('LINDEX', KEYS[2], -1)
 if not version or redis.call('GET', KEYS[1]) ~= run then return {} end
-if version == ARGV[1] then return {version, {}, 0} end
+if version == ARGV[1] then return {version, {}} end
 local at = redis.call('LPOS', KEYS[2], ARGV[1])
-if not at then return {version, redis.call('HVALS', KEYS[3]), 1} end
-return {version, redis.call('HMGET', KEYS[3], unpack(redis.call('LRANGE', KEYS[2], at + 1, -2))), 0}`;
+if not at then return {version} end
+return {version, redis.call('HMGET', KEYS[3], unpack(redis.call('LRANGE', KEYS[2], at + 1, -2)))}`;
 
 /**
  * KEYS: records, offsets, changes, mark of completeness. ARGV: JSON of the update. Replies 0, and does nothing, when it
@@ -121,6 +123,24 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(given)])) !== 1)
       throw new Error('Redis was restarted during the update');
   };
+  const readChanges = async (known: string | null) => {
+    const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
+    const [version, texts] = reply as [string?, (string | null)[]?];
+    if (version === undefined)
+      throw new IncompleteViewFault(`Redis has lost ${kind.name}, or the last changes of them, or never had them`);
+    const records = texts?.flatMap((text) => (text === null ? [] : [fromText<R>(text).record])) ?? null;
+    return { version, records };
+  };
+  const readAll = async () => {
+    const records = new Map<string, R>();
+    let cursor = '0';
+    do {
+      const [next, pairs] = await redis.hscan(names.records, cursor, 'COUNT', RECORDS_PER_SCAN);
+      for (let at = 0; at < pairs.length; at += 2) records.set(pairs[at]!, fromText<R>(pairs[at + 1]!).record);
+      cursor = next;
+    } while (cursor !== '0');
+    return records;
+  };
   return {
     kind,
     status: async () => {
@@ -132,15 +152,15 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
       return { run, completeIn, offsets: new Map(pairs) };
     },
     readSince: async (known) => {
-      const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
-      const [version, texts, isWhole] = reply as [string?, (string | null)[]?, number?];
-      if (version === undefined || texts === undefined)
-        throw new IncompleteViewFault(`Redis has lost ${kind.name}, or the last changes of them, or never had them`);
-      return {
-        version,
-        isWhole: isWhole === 1,
-        records: texts.flatMap((text) => (text === null ? [] : [fromText<R>(text).record])),
-      };
+      let page = await readChanges(known);
+      if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
+      for (;;) {
+        const records = await readAll();
+        // What has changed during the scan may be missing from it.
+        page = await readChanges(page.version);
+        for (const record of page.records ?? []) records.set(kind.idOf(record), record);
+        if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
+      }
     },
     update: put,
     restore: put,
