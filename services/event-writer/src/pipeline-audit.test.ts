@@ -47,7 +47,7 @@ describe('the audit in the pipeline of the event writer', () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(KEYS, 0);
     expect(block.add(recordOf(KEYS, frameRecord(6, accessKeyCodec.encode(KEY))))).toEqual({ kind: 'ok' });
-    const name = { topic: KEYS, partition: 0, start: 0, end: 1 };
+    const name = { topic: KEYS, partition: 0, start: 0, end: 1, transformVersion: 1 };
     // Its schema is requested meanwhile.
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
     await block.write(name, signal);

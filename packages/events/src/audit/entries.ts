@@ -26,7 +26,7 @@ export interface AuditRow {
   readonly revision: number;
   /** Such as `key.create`. */
   readonly action: string;
-  /** '' when unknown. */
+  /** '' when no person or program made the change. */
   readonly actor: string;
   readonly requestId: string;
   /** Where the request came from; '' for rows made from a record, because records do not contain it. */
