@@ -1,6 +1,7 @@
 import { openRecordCopy, type RecordCopy, type RecordCopyOptions, TRUST_MAX_MS } from '../records/record-copy.ts';
 import type { Change } from '../records/record-log.ts';
-import { hashKey } from './key-text.ts';
+import { type AccessKeyRecord, type KeyRecord, keysOf } from './access-key.ts';
+import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 
 /** What a key of any kind has. */
 interface AnyKey {
@@ -44,14 +45,14 @@ const REFRESH_EVERY_MS = 200;
 
 /** Opens a lookup with its own copy of the records. */
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
-  const { keysOf, now = () => performance.now() } = options;
+  const { now = () => performance.now() } = options;
   const byHash = new Map<string, K>();
   // The common case needs no hash. The text is in the request anyway, and is never logged. Has only texts of known keys.
   const byText = new Map<string, K>();
   const onChange = (before: R | undefined, after: R | undefined) => {
     byText.clear();
-    if (before !== undefined) for (const { hash } of keysOf(before)) byHash.delete(hash);
-    if (after !== undefined) for (const key of keysOf(after)) byHash.set(key.hash, key);
+    if (before !== undefined) for (const { hash } of options.keysOf(before)) byHash.delete(hash);
+    if (after !== undefined) for (const key of options.keysOf(after)) byHash.set(key.hash, key);
   };
   const copy = openRecordCopy({ ...options, onChange });
   let refreshedAt = Number.NEGATIVE_INFINITY;
@@ -93,5 +94,39 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
     },
     refresh: copy.refresh,
     close: copy.close,
+  };
+}
+
+/** Opens the keys of environments for verifiers. A process needs one. */
+export function openKeys(options: Omit<KeyLookupOptions<AccessKeyRecord, KeyRecord>, 'keysOf'>): KeyLookup<KeyRecord> {
+  return openKeyLookup({ ...options, keysOf });
+}
+
+export interface KeyVerifierOptions {
+  readonly keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>;
+  /** ACCESS_KEY_PREFIX, such as `svcapik`. */
+  readonly prefix: string;
+  /** Only keys of this kind are valid here. */
+  readonly kind: KeyKind;
+}
+
+/**
+ * Whether a key text is valid now. Answers without a promise when the key is known, as almost always.
+ * @returns the key, or null for a key that is malformed, unknown, ended or of the other kind
+ * @throws KeyStoreFault (or rejects with it) when that is not certain
+ */
+export type KeyVerifier = (key: string) => KeyRecord | null | Promise<KeyRecord | null>;
+
+/** Creates a verifier for one kind of key. */
+export function createKeyVerifier({ keys, prefix, kind }: KeyVerifierOptions): KeyVerifier {
+  const isWellFormed = (text: string) => parseKey(prefix, text)?.kind === kind;
+  const check = (text: string, key: KeyRecord | null) => {
+    // Clients drop messages that are refused with 401. Without any key, a wrong Redis or topic prefix is more likely.
+    if (key === null && keys.isEmpty && isWellFormed(text)) throw new KeyStoreFault('there are no access keys at all');
+    return key?.kind === kind ? key : null;
+  };
+  return (text) => {
+    const found = keys.find(text, isWellFormed);
+    return found instanceof Promise ? found.then((key) => check(text, key)) : check(text, found);
   };
 }

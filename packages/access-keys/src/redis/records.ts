@@ -123,6 +123,29 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(given)])) !== 1)
       throw new Error('Redis was restarted during the update');
   };
+  return {
+    kind,
+    status: async () => {
+      const reply = await redis.eval(STATUS, 2, names.complete, names.places);
+      const [run, completeIn, places] = reply as [string, string | null, string[]];
+      const pairs = places.flatMap((partition, at) =>
+        at % 2 === 0 ? [[Number(partition), Number(places[at + 1])] as const] : [],
+      );
+      return { run, completeIn, offsets: new Map(pairs) };
+    },
+    readSince: createReadSince(kind, redis, names),
+    update: put,
+    restore: put,
+    held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
+    exclusive: (work) => runInTurn(redis, names.turn, work),
+  };
+}
+
+function createReadSince<R extends Change>(
+  kind: RecordKind<R>,
+  redis: Redis,
+  names: Record<'records' | 'changes' | 'complete', string>,
+): RecordView<R>['readSince'] {
   const readChanges = async (known: string | null) => {
     const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
     const [version, texts] = reply as [string?, (string | null)[]?];
@@ -141,31 +164,16 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     } while (cursor !== '0');
     return records;
   };
-  return {
-    kind,
-    status: async () => {
-      const reply = await redis.eval(STATUS, 2, names.complete, names.places);
-      const [run, completeIn, places] = reply as [string, string | null, string[]];
-      const pairs = places.flatMap((partition, at) =>
-        at % 2 === 0 ? [[Number(partition), Number(places[at + 1])] as const] : [],
-      );
-      return { run, completeIn, offsets: new Map(pairs) };
-    },
-    readSince: async (known) => {
-      let page = await readChanges(known);
-      if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
-      for (;;) {
-        const records = await readAll();
-        // What has changed during the scan may be missing from it.
-        page = await readChanges(page.version);
-        for (const record of page.records ?? []) records.set(kind.idOf(record), record);
-        if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
-      }
-    },
-    update: put,
-    restore: put,
-    held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
-    exclusive: (work) => runInTurn(redis, names.turn, work),
+  return async (known) => {
+    let page = await readChanges(known);
+    if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
+    for (;;) {
+      const records = await readAll();
+      // What has changed during the scan may be missing from it.
+      page = await readChanges(page.version);
+      for (const record of page.records ?? []) records.set(kind.idOf(record), record);
+      if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
+    }
   };
 }
 

@@ -3,8 +3,8 @@ import { PublicError } from '@playline/errors';
 import type { RecordStore } from '../records/record-store.ts';
 import { toDone, toName } from '../records/record-store.ts';
 import { makeSealedPair } from './make-pair.ts';
+import type { SignerPublicKey } from './seal.ts';
 import type { SignableKeyRecord } from './signable-key.ts';
-import type { SignerPublicKey } from './signer-public-key.ts';
 
 export interface SignableKeyContext {
   readonly store: RecordStore<SignableKeyRecord>;

@@ -18,9 +18,8 @@ import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-recor
 import { CONTRACT_ROLES, grantCallsOf } from './grant-calls.ts';
 import { makeSealedPair } from './make-pair.ts';
 import { createSignableKey, disableSignableKey, enableSignableKey } from './operations.ts';
-import { parseSealHeader } from './seal.ts';
+import { parseSealHeader, parseSignerPublicKey } from './seal.ts';
 import { SIGNABLE_KEYS, type SignableKeyRecord, toShownSignableKey } from './signable-key.ts';
-import { parseSignerPublicKey } from './signer-public-key.ts';
 
 function makeSignerKeys() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

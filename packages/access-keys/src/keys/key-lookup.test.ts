@@ -2,10 +2,9 @@ import { hang } from '@playline/testkit/hang';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from '../test/index.ts';
 import { ACCESS_KEYS } from './access-key.ts';
-import { KeyStoreFault } from './key-lookup.ts';
+import { createKeyVerifier, KeyStoreFault, openKeys } from './key-lookup.ts';
 import { createKeyText } from './key-text.ts';
 import { createKey, type NewKey, refreshKey } from './operations.ts';
-import { createKeyVerifier, openKeys } from './verifier.ts';
 
 const prefix = 'svcapik';
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };

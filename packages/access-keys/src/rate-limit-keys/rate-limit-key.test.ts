@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createKeyText, createRateLimitKeyText, isRateLimitKeyText } from '../keys/key-text.ts';
 import { createMemoryStore } from '../test/memory-records.ts';
-import { openRateLimitKeyFinder } from './finder.ts';
 import { createRateLimitKey, refreshRateLimitKey, revokeRateLimitKey } from './operations.ts';
-import { RATE_LIMIT_KEYS } from './rate-limit-key.ts';
+import { openRateLimitKeyFinder, RATE_LIMIT_KEYS } from './rate-limit-key.ts';
 
 const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };
