@@ -14,7 +14,7 @@ import { createLogger } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { type LogParts, openNoun } from './noun.ts';
+import { type LogParts, openPortalRecords } from './portal-records.ts';
 
 const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
 const { kafka: brokers, registry } = testStores();
@@ -44,12 +44,12 @@ const COMPARE_EVERY_MS = 1_000;
 
 async function open(view?: { update(): Promise<never> }) {
   const opened = await openRedisRecords(PROJECTS, { url: redis.url });
-  const noun = openNoun({ ...log, view: { ...opened, ...view }, compareEveryMs: COMPARE_EVERY_MS });
-  onTestFinished(() => noun.close());
-  return noun;
+  const records = openPortalRecords({ ...log, view: { ...opened, ...view }, compareEveryMs: COMPARE_EVERY_MS });
+  onTestFinished(() => records.close());
+  return records;
 }
-const create = async (noun: { changedBy: Awaited<ReturnType<typeof open>>['changedBy'] }, name: string) =>
-  createProject({ store: noun.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
+const create = async (records: { changedBy: Awaited<ReturnType<typeof open>>['changedBy'] }, name: string) =>
+  createProject({ store: records.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
 it('shows a change at once to whoever made it, and to every other process within a second', async () => {
@@ -71,14 +71,14 @@ it('brings in a change whose process died between log and Redis', async () => {
 });
 
 it('brings everything back into a Redis that was emptied, and never says meanwhile that there is nothing', async () => {
-  const noun = await open();
-  await create(noun, 'Kept');
+  const records = await open();
+  await create(records, 'Kept');
   await redis.client.flushdb();
   const isComplete = async () => (await redis.client.exists('access:projects:complete')) === 1;
   const told: (string[] | null)[] = [];
   await until('it is back', async () => {
     const wasComplete = await isComplete();
-    told.push(await noun.all().then(names, () => null));
+    told.push(await records.all().then(names, () => null));
     return wasComplete;
   });
   expect(told.filter((each) => each !== null && !each.includes('Kept'))).toEqual([]);
@@ -92,7 +92,7 @@ it('applies a change to Redis although Redis missed the first write of it', asyn
     if (misses-- > 0) throw new Error('Redis was away for a moment');
     return opened.update(given);
   };
-  const keys = openNoun({ ...log, view: { ...opened, update } });
+  const keys = openPortalRecords({ ...log, view: { ...opened, update } });
   onTestFinished(() => keys.close());
   const owner = { projectId: 'q', environmentId: 'q-development', environment: 'development' } as const;
   const context = { store: keys.changedBy(author), prefix: 'svcapik' };
