@@ -46,7 +46,8 @@ const VERSION_MAX_MS = 20_000;
 export function findAnvilMistake(program?: string): AnvilMistake | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
-      ...{ stdio: 'ignore', timeout: VERSION_MAX_MS },
+      stdio: 'ignore',
+      timeout: VERSION_MAX_MS,
     });
     if (status === 0) return null;
     const how = error === undefined ? `it ended with ${status}` : ((error as NodeJS.ErrnoException).code ?? 'no start');

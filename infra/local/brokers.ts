@@ -21,7 +21,9 @@ export function brokerSpecs(places: Places, stack: BrokersOptions): Promise<Proc
   const names = brokersOf(options);
   return names.map((name, index) => {
     const ports = {
-      ...{ kafka: port(name), controller: port('controller'), front: index === 0 ? front : null },
+      kafka: port(name),
+      controller: port('controller'),
+      front: index === 0 ? front : null,
       secured: security === null ? null : port('kafka-secured'),
     };
     return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });

@@ -63,8 +63,10 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   });
   return {
     referenceId,
-    ...{ transactionHash: request.transaction_hash ?? '', activityId: request.activity_id ?? '' },
-    ...{ succeededMs, shownMs: performance.now() - acceptedAtMs },
+    transactionHash: request.transaction_hash ?? '',
+    activityId: request.activity_id ?? '',
+    succeededMs,
+    shownMs: performance.now() - acceptedAtMs,
   };
 }
 

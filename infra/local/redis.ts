@@ -25,7 +25,8 @@ const ANSWER_MS = 2_000;
 
 /** A request with a short time-out, for callers that repeat it. */
 const impatient = (url: string, ca: string | null): RedisQuestion => ({
-  ...{ url, ca },
+  url,
+  ca,
   connectMaxMs: 1000,
   answerMaxMs: ANSWER_MS,
 });

@@ -61,8 +61,14 @@ test('a process that has not served for a minute is shown with the command that 
   const places = testPlaces();
   claimSupervision(places);
   const frozen: Condition = {
-    ...{ name: 'kafka', state: 'not serving', pid: process.pid, sinceAt: new Date().toISOString(), restarts: 0 },
-    ...{ reason: 'it does not answer', lastError: null, isSilent: true },
+    name: 'kafka',
+    state: 'not serving',
+    pid: process.pid,
+    sinceAt: new Date().toISOString(),
+    restarts: 0,
+    reason: 'it does not answer',
+    lastError: null,
+    isSilent: true,
   };
   writeConditions(places, [frozen, { ...frozen, name: 'redis', isSilent: false }]);
   const mend = `kafka has not served for a minute: what it waits for may come back; \`kill -9 ${process.pid}\` has it started anew`;

@@ -66,7 +66,9 @@ export async function readStatus(places: Places, { readsLag = true } = {}): Prom
     const isAsked = file !== null && pid !== null;
     const found = isAsked ? await askWithin(name, file) : { fault: condition.reason, degraded: null };
     return {
-      ...{ name, pid, restarts },
+      name,
+      pid,
+      restarts,
       state: stateOf(condition, found),
       ageSeconds: pid === null ? null : ageOf(pid),
       reason: reasonOf(condition, found),

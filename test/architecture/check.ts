@@ -5,7 +5,7 @@ import { checkComposition } from './composition.ts';
 import { checkManifests, checkServices, checkTopLevel } from './layout.ts';
 import { checkFileNames, checkVerbs } from './names.ts';
 import { checkSizes } from './sizes.ts';
-import { checkSpreads } from './spreads.ts';
+import { checkPacking, checkSpreads } from './spreads.ts';
 import { parseSources } from './syntax.ts';
 import type { Breach, Rule, Tree } from './tree.ts';
 import { checkHooks, checkLock, checkTests, checkWords } from './words.ts';
@@ -23,6 +23,7 @@ const RULES: readonly Rule[] = [
   checkVerbs,
   checkClocks,
   checkSpreads,
+  checkPacking,
   checkTopLevel,
   checkServices,
   checkManifests,

@@ -24,4 +24,10 @@ export const SPREAD_LINES: { because: string; path: string; lines: string; rule:
     lines: "export const show = (parts: string[]) => console.log(...['shown', ...parts]);",
     rule: 'spreads',
   },
+  {
+    because: 'members are packed into a spread literal',
+    path: 'packages/people/src/index.ts',
+    lines: 'export const place = (a: number, b: number) => ({ ...{ a, b }, c: 1 });',
+    rule: 'packing',
+  },
 ];

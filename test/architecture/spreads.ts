@@ -17,6 +17,23 @@ export const checkSpreads: Rule = ({ files, tree }) =>
     return test || zone === 'testkit' || zone === 'test' ? [] : breachesOf(file);
   });
 
+/** A spread of an object literal only packs lines: its members can be written directly. */
+export const checkPacking: Rule = ({ files }) =>
+  files.flatMap((file) =>
+    file.nodes
+      .filter(({ type }) => type === 'ObjectExpression')
+      .flatMap((object) => nodesIn(object.properties))
+      .filter((member) => member.type === 'SpreadElement' && isNode(member.argument) && isLiteral(member.argument))
+      .map((spread) => ({
+        rule: 'packing',
+        path: file.path,
+        found: `line ${lineOf(file, spread)} spreads an object literal into another`,
+        mend: 'write its members directly',
+      })),
+  );
+
+const isLiteral = ({ type }: Node) => type === 'ObjectExpression';
+
 function breachesOf(file: SourceFile): Breach[] {
   const spreads = file.nodes
     .filter(({ type }) => CALLS.has(type))

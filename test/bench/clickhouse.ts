@@ -53,8 +53,12 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
       const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
       const rows = text === '' ? 0 : text.split('\n').length;
       return {
-        ...{ text, rows, readRows: Number(summary.read_rows), readBytes: Number(summary.read_bytes) },
-        ...{ memoryBytes: Number(summary.memory_usage), ms: Number(summary.elapsed_ns) / 1e6 },
+        text,
+        rows,
+        readRows: Number(summary.read_rows),
+        readBytes: Number(summary.read_bytes),
+        memoryBytes: Number(summary.memory_usage),
+        ms: Number(summary.elapsed_ns) / 1e6,
         queryId: answer.headers.get('x-clickhouse-query-id') ?? '',
       };
     },

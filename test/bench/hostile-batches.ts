@@ -35,7 +35,14 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
   'rejected number': () => 0,
   'rejected empty object': () => ({}),
   'rejected with many errors': () => ({
-    ...{ messageId: [], eventTimestamp: [], eventName: [], surface: [], test: [], context: [], traits: [], userId: [] },
+    messageId: [],
+    eventTimestamp: [],
+    eventName: [],
+    surface: [],
+    test: [],
+    context: [],
+    traits: [],
+    userId: [],
   }),
   'rejected with a long library': () => ({
     context: { library: 'l'.repeat(64), libraryVersion: 'v'.repeat(64), locale: 0, screen: 0 },

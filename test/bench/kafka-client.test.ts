@@ -17,9 +17,16 @@ const topic = `${topicPrefix}audience.identity-links.v1`;
 const { kafka, registry, redis, clickhouse } = testStores();
 const target = { brokers: kafka, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
 const environment = {
-  ...{ LOG_LEVEL: 'error', KAFKA_BROKERS: kafka.join(), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redis },
-  ...{ CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_USER: clickhouse.user, CLICKHOUSE_PASSWORD: clickhouse.password },
-  ...{ TOPIC_PREFIX: topicPrefix, CONSUMER_GROUP: tag, IDENTITY_PEPPER: '05'.repeat(32) },
+  LOG_LEVEL: 'error',
+  KAFKA_BROKERS: kafka.join(),
+  SCHEMA_REGISTRY_URL: registry,
+  REDIS_URL: redis,
+  CLICKHOUSE_URL: clickhouse.url,
+  CLICKHOUSE_USER: clickhouse.user,
+  CLICKHOUSE_PASSWORD: clickhouse.password,
+  TOPIC_PREFIX: topicPrefix,
+  CONSUMER_GROUP: tag,
+  IDENTITY_PEPPER: '05'.repeat(32),
 };
 
 beforeAll(async () => {

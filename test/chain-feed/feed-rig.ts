@@ -80,9 +80,17 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   const environment = { ...own.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
   const processes = createProcesses(stores, { environment, group, chains });
   return {
-    ...{ chains, activities, brokers: stores.kafka, log, watermarks, query: own.query },
+    chains,
+    activities,
+    brokers: stores.kafka,
+    log,
+    watermarks,
+    query: own.query,
     toOutgoing: (record) => ({
-      ...{ topic: activities, key: Buffer.from(record.chain), value: activityValue(schemaId, record), headers: {} },
+      topic: activities,
+      key: Buffer.from(record.chain),
+      value: activityValue(schemaId, record),
+      headers: {},
     }),
     startWriter: processes.startWriter,
     startApi: processes.startApi,
@@ -142,7 +150,10 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
     const own = { ...environment, ...settings };
     const process = await startGatedProcess({
-      ...{ file, brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment: own },
+      file,
+      brokers: stores.kafka,
+      clickhouse: stores.clickhouse.url,
+      environment: own,
     });
     started.add(process);
     return process;
@@ -153,13 +164,17 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
     startWriter: (rowsMax: number) =>
       start(WRITER, {
         ...SMALL_BLOCKS,
-        ...{ CONSUMER_GROUP: group, SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS) },
-        ...{ BLOCK_ROWS_MAX: String(rowsMax), BLOCK_AGE_MAX_MS: '50' },
+        CONSUMER_GROUP: group,
+        SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
+        BLOCK_ROWS_MAX: String(rowsMax),
+        BLOCK_AGE_MAX_MS: '50',
       }),
     async startApi(): Promise<Api> {
       const [port] = await freePorts(1);
       const process = await start(API, {
-        ...{ HTTP_PORT: String(port), ACTIVITY_PARTITIONS: String(PARTITIONS), RATE_LIMIT_CALLS: '1000000' },
+        HTTP_PORT: String(port),
+        ACTIVITY_PARTITIONS: String(PARTITIONS),
+        RATE_LIMIT_CALLS: '1000000',
         CHAINS: JSON.stringify(chains.map(({ name, id }) => ({ name, id }))),
         CURSOR_KEYS: cursorKeys,
       });

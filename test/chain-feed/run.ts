@@ -73,7 +73,11 @@ async function runOn(rig: FeedRig, { seed, faults, say }: RunOptions): Promise<F
   const served = new Served(rig.watermarks, findings);
   const over = { is: false };
   const parts = (own: Random): ReaderParts => ({
-    ...{ random: own, served, watermarks: rig.watermarks, findings, starts },
+    random: own,
+    served,
+    watermarks: rig.watermarks,
+    findings,
+    starts,
     client: createPageClient({ random: own, apis: () => crew.apis, findings }),
     draw: () => drawQuestion(own, rig.chains, traffic.numbers),
   });

@@ -139,7 +139,10 @@ interface Told {
 /** A record. Its amount is the number of the version. */
 function recordOf(number: number, { chain, version, type, contract }: Told): ActivityRecord {
   return activityOf(number, {
-    ...{ chain, type, contractAddress: addressOf(contract), indexedAt: indexedAtOf(number) },
+    chain,
+    type,
+    contractAddress: addressOf(contract),
+    indexedAt: indexedAtOf(number),
     ...(number % 5 === 0 ? { blockchainMetadata: null } : {}),
     details: detailsOf(contract, String(version), type),
   });

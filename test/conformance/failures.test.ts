@@ -34,8 +34,11 @@ beforeAll(async () => {
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);
   client = await startGateway({
-    ...{ REDIS_URL: redis.href, BYTES_IN_FLIGHT_MAX: String(ROOM_BYTES), LOG_LEVEL: 'fatal' },
-    ...{ RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '100000', PUBLISH_DEADLINE_MS: '10000' },
+    REDIS_URL: redis.href,
+    BYTES_IN_FLIGHT_MAX: String(ROOM_BYTES),
+    LOG_LEVEL: 'fatal',
+    RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '100000',
+    PUBLISH_DEADLINE_MS: '10000',
   });
 }, START_MAX_MS);
 afterAll(async () => {

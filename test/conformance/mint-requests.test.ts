@@ -50,12 +50,17 @@ describe('a mint request', () => {
     const activityId = Buffer.from('018f3a5c7c1e7d2a9b1e3f4a5b6c7d8e', 'hex');
     await system.say(request, { revision: 1 });
     await system.say(request, {
-      ...{ revision: 2, status: 'succeeded', stage: 'settled', nonce: 3, activityId },
+      revision: 2,
+      status: 'succeeded',
+      stage: 'settled',
+      nonce: 3,
+      activityId,
       transactionHash: Buffer.alloc(32, 0xcd),
     });
     const succeeded = {
       ...shown,
-      ...{ status: 'succeeded', activity_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e' },
+      status: 'succeeded',
+      activity_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e',
       transaction_hash: `0x${'cd'.repeat(32)}`,
     };
     const isDone = async (path: string) => (await readShown(path)).result[0]?.status === 'succeeded';

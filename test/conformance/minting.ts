@@ -90,12 +90,17 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
   const access = await openAccess(redis.url);
   const environment = { ...own.environment, REDIS_URL: redis.url };
   const writers = openServiceProcesses(WRITER, {
-    ...{ ...environment, LOG_LEVEL: 'warn', SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '250' },
+    ...environment,
+    LOG_LEVEL: 'warn',
+    SESSION_TIMEOUT_MS: '2000',
+    BLOCK_AGE_MAX_MS: '250',
     CONSUMER_GROUP: `${own.prefix}writer`,
   });
   await writers.start();
   const api = await openProcess({
-    ...{ ...environment, RATE_LIMIT_CALLS: '1000000', ACTIVITY_PARTITIONS: String(PARTITIONS) },
+    ...environment,
+    RATE_LIMIT_CALLS: '1000000',
+    ACTIVITY_PARTITIONS: String(PARTITIONS),
     ...settings,
   });
   const topic = own.prefix + TOPICS.mintStates.name;
@@ -155,8 +160,17 @@ async function say(
 ): Promise<void> {
   const state: MintStateRecord = {
     ...request,
-    ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
-    ...{ activityId: null, error: null, requestPartition: 0, requestOffset: 0, changedAt: Date.now() },
+    revision: 1,
+    status: 'pending',
+    stage: 'accepted',
+    reason: null,
+    nonce: null,
+    transactionHash: null,
+    activityId: null,
+    error: null,
+    requestPartition: 0,
+    requestOffset: 0,
+    changedAt: Date.now(),
     ...change,
   };
   const partition = toPartition(Buffer.from(toSignerKey(request)), PARTITIONS);

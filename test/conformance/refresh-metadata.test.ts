@@ -13,11 +13,21 @@ beforeAll(async () => {
 afterAll(() => system.close());
 
 const COLLECTION = {
-  ...{ name: 'Swords', symbol: 'SWORD', description: null, image: null },
-  ...{ external_link: null, contract_uri: null, base_uri: null },
+  name: 'Swords',
+  symbol: 'SWORD',
+  description: null,
+  image: null,
+  external_link: null,
+  contract_uri: null,
+  base_uri: null,
 };
 const TOKEN = {
-  ...{ name: 'Sword', description: null, image: null, external_url: null, animation_url: null, youtube_url: null },
+  name: 'Sword',
+  description: null,
+  image: null,
+  external_url: null,
+  animation_url: null,
+  youtube_url: null,
   attributes: [{ trait_type: 'Power', value: 7, display_type: 'number' }],
 };
 const METADATA_ID = '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e';

@@ -66,9 +66,23 @@ function addEventRows(out: RowBuffer, { copies }: World): void {
 function addLinks(out: RowBuffer, { linked }: World): void {
   for (const [offset, { key, kind, person }] of linked.entries())
     addOverrideRows(out, {
-      ...{ environmentId: ENVIRONMENT, generation: 0, partition: 0, offset, step: 0, messageId: ZERO_KEY },
-      ...{ link: 'identify', aKey: key, aKind: kind, bKey: ZERO_KEY, bKind: 'untyped', outcome: 'linked', reason: '' },
-      ...{ eventTime: 0, receivedAt: 0, traceId: '', unlink: null },
+      environmentId: ENVIRONMENT,
+      generation: 0,
+      partition: 0,
+      offset,
+      step: 0,
+      messageId: ZERO_KEY,
+      link: 'identify',
+      aKey: key,
+      aKind: kind,
+      bKey: ZERO_KEY,
+      bKind: 'untyped',
+      outcome: 'linked',
+      reason: '',
+      eventTime: 0,
+      receivedAt: 0,
+      traceId: '',
+      unlink: null,
       root: Buffer.from(person, 'hex'),
       moved: [{ key, kind, linkedAt: 0 }],
     });

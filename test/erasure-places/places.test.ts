@@ -22,7 +22,10 @@ const registeredColumns = (): RealColumn[] =>
     ];
   });
 const column = (table: string, name: string, over: Partial<RealColumn> = {}): RealColumn => ({
-  ...{ table, name, type: 'String', inSortingKey: false },
+  table,
+  name,
+  type: 'String',
+  inSortingKey: false,
   ...over,
 });
 const withColumn = (added: RealColumn) => findTableGaps([...registeredColumns(), added], TABLES);

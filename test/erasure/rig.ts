@@ -93,7 +93,18 @@ async function openOn(world: World): Promise<ErasureRig> {
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
   const ask = createAsk(() => running.gateway, keys);
   return {
-    ...{ world, log, redis, people, rows, records, running, settingsWith, start, ask, operate, operateWell },
+    world,
+    log,
+    redis,
+    people,
+    rows,
+    records,
+    running,
+    settingsWith,
+    start,
+    ask,
+    operate,
+    operateWell,
     keyer: createIdentityKeyer(PEPPER),
     topic: (name) => topicPrefix + name,
     send: (messages) => send(ask, messages),

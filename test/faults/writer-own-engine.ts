@@ -62,7 +62,10 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   return {
     address: { url: `http://127.0.0.1:${port}`, user: 'operator', password: secrets.operatorPassword },
     analysts: Object.entries(secrets.analystPasswords).map(([user, password]) => ({ user, password })),
-    ...{ dataFolder, start, stop, close },
+    dataFolder,
+    start,
+    stop,
+    close,
   };
 }
 

@@ -63,7 +63,9 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const command = await startGatedProcess({
     file: 'services/operator/src/main.ts',
     args: ['dead-letters', 'replay', '--all'],
-    ...{ brokers, clickhouse: clickhouse.url, environment: rig.environment },
+    brokers,
+    clickhouse: clickhouse.url,
+    environment: rig.environment,
   });
   try {
     const reached = Promise.withResolvers<void>();

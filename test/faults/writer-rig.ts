@@ -78,7 +78,15 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     return { topic: base.messages, key, value };
   };
   const rig: WriterRig = {
-    ...{ stores, prefix, group, producer, reader, query, publish, read, toRecord },
+    stores,
+    prefix,
+    group,
+    producer,
+    reader,
+    query,
+    publish,
+    read,
+    toRecord,
     messages: base.messages,
     database: base.database,
     environment: base.environment,
@@ -124,7 +132,12 @@ async function openBase(stores: Stores, options: WriterRigOptions) {
   const messages = prefix + TOPICS.messages.name;
   const group = `${prefix}writer`;
   return {
-    ...{ prefix, database, messages, group, query, log },
+    prefix,
+    database,
+    messages,
+    group,
+    query,
+    log,
     schemaId: own.schemaIdOf(messages),
     environment: {
       ...own.environment,

@@ -50,8 +50,15 @@ const SHOWN_CHARACTERS = 3000;
 export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions): Promise<FuzzReport> {
   const judge = createJudge((await gateway.request('/openapi.json')).body);
   const report: FuzzReport = {
-    ...{ seeds: [seed, seed], requests: 0, accepted: 0, rejected: 0, byStatus: {}, faults: [] },
-    ...{ missing: [], repeated: [], unwanted: [] },
+    seeds: [seed, seed],
+    requests: 0,
+    accepted: 0,
+    rejected: 0,
+    byStatus: {},
+    faults: [],
+    missing: [],
+    repeated: [],
+    unwanted: [],
   };
   const [accepted, rejected] = [new Set<string>(), new Set<string>()];
   const startedAt = Date.now();
@@ -78,7 +85,8 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions): P
   const onLog = await countOnLog(gateway.topicPrefix, brokers);
   return {
     ...report,
-    ...{ accepted: accepted.size, rejected: rejected.size },
+    accepted: accepted.size,
+    rejected: rejected.size,
     missing: [...accepted].filter((id) => !onLog.has(id)),
     repeated: [...accepted].filter((id) => (onLog.get(id) ?? 0) > 1),
     unwanted: [...onLog.keys()].filter((id) => !accepted.has(id)),

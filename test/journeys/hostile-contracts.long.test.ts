@@ -43,7 +43,9 @@ beforeAll(async () => {
   ];
   api = await openHttpProcess(MAIN('chain-api'), {
     ...environment,
-    ...{ CHAINS: JSON.stringify([served]), CURSOR_KEYS: `1=${'ab'.repeat(32)}`, RATE_LIMIT_CALLS: '1000000' },
+    CHAINS: JSON.stringify([served]),
+    CURSOR_KEYS: `1=${'ab'.repeat(32)}`,
+    RATE_LIMIT_CALLS: '1000000',
     ACTIVITY_PARTITIONS: String(PARTITIONS),
   });
   await Promise.all(services.map((each) => each.start()));
@@ -115,7 +117,9 @@ it('an honest token is described within a minute although hostile ones move in t
     ];
     for (const to of [hostile, honest])
       await chain.client.sendTransaction({
-        ...{ account: player, to, chain: null },
+        account: player,
+        to,
+        chain: null,
         data: call(to === hostile ? 'hostile-erc20' : 'old-erc20', 'mint', [player, 1n]),
       });
     await chain.mine(DEPTH + 1);

@@ -40,7 +40,10 @@ beforeAll(async () => {
     LOG_LEVEL: 'warn',
   });
   writers = openServiceProcesses(MAIN('activity-writer'), {
-    ...{ ...own.environment, REDIS_URL: redis.url, CONSUMER_GROUP: `${own.prefix}writer`, LOG_LEVEL: 'warn' },
+    ...own.environment,
+    REDIS_URL: redis.url,
+    CONSUMER_GROUP: `${own.prefix}writer`,
+    LOG_LEVEL: 'warn',
   });
 });
 afterAll(async () => {

@@ -89,8 +89,10 @@ async function sendAsAdmin(functionName: 'burn' | 'grantRole' | 'revokeRole', ar
 
 const ownerOf = (tokenId: string) =>
   createPublicClient({ transport: http(chainOf().rpc) }).readContract({
-    ...{ address: contract() as Address, abi: CONTRACT_ABIS['demo-erc721'] },
-    ...{ functionName: 'ownerOf', args: [BigInt(tokenId)] },
+    address: contract() as Address,
+    abi: CONTRACT_ABIS['demo-erc721'],
+    functionName: 'ownerOf',
+    args: [BigInt(tokenId)],
   });
 
 const retry = (referenceId: string) =>
@@ -121,7 +123,9 @@ describe('a game that mints', () => {
     expect(result.ended.failed).toBeGreaterThan(3);
     expect(result.ended.succeeded + result.ended.failed + result.assets.again).toBe(result.assets.accepted);
     expect(result.found).toMatchObject({
-      ...{ tokens: result.ended.succeeded, activities: result.ended.succeeded, attempts: result.assets.accepted },
+      tokens: result.ended.succeeded,
+      activities: result.ended.succeeded,
+      attempts: result.assets.accepted,
     });
     expect(result.assets.waitedForRole).toBeGreaterThan(0);
     expect(result.assets.again).toBeGreaterThan(0);
@@ -184,14 +188,18 @@ describe('a mint request on the log', () => {
     const { kafka, chain } = stack.file;
     const { contracts, signer } = chain!;
     await publish({
-      ...{
-        chain: 'demo-chain',
-        contractAddress: toBytes(contracts.erc721),
-        signer: toBytes(signer),
-        referenceId: 'journey-logged',
-      },
-      ...{ attemptId: randomBytes(16), projectId: 'demo', environmentId: 'demo-development', metadata: null },
-      ...{ ownerAddress: toBytes(`0x${'12'.repeat(20)}`), tokenId: '7777', amount: null, requestedAt: Date.now() },
+      chain: 'demo-chain',
+      contractAddress: toBytes(contracts.erc721),
+      signer: toBytes(signer),
+      referenceId: 'journey-logged',
+      attemptId: randomBytes(16),
+      projectId: 'demo',
+      environmentId: 'demo-development',
+      metadata: null,
+      ownerAddress: toBytes(`0x${'12'.repeat(20)}`),
+      tokenId: '7777',
+      amount: null,
+      requestedAt: Date.now(),
       traceId: '0'.repeat(32),
     });
     const state = await until('it has succeeded', async () => {

@@ -142,8 +142,12 @@ async function post(message: object): Promise<number> {
 
 const identify = (anonymousId: string) =>
   post({
-    ...{ type: 'identify', messageId: randomUUID(), eventTimestamp: new Date().toISOString() },
-    ...{ anonymousId, userId: `user-of-${anonymousId}`, identityType: 'steam' },
+    type: 'identify',
+    messageId: randomUUID(),
+    eventTimestamp: new Date().toISOString(),
+    anonymousId,
+    userId: `user-of-${anonymousId}`,
+    identityType: 'steam',
   });
 
 /** Number of stored link decisions. */

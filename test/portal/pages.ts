@@ -188,12 +188,22 @@ const MEMORY_BYTES = 1024 * 1024;
 /** The portal's own pages with their forms. */
 export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
-    ...{ origin: new URL(origin), sessions: parts.sessions, oneTime: parts.oneTime, onFault: () => {} },
-    ...{ cookie: createSessionCookie(origin, SECRET), wayCookie: createWayCookie(origin, SECRET, 600) },
-    ...{ tokens: createFormTokens(SECRET), wallClockMs: Date.now },
-    ...{ accounts: parts.accounts.all, projects: parts.projects.all, addressOf: () => '127.0.0.1' },
-    ...{ admitStranger: () => {}, admitMember: () => {}, forms: createBytesInFlight(MEMORY_BYTES) },
-    ...{ browserCookie: createBrowserCookie(origin, SECRET), shares: parts.shares },
+    origin: new URL(origin),
+    sessions: parts.sessions,
+    oneTime: parts.oneTime,
+    onFault: () => {},
+    cookie: createSessionCookie(origin, SECRET),
+    wayCookie: createWayCookie(origin, SECRET, 600),
+    tokens: createFormTokens(SECRET),
+    wallClockMs: Date.now,
+    accounts: parts.accounts.all,
+    projects: parts.projects.all,
+    addressOf: () => '127.0.0.1',
+    admitStranger: () => {},
+    admitMember: () => {},
+    forms: createBytesInFlight(MEMORY_BYTES),
+    browserCookie: createBrowserCookie(origin, SECRET),
+    shares: parts.shares,
   };
   // Pages use these only during requests, and this function sends none.
   const signIn = {} as PagesParts['signIn'];

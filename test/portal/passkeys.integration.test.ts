@@ -34,8 +34,12 @@ afterAll(async () => {
 /** A virtual authenticator that stores passkeys and verifies the user. */
 async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
   const options = {
-    ...{ transport, hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
-    ...{ protocol: 'ctap2' as const, automaticPresenceSimulation: true },
+    transport,
+    hasResidentKey: true,
+    hasUserVerification: true,
+    isUserVerified: true,
+    protocol: 'ctap2' as const,
+    automaticPresenceSimulation: true,
   };
   return (await devices.send('WebAuthn.addVirtualAuthenticator', { options })).authenticatorId;
 }

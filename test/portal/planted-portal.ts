@@ -93,8 +93,10 @@ export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: TextOf): void {
   const { environmentId, projectId } = place;
   const client = {
-    ...{ code: textOf('code of a rejection'), field: textOf('field of a rejection') },
-    ...{ surface: textOf('surface of a rejection'), library: textOf('library of a rejection') },
+    code: textOf('code of a rejection'),
+    field: textOf('field of a rejection'),
+    surface: textOf('surface of a rejection'),
+    library: textOf('library of a rejection'),
     libraryVersion: textOf('version of a library'),
   };
   rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
@@ -109,8 +111,12 @@ export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: Tex
   rows.live[environmentId] = toEvents(textOf);
   rows.found[environmentId] = [
     {
-      ...{ messageId: STORED_ID, traceId: TRACE_ID, receivedAt: Date.now() },
-      ...{ type: 'track', name: textOf('name of a stored event'), surface: textOf('surface of a stored event') },
+      messageId: STORED_ID,
+      traceId: TRACE_ID,
+      receivedAt: Date.now(),
+      type: 'track',
+      name: textOf('name of a stored event'),
+      surface: textOf('surface of a stored event'),
       isTest: false,
     },
   ];
@@ -122,15 +128,24 @@ export function plantActivities({ rows }: PlantedPortal, contractAddress: string
   const name = `demo-chain ${contractAddress}`;
   const nowMs = Date.now();
   const sale: ActivityLine = {
-    ...{ ...contract, id: textOf('id of an activity'), type: textOf('kind of an activity') },
-    ...{ updatedUs: nowMs * 1000, updatedMs: nowMs, indexedMs: nowMs - 60_000 },
-    ...{ from: textOf('address of a seller'), to: textOf('address of a buyer') },
+    ...contract,
+    id: textOf('id of an activity'),
+    type: textOf('kind of an activity'),
+    updatedUs: nowMs * 1000,
+    updatedMs: nowMs,
+    indexedMs: nowMs - 60_000,
+    from: textOf('address of a seller'),
+    to: textOf('address of a buyer'),
     assets: [{ contractAddress, tokenId: textOf('id of a token'), amount: textOf('amount of an activity') }],
     payment: { contractAddress: '', symbol: textOf('symbol of a coin'), amount: textOf('price of a sale') },
-    ...{ transactionHash: textOf('transaction of an activity'), blockNumber: textOf('block of an activity') },
+    transactionHash: textOf('transaction of an activity'),
+    blockNumber: textOf('block of an activity'),
   };
   const payout = {
-    ...{ ...sale, id: STORED_ID, updatedUs: nowMs * 1000 - 1, payment: null },
+    ...sale,
+    id: STORED_ID,
+    updatedUs: nowMs * 1000 - 1,
+    payment: null,
     assets: [{ contractAddress, tokenId: '', amount: '7' }],
   };
   rows.activities[name] = [sale, payout];
@@ -142,20 +157,42 @@ export function plantActivities({ rows }: PlantedPortal, contractAddress: string
 function toMint(textOf: TextOf): MintLine {
   const address = `0x${'ab'.repeat(20)}`;
   return {
-    ...{ chain: 'demo-chain', contractAddress: address, ownerAddress: address, signerAddress: address },
-    ...{ referenceId: textOf('reference id of a mint'), requestedMs: Date.now(), changedMs: Date.now() },
-    ...{ tokenId: '7', amount: null, status: 'pending', stage: 'waiting', transactionHash: `0x${'cd'.repeat(32)}` },
-    ...{ reason: textOf('why a mint waits'), error: null, traceId: TRACE_ID },
+    chain: 'demo-chain',
+    contractAddress: address,
+    ownerAddress: address,
+    signerAddress: address,
+    referenceId: textOf('reference id of a mint'),
+    requestedMs: Date.now(),
+    changedMs: Date.now(),
+    tokenId: '7',
+    amount: null,
+    status: 'pending',
+    stage: 'waiting',
+    transactionHash: `0x${'cd'.repeat(32)}`,
+    reason: textOf('why a mint waits'),
+    error: null,
+    traceId: TRACE_ID,
   };
 }
 
 /** A stored message as the list of messages shows it. Pages show its ids to people whose role allows it. */
 function toMessage(textOf: TextOf): MessageLine {
   return {
-    ...{ messageId: textOf('message id in a list'), happenedMs: Date.now() - 1_000, receivedMs: Date.now() - 1_000 },
-    ...{ type: textOf('type in a list'), name: textOf('name in a list'), surface: textOf('surface in a list') },
-    ...{ library: '', libraryVersion: '', isTest: false, consentLevel: '', identityId: '0'.repeat(32) },
-    ...{ anonymousId: '', userId: textOf('user id in a list'), identityType: '', traceId: textOf('trace in a list') },
+    messageId: textOf('message id in a list'),
+    happenedMs: Date.now() - 1_000,
+    receivedMs: Date.now() - 1_000,
+    type: textOf('type in a list'),
+    name: textOf('name in a list'),
+    surface: textOf('surface in a list'),
+    library: '',
+    libraryVersion: '',
+    isTest: false,
+    consentLevel: '',
+    identityId: '0'.repeat(32),
+    anonymousId: '',
+    userId: textOf('user id in a list'),
+    identityType: '',
+    traceId: textOf('trace in a list'),
   };
 }
 
@@ -170,16 +207,25 @@ export function plantDecisions({ rows }: PlantedPortal, of: OfPerson, textOf: Te
   const { environmentId, identityId } = of;
   const other = { identityId: 'f'.repeat(32), kind: textOf('kind of another identity') };
   const decision: LinkDecision = {
-    ...{ receivedMs: Date.now(), link: textOf('link'), outcome: 'refused', reason: textOf('reason of a refusal') },
-    ...{ a: { identityId, kind: textOf('kind of an identity') }, b: other, movedCount: 1 },
-    ...{ messageId: textOf('message of a link'), traceId: textOf('trace of a link') },
+    receivedMs: Date.now(),
+    link: textOf('link'),
+    outcome: 'refused',
+    reason: textOf('reason of a refusal'),
+    a: { identityId, kind: textOf('kind of an identity') },
+    b: other,
+    movedCount: 1,
+    messageId: textOf('message of a link'),
+    traceId: textOf('trace of a link'),
   };
   const linked = { ...decision, outcome: 'linked', reason: '', messageId: textOf('message that linked') };
   rows.links[environmentId] = [decision, linked];
   rows.consents[environmentId] = [
     {
-      ...{ identityId, status: textOf('status of a consent'), source: textOf('source of a consent') },
-      ...{ receivedMs: Date.now(), traceId: textOf('trace of a consent') },
+      identityId,
+      status: textOf('status of a consent'),
+      source: textOf('source of a consent'),
+      receivedMs: Date.now(),
+      traceId: textOf('trace of a consent'),
     },
   ];
 }
@@ -195,17 +241,31 @@ function toErasure({ erasureId }: RowsPlace): ErasureLine {
   const requestedMs = Date.now() - 3_600_000;
   const times = { fencedMs: requestedMs + 5_000, visiblyErasedMs: requestedMs + 9_000, physicallyErasedMs: null };
   return {
-    ...{ erasureId, requestedMs, cutoffMs: requestedMs, traceId: TRACE_ID, state: 'visible', identities: 73_173 },
+    erasureId,
+    requestedMs,
+    cutoffMs: requestedMs,
+    traceId: TRACE_ID,
+    state: 'visible',
+    identities: 73_173,
     deleted: 73_173,
-    ...{ ...times, logExpiresMs: requestedMs + 86_400_000, logExpiredMs: null },
+    ...times,
+    logExpiresMs: requestedMs + 86_400_000,
+    logExpiredMs: null,
   } as unknown as ErasureLine;
 }
 
 function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
   return {
-    ...{ happenedMs: Date.now() - 1_000, entryId: 'an entry', environmentId, kind: 'project', revision: 3 },
-    ...{ object: textOf('object of a change'), action: textOf('action'), actor: textOf('actor') },
-    ...{ requestId: textOf('request of a change'), address: textOf('address of an actor') },
+    happenedMs: Date.now() - 1_000,
+    entryId: 'an entry',
+    environmentId,
+    kind: 'project',
+    revision: 3,
+    object: textOf('object of a change'),
+    action: textOf('action'),
+    actor: textOf('actor'),
+    requestId: textOf('request of a change'),
+    address: textOf('address of an actor'),
     detail: JSON.stringify({ name: textOf('name in a change') }),
   };
 }
@@ -215,18 +275,33 @@ function toEvents(textOf: TextOf): LiveEvent[] {
   const head = { fate: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
   return [
     {
-      ...{ kind: 'message', ...head, place: 'm-0-1', type: 'track', name: textOf('name of an event') },
-      ...{ messageId: '0192f3a4-5b6c-7d8e-9f00-000000000002', eventTime: Date.now(), test: true },
-      ...{ surface: textOf('surface of an event'), library: textOf('library'), libraryVersion: textOf('version') },
+      kind: 'message',
+      ...head,
+      place: 'm-0-1',
+      type: 'track',
+      name: textOf('name of an event'),
+      messageId: '0192f3a4-5b6c-7d8e-9f00-000000000002',
+      eventTime: Date.now(),
+      test: true,
+      surface: textOf('surface of an event'),
+      library: textOf('library'),
+      libraryVersion: textOf('version'),
       ids: { anonymousId: textOf('anonymous id'), userId: textOf('user id') },
-      ...{ pageUrl: textOf('page of an event'), isCut: true },
+      pageUrl: textOf('page of an event'),
+      isCut: true,
       properties: JSON.stringify({ screen: textOf('a property') }),
       traits: JSON.stringify({ email: textOf('a trait') }),
     },
     {
-      ...{ kind: 'rejection', ...head, fate: 'rejected', place: 'r-0-1', code: textOf('code of an event') },
-      ...{ field: textOf('field of an event'), surface: textOf('surface of what was rejected') },
-      ...{ library: textOf('library of what was rejected'), libraryVersion: textOf('version of what was rejected') },
+      kind: 'rejection',
+      ...head,
+      fate: 'rejected',
+      place: 'r-0-1',
+      code: textOf('code of an event'),
+      field: textOf('field of an event'),
+      surface: textOf('surface of what was rejected'),
+      library: textOf('library of what was rejected'),
+      libraryVersion: textOf('version of what was rejected'),
     },
   ];
 }
@@ -237,7 +312,8 @@ export const NEAR_PROVIDER = 'https://id.example.test/authorize';
 /** A provider of which only the address is used: no user signs in there or comes back. */
 function createNearProvider(): OpenIdProvider {
   return {
-    ...{ label: 'Work', origins: [new URL(NEAR_PROVIDER).origin] },
+    label: 'Work',
+    origins: [new URL(NEAR_PROVIDER).origin],
     authorization: async () => new URL(NEAR_PROVIDER),
     prove: async () => null,
   };

@@ -81,15 +81,24 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   const address = await plantSignableKey(portal, signableKey, textOf('name of a signable key'));
   portal.rows.mintSigners[at.environment] = [
     {
-      ...{ chain: 'demo-chain', contractAddress, signerAddress: address, heldMs: Date.now() - 3_600_000 },
-      ...{ waiting: 2, waitsMs: Date.now() - 60_000, why: textOf('why mints of a collection wait') },
+      chain: 'demo-chain',
+      contractAddress,
+      signerAddress: address,
+      heldMs: Date.now() - 3_600_000,
+      waiting: 2,
+      waitsMs: Date.now() - 60_000,
+      why: textOf('why mints of a collection wait'),
     },
   ];
   return {
-    ...{ id, project, environment, environmentId: at.environment },
+    id,
+    project,
+    environment,
+    environmentId: at.environment,
     ...(await plantPeople(portal, id, textOf)),
     rateLimitKeyId: await plantRateLimitKey(portal, textOf),
-    ...{ contractAddress, address },
+    contractAddress,
+    address,
     disabledAddress: await plantSignableKey(portal, { ...place, state: 'disabled' }, textOf('name of a disabled key')),
     erasureId,
     personKey: plantPerson(portal, at.environment, textOf),
@@ -102,7 +111,10 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
   const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
   const project = { id, name: 'nowhere', environments: environments.map((each) => ({ ...each, limit: null })) };
   return {
-    ...{ id, environment, environmentId: `${id}-${environment}`, project: project as unknown as ProjectRecord },
+    id,
+    environment,
+    environmentId: `${id}-${environment}`,
+    project: project as unknown as ProjectRecord,
     members: {
       owner: '0f0e0d0c-0000-4000-8000-000000000001',
       developer: '0f0e0d0c-0000-4000-8000-000000000002',
@@ -110,16 +122,17 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
     },
     invitedId: '0f0e0d0c-0000-4000-8000-000000000004',
     invitationCode: 'no-such-code',
-    ...{ disabledId: '0f0e0d0c-0000-4000-8000-000000000006', disabledLogin: 'nobody at all' },
-    ...{ passkeyId: 'no-such-passkey', sessionId: 'no-such-session', firstCode: 'no-such-code' },
+    disabledId: '0f0e0d0c-0000-4000-8000-000000000006',
+    disabledLogin: 'nobody at all',
+    passkeyId: 'no-such-passkey',
+    sessionId: 'no-such-session',
+    firstCode: 'no-such-code',
     rateLimitKeyId: '0f0e0d0c-0000-4000-8000-000000000005',
-    ...{
-      erasureId: '0f0e0d0c-0000-4000-8000-000000000007',
-      personKey: 'ef'.repeat(16),
-      contractAddress: `0x${'e'.repeat(40)}`,
-      address: `0x${'f'.repeat(40)}`,
-      disabledAddress: `0x${'d'.repeat(40)}`,
-    },
+    erasureId: '0f0e0d0c-0000-4000-8000-000000000007',
+    personKey: 'ef'.repeat(16),
+    contractAddress: `0x${'e'.repeat(40)}`,
+    address: `0x${'f'.repeat(40)}`,
+    disabledAddress: `0x${'d'.repeat(40)}`,
   };
 }
 
@@ -146,20 +159,32 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
   const members = await plantMembers(portal, projectId, textOf);
   const { sessions } = portal.parts;
   const { session } = await sessions.create({
-    ...{ accountId: members.owner, userAgent: textOf('browser of the owner'), address: textOf('address') },
+    accountId: members.owner,
+    userAgent: textOf('browser of the owner'),
+    address: textOf('address'),
   });
   const invitationCode = `code-of-an-invitation-to-${projectId}`;
   const hash = createHash('sha256').update(invitationCode).digest('hex');
   const roles = [{ projectId, role: 'developer' as const }];
   const disabledLogin = textOf('login of somebody disabled');
   return {
-    ...{ members, invitationCode, disabledLogin, passkeyId: passkeyIdOf(projectId), sessionId: session.id },
+    members,
+    invitationCode,
+    disabledLogin,
+    passkeyId: passkeyIdOf(projectId),
+    sessionId: session.id,
     invitedId: await plantAccount(portal, {
-      ...{ name: textOf('name of somebody invited'), login: '', state: 'invited', roles },
+      name: textOf('name of somebody invited'),
+      login: '',
+      state: 'invited',
+      roles,
       invitation: { hash, expiresAt: Date.now() + 3_600_000, takenBy: null },
     }),
     disabledId: await plantAccount(portal, {
-      ...{ name: textOf('name of somebody disabled'), login: disabledLogin, state: 'disabled', roles },
+      name: textOf('name of somebody disabled'),
+      login: disabledLogin,
+      state: 'disabled',
+      roles,
     }),
   };
 }
@@ -173,13 +198,19 @@ const passkeyIdOf = (projectId: string) => `passkey-of-${projectId}-s-owner`;
 async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Planted['members']> {
   const ids: Partial<Record<Role, string>> = {};
   const passkey = {
-    ...{ id: passkeyIdOf(projectId), publicKey: 'AAAA', counter: 0, transports: ['internal'], createdAt: Date.now() },
+    id: passkeyIdOf(projectId),
+    publicKey: 'AAAA',
+    counter: 0,
+    transports: ['internal'],
+    createdAt: Date.now(),
     name: textOf('name of a passkey'),
   };
   for (const role of ROLES) {
     ids[role] = await plantAccount(portal, {
-      ...{ name: textOf(`name of the ${role}`), login: textOf(`login of the ${role}`) },
-      ...{ roles: [{ projectId, role }], passkeys: role === 'owner' ? [passkey] : [] },
+      name: textOf(`name of the ${role}`),
+      login: textOf(`login of the ${role}`),
+      roles: [{ projectId, role }],
+      passkeys: role === 'owner' ? [passkey] : [],
     });
   }
   return ids as Planted['members'];
@@ -191,9 +222,18 @@ let accounts = 0;
 export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
   accounts++;
   const account: Content<AccountRecord> = {
-    ...{ id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`, name: 'Somebody', state: 'live' },
-    ...{ login: `somebody-${accounts}`, isAdministrator: false, roles: [], passwordHash: null, passkeys: [] },
-    ...{ openId: null, invitation: null, sessionsFrom: 0, createdAt: Date.now() },
+    id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`,
+    name: 'Somebody',
+    state: 'live',
+    login: `somebody-${accounts}`,
+    isAdministrator: false,
+    roles: [],
+    passwordHash: null,
+    passkeys: [],
+    openId: null,
+    invitation: null,
+    sessionsFrom: 0,
+    createdAt: Date.now(),
     ...own,
   };
   await portal.parts.accounts.changedBy(AUTHOR).change(() => account);
@@ -206,8 +246,16 @@ async function plantRateLimitKey(portal: TestPortal, textOf: TextOf): Promise<st
   partners++;
   const keyId = `0b0b0c0d-0000-4000-8000-${String(partners).padStart(12, '0')}`;
   await portal.parts.rateLimitKeys.changedBy(AUTHOR).change(() => ({
-    ...{ keyId, partner: textOf('partner'), calls: 73_311, windowS: 317, expiresAt: null, hash: `hash ${keyId}` },
-    ...{ first4: 'qzqz', last4: 'zqzq', createdAt: Date.now(), revokedAt: null },
+    keyId,
+    partner: textOf('partner'),
+    calls: 73_311,
+    windowS: 317,
+    expiresAt: null,
+    hash: `hash ${keyId}`,
+    first4: 'qzqz',
+    last4: 'zqzq',
+    createdAt: Date.now(),
+    revokedAt: null,
   }));
   return keyId;
 }
@@ -227,8 +275,13 @@ function createAddress(): string {
 async function plantCollection(portal: TestPortal, place: EnvironmentPlace, textOf: TextOf): Promise<string> {
   const contractAddress = createAddress();
   await portal.parts.collections.changedBy(AUTHOR).change(() => ({
-    ...{ id: `demo-chain:${contractAddress}`, chain: 'demo-chain', contractAddress, ...place },
-    ...{ name: textOf('name of a collection'), state: 'linked', createdAt: Date.now() },
+    id: `demo-chain:${contractAddress}`,
+    chain: 'demo-chain',
+    contractAddress,
+    ...place,
+    name: textOf('name of a collection'),
+    state: 'linked',
+    createdAt: Date.now(),
   }));
   return contractAddress;
 }

@@ -47,8 +47,11 @@ async function operate(word: string, ...words: string[]) {
   const { kafka, registry, redis: redisUrl, signerPublicKey } = stack.file();
   const env = {
     ...bareEnvironment(),
-    ...{ KAFKA_BROKERS: kafka.join(), SCHEMA_REGISTRY_URL: registry, REDIS_URL: redisUrl },
-    ...{ SIGNER_PUBLIC_KEY: signerPublicKey ?? '', WRITE_MEMORY_TO: memory },
+    KAFKA_BROKERS: kafka.join(),
+    SCHEMA_REGISTRY_URL: registry,
+    REDIS_URL: redisUrl,
+    SIGNER_PUBLIC_KEY: signerPublicKey ?? '',
+    WRITE_MEMORY_TO: memory,
   };
   const main = pathOf('../../services/operator/src/main.ts');
   const args = ['--import', pathOf('write-memory.ts'), main, 'keys', word, '--kind', 'signable', ...words, '--json'];

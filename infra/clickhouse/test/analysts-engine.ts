@@ -53,8 +53,12 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   } = secrets;
   const passwordOf: Record<string, string> = {
     ...analystPasswords,
-    ...{ operator: operatorPassword, analyst: analystPassword, views: viewsPassword, writer: writerPassword },
-    ...{ portal: portalPassword, reader: readerPassword },
+    operator: operatorPassword,
+    analyst: analystPassword,
+    views: viewsPassword,
+    writer: writerPassword,
+    portal: portalPassword,
+    reader: readerPassword,
   };
   const { ask, operate } = createAccounts(url, passwordOf);
   let version = Date.now();

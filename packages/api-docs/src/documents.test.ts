@@ -69,8 +69,13 @@ describe('the documents of an interface', () => {
         entries: { TORN: { cause: 'The leaf is torn.', mend: 'Bind it.' } },
         occursIn: (code, { body }) => JSON.stringify(body).includes(code),
         words: {
-          ...{ navigation: 'Leaves', heading: 'Codes of leaves', textHeading: 'Leaf codes' },
-          ...{ also: ', and so has a leaf', index: 'One leaf.', lead: 'A leaf was refused.', again: 'No.' },
+          navigation: 'Leaves',
+          heading: 'Codes of leaves',
+          textHeading: 'Leaf codes',
+          also: ', and so has a leaf',
+          index: 'One leaf.',
+          lead: 'A leaf was refused.',
+          again: 'No.',
         },
       },
     };

@@ -46,9 +46,17 @@ describe('a page of another origin', () => {
     const anonymousId = await inPage(page, ({ client }) => client.anonymousId, null);
     for (const record of records)
       expect(record).toMatchObject({
-        ...{ anonymousId, surface: 'web', consentLevel: 'full', library: 'playline-audience-client' },
-        ...{ pageUrl: `${site.url}/play?level=1`, pagePath: '/play', pageTitle: 'Level select' },
-        ...{ locale: 'de-DE', timezone: 'Europe/Berlin', browserLanguage: 'de-DE', screenDensity: 1 },
+        anonymousId,
+        surface: 'web',
+        consentLevel: 'full',
+        library: 'playline-audience-client',
+        pageUrl: `${site.url}/play?level=1`,
+        pagePath: '/play',
+        pageTitle: 'Level select',
+        locale: 'de-DE',
+        timezone: 'Europe/Berlin',
+        browserLanguage: 'de-DE',
+        screenDensity: 1,
         userAgent: expect.stringContaining('Chrome'),
         screen: expect.stringMatching(/^\d+x\d+$/),
       });

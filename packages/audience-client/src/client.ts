@@ -139,14 +139,22 @@ function openParts(options: AudienceClientOptions): Client {
     compress: options.compress ?? true,
   });
   const sender = openSender({
-    ...{ queue, onRejected, onDropped },
+    queue,
+    onRejected,
+    onDropped,
     post: options.debug ? createNotedPost(post, words.note) : post,
     flushIntervalMs: options.flushIntervalMs ?? 5000,
     batchMessagesMax: Math.min(options.batchMessagesMax ?? BATCH_MESSAGES_MAX, BATCH_MESSAGES_MAX),
   });
   const { library = 'playline-audience-client', libraryVersion = LIBRARY_VERSION, context } = options;
   return {
-    ...{ options, store, queue, sender, words, listeners: new Set(), closed: false },
+    options,
+    store,
+    queue,
+    sender,
+    words,
+    listeners: new Set(),
+    closed: false,
     profile: createProfile(store),
     readContext: createContext({ library, libraryVersion }, context),
     abort: post.abort,
@@ -196,12 +204,18 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
   const { surface, deviceId, test } = options;
   const describes = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
   return {
-    ...{ eventTimestamp: new Date().toISOString(), anonymousId: profile.anonymousId, deviceId, sessionId },
+    eventTimestamp: new Date().toISOString(),
+    anonymousId: profile.anonymousId,
+    deviceId,
+    sessionId,
     // An alias names its two ids itself.
     ...(type !== 'alias' && profile.user),
     ...fields,
     ...(describes && { properties: { ...profile.registered, ...fields.properties } }),
-    ...{ surface, consentLevel, test, context: client.readContext() },
+    surface,
+    consentLevel,
+    test,
+    context: client.readContext(),
   };
 }
 

@@ -36,7 +36,12 @@ describe('the context', () => {
     const context = (await sentContext()) ?? {};
     const lengths = Object.entries(context).map(([name, value]) => [name, String(value).length]);
     expect(Object.fromEntries(lengths)).toMatchObject({
-      ...{ pageUrl: 2048, pagePath: 2048, pageReferrer: 2048, userAgent: 512, browserLanguage: 256, pageTitle: 255 },
+      pageUrl: 2048,
+      pagePath: 2048,
+      pageReferrer: 2048,
+      userAgent: 512,
+      browserLanguage: 256,
+      pageTitle: 255,
     });
   });
 

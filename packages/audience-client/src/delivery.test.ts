@@ -64,7 +64,8 @@ describe('a batch', () => {
     expect(service.requests[0]).toMatchObject({
       url: 'https://events.example/v1/audience/messages',
       headers: { 'content-type': 'application/json', 'x-game-publishable-key': 'pk_svcapik-1' },
-      ...{ credentials: 'omit', keepalive: false },
+      credentials: 'omit',
+      keepalive: false,
     });
   });
 });

@@ -68,7 +68,11 @@ function openTab({ service, store, reports }: World): Tab {
     return tab.dead ? new Promise(() => {}) : answer;
   };
   const { client } = createClient(service, {
-    ...{ store, fetch, batchMessagesMax: 3, queueMessagesMax: 12, queueBytesMax: 200_000 },
+    store,
+    fetch,
+    batchMessagesMax: 3,
+    queueMessagesMax: 12,
+    queueBytesMax: 200_000,
     onRejected: (rejection) => reports.rejected.push(rejection),
     onDropped: (dropped) => reports.dropped.push(dropped),
   });

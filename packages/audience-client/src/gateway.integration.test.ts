@@ -33,7 +33,10 @@ function openClient(
   const rejected: MessageRejection[] = [];
   const dropped: DroppedMessages[] = [];
   const client = openAudienceClient({
-    ...{ baseUrl: gateway.url, publishableKey: gateway.publishableKey, consent: 'full', ...options },
+    baseUrl: gateway.url,
+    publishableKey: gateway.publishableKey,
+    consent: 'full',
+    ...options,
     onRejected: (rejection) => rejected.push(rejection),
     onDropped: (report) => dropped.push(report),
   });

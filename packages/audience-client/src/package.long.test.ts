@@ -123,7 +123,9 @@ describe('the installed package', () => {
     const { id, unsent } = JSON.parse(await game.run('game.mjs'));
     expect(unsent).toBe(0);
     expect(site.messages.find(({ messageId }) => messageId === id)).toMatchObject({
-      ...{ type: 'track', eventName: 'match_started', properties: { players: 8 } },
+      type: 'track',
+      eventName: 'match_started',
+      properties: { players: 8 },
     });
   });
 

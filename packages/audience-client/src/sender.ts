@@ -58,8 +58,14 @@ interface State extends SenderOptions {
 export function openSender(options: SenderOptions): Sender {
   const state: State = {
     ...options,
-    ...{ timer: undefined, running: null, closed: false, due: 0 },
-    ...{ failures: 0, retryAtMs: 0, refusedUntilMs: 0, leavingBytes: 0 },
+    timer: undefined,
+    running: null,
+    closed: false,
+    due: 0,
+    failures: 0,
+    retryAtMs: 0,
+    refusedUntilMs: 0,
+    leavingBytes: 0,
   };
   return {
     onQueued: () => {

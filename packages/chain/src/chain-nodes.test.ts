@@ -34,12 +34,26 @@ describe('the setting of chains', () => {
   it('has defaults for finality, limits and waits', () => {
     expect(parse([chain])).toEqual([
       {
-        ...{ ...chain, chainId: 31_337, finality: 'finalized', pollMs: 1_000 },
-        ...{ start: 0, rangeBlocks: 1_000, nativeSymbol: 'ETH', marketplaces: [], bridges: [], hasBlooms: true },
+        ...chain,
+        chainId: 31_337,
+        finality: 'finalized',
+        pollMs: 1_000,
+        start: 0,
+        rangeBlocks: 1_000,
+        nativeSymbol: 'ETH',
+        marketplaces: [],
+        bridges: [],
+        hasBlooms: true,
         legacyTokens: [],
         stillAfterS: 120,
-        ...{ gasMax: 10_000_000, feeMaxWei: 500_000_000_000n, priorityFeeMaxWei: 50_000_000_000n },
-        ...{ stuckAfterS: 60, resendEveryS: 15, openNoncesMax: 8, unfinalNoncesMax: 1_000, assetsMax: 100 },
+        gasMax: 10_000_000,
+        feeMaxWei: 500_000_000_000n,
+        priorityFeeMaxWei: 50_000_000_000n,
+        stuckAfterS: 60,
+        resendEveryS: 15,
+        openNoncesMax: 8,
+        unfinalNoncesMax: 1_000,
+        assetsMax: 100,
       },
     ]);
     expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });

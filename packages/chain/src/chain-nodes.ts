@@ -139,7 +139,10 @@ const ofMinter = {
 
 const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transform(
   ({ bridges, feeMaxGwei: feeMaxWei, priorityFeeMaxGwei: priorityFeeMaxWei, ...rest }): ChainOfSettings => ({
-    ...{ ...rest, feeMaxWei, priorityFeeMaxWei, bridges: bridges.flat() },
+    ...rest,
+    feeMaxWei,
+    priorityFeeMaxWei,
+    bridges: bridges.flat(),
     chainId: Number(CHAIN_ID.exec(rest.id)![1]),
     legacyTokens: [...(KNOWN_LEGACY_TOKENS[rest.id] ?? []), ...rest.legacyTokens],
   }),

@@ -8,7 +8,12 @@ import { toShownActivity } from './wire.ts';
 
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const question: PageQuestion = {
-  ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 2, horizon: 1_000_000 },
+  chain: 'main',
+  filters: NO_FILTERS,
+  gap: START_GAP,
+  direction: 'next',
+  limit: 2,
+  horizon: 1_000_000,
 };
 
 /** A feed with one version per microsecond. `outdated` of them, from the first on, have later versions. */
@@ -42,7 +47,11 @@ const IN_NO_HURRY: Over = { workMaxMs: Number.POSITIVE_INFINITY };
 
 const textAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
 const noteAt = (us: number, isOutdated: boolean): FeedEntry => ({
-  ...{ updatedAt: us, id: idOf(us), partition: 0, isOutdated, members: Buffer.alloc(0) },
+  updatedAt: us,
+  id: idOf(us),
+  partition: 0,
+  isOutdated,
+  members: Buffer.alloc(0),
 });
 
 /** A page of these entries, read forwards from the beginning. */

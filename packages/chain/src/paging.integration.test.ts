@@ -52,7 +52,9 @@ const share = fc.nat(10).map((tenths) => tenths / 10);
 const direction = fc.constantFrom('next' as const, 'previous' as const);
 const limit = fc.integer({ min: 1, max: 4 });
 const reader: fc.Arbitrary<Reader> = fc.record({
-  ...{ gap: fc.nat(20), direction, limit },
+  gap: fc.nat(20),
+  direction,
+  limit,
   filters: fc.oneof(fc.constant(NO_FILTERS), filters),
   isLate: fc.boolean(),
 });

@@ -8,13 +8,28 @@ const version = { updatedAt: NOON_US, partition: 1, offset: 2, loggedAtMs: NOON_
 const asset = { contract_type: 'ERC20', contract_address: `0x${'01'.repeat(20)}` };
 const details = { to: `0x${'02'.repeat(20)}`, amount: '1', asset };
 const activity: ActivityRecord = {
-  ...{ chain: 'main', id: Buffer.alloc(16, 0xab), type: 'mint', contractAddress: Buffer.alloc(20, 1), indexedAt: 5 },
-  ...{ blockchainMetadata: null, details: JSON.stringify(details), traceId: '' },
+  chain: 'main',
+  id: Buffer.alloc(16, 0xab),
+  type: 'mint',
+  contractAddress: Buffer.alloc(20, 1),
+  indexedAt: 5,
+  blockchainMetadata: null,
+  details: JSON.stringify(details),
+  traceId: '',
 };
 const token: TokenRecord = {
-  ...{ chain: 'main', contractAddress: Buffer.alloc(20, 1), rootContractAddress: null, symbol: null, decimals: null },
-  ...{ imageUrl: null, name: null, verificationStatus: 'verified', isCanonical: true, rootChainId: null },
-  ...{ bridgeUsed: null, traceId: '' },
+  chain: 'main',
+  contractAddress: Buffer.alloc(20, 1),
+  rootContractAddress: null,
+  symbol: null,
+  decimals: null,
+  imageUrl: null,
+  name: null,
+  verificationStatus: 'verified',
+  isCanonical: true,
+  rootChainId: null,
+  bridgeUsed: null,
+  traceId: '',
 };
 const place = { transactionHash: Buffer.alloc(32), blockNumber: '1', transactionIndex: '0', logIndex: null };
 

@@ -21,7 +21,12 @@ const { signal } = new AbortController();
 const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
 const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion => ({
-  ...{ chain, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200, horizon: NOON_US + 1_000_000 },
+  chain,
+  filters: NO_FILTERS,
+  gap: START_GAP,
+  direction: 'next',
+  limit: 200,
+  horizon: NOON_US + 1_000_000,
   ...over,
 });
 
@@ -145,7 +150,10 @@ describe.each([
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
     for (const row of [second, first]) await putActivities(chains.activities, [row]);
     expect((await chains.activities.standing([first.id])).get(first.id)).toEqual({
-      ...{ chain: first.chain, type: 'burn', contractAddress: first.contractAddress, indexedAt: 5 },
+      chain: first.chain,
+      type: 'burn',
+      contractAddress: first.contractAddress,
+      indexedAt: 5,
     });
     // Neither chain hides the version of the other.
     expect((await chains.reader.readPage(question(first.chain))).rows).toEqual([toShownActivity(first)]);

@@ -92,7 +92,9 @@ describe('a JSON object', () => {
 
   it.each(['[]', 'null', '7', '"x"'])('is not what %s is', (text) => {
     expect(parseJsonObject(Buffer.from(text))).toEqual({
-      ...{ kind: 'refused', message: 'The body must be a JSON object.', details: null },
+      kind: 'refused',
+      message: 'The body must be a JSON object.',
+      details: null,
     });
   });
 });

@@ -8,7 +8,12 @@ afterEach(() => void vi.useRealTimers());
 
 const ERASURE = Buffer.alloc(16, 1);
 const fenceOf = (key: Buffer, parts: Partial<StoredFence> = {}): StoredFence => ({
-  ...{ environmentId: 'demo', key, cutoffMs: 1_000, erasureId: ERASURE, fencedAtMs: 5_000_000, part: 'first' },
+  environmentId: 'demo',
+  key,
+  cutoffMs: 1_000,
+  erasureId: ERASURE,
+  fencedAtMs: 5_000_000,
+  part: 'first',
   ...parts,
 });
 

@@ -5,8 +5,13 @@ import { findRequestFault } from './request-fault.ts';
 
 const TIME_MAX_MS = 2 ** 48 - 1;
 const REQUEST: ErasureRequest = {
-  ...{ erasureId: randomBytes(16), environmentId: 'demo_2-production', subjectKeys: [randomBytes(16)], memberKeys: [] },
-  ...{ cutoffAt: TIME_MAX_MS, requestedAt: 0, traceId: '' },
+  erasureId: randomBytes(16),
+  environmentId: 'demo_2-production',
+  subjectKeys: [randomBytes(16)],
+  memberKeys: [],
+  cutoffAt: TIME_MAX_MS,
+  requestedAt: 0,
+  traceId: '',
 };
 
 it.each([

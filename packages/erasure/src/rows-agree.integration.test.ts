@@ -16,8 +16,12 @@ const PEOPLE = 4;
 const someone = fc.nat({ max: PEOPLE });
 const moment = fc.integer({ min: T - 2, max: T + 2 });
 const event = fc.record({
-  ...{ identity_key: someone, anonymous_key: someone, from_key: someone, to_key: someone },
-  ...{ event_time: moment, received_at: moment },
+  identity_key: someone,
+  anonymous_key: someone,
+  from_key: someone,
+  to_key: someone,
+  event_time: moment,
+  received_at: moment,
   second: fc.boolean(),
 });
 const target = fc.record({ key: fc.integer({ min: 1, max: PEOPLE }), cutoffMs: moment, second: fc.boolean() });

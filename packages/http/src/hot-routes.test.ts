@@ -8,7 +8,9 @@ afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 /** A server whose routes say what they were called with. */
 async function open(hot: boolean): Promise<string> {
   const toRoute = (path: string): Route => ({
-    ...{ method: 'GET', path, hot },
+    method: 'GET',
+    path,
+    hot,
     handle: (exchange, params) => exchange.answer(200, JSON.stringify({ path, params })),
   });
   const app = createHttpApp({

@@ -67,7 +67,9 @@ const act = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       act: fc.constant('end' as const),
-      ...{ signer, referenceId: reference, status: fc.constantFrom('succeeded' as const, 'failed' as const) },
+      signer,
+      referenceId: reference,
+      status: fc.constantFrom('succeeded' as const, 'failed' as const),
     }),
   },
 );

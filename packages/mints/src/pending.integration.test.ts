@@ -38,7 +38,10 @@ async function openRedisStore(url: string, namespace = ''): Promise<Store & { re
 }
 
 const claimOf = (referenceId: string) => ({
-  ...{ referenceId, attemptId: randomUUID().replaceAll('-', ''), signer: SIGNER, digest: '0'.repeat(32) },
+  referenceId,
+  attemptId: randomUUID().replaceAll('-', ''),
+  signer: SIGNER,
+  digest: '0'.repeat(32),
 });
 
 /** Claims an order of assets with these names. @returns what the store answered */
@@ -54,10 +57,26 @@ async function fill(store: Store, environmentId: string): Promise<void> {
 }
 
 const failedOf = (referenceId: string, environmentId: string): MintState => ({
-  ...{ ...COLLECTION, referenceId, attemptId: randomUUID().replaceAll('-', ''), signer: SIGNER, projectId: 'ours' },
-  ...{ environmentId, ownerAddress: SIGNER, tokenId: null, amount: null, requestedAt: Date.now() + 1_000 },
-  ...{ traceId: '0'.repeat(32), revision: 2, status: 'failed', stage: 'settled', reason: null, nonce: null },
-  ...{ transactionHash: null, activityId: null, error: 'reverted', changedAt: Date.now() },
+  ...COLLECTION,
+  referenceId,
+  attemptId: randomUUID().replaceAll('-', ''),
+  signer: SIGNER,
+  projectId: 'ours',
+  environmentId,
+  ownerAddress: SIGNER,
+  tokenId: null,
+  amount: null,
+  requestedAt: Date.now() + 1_000,
+  traceId: '0'.repeat(32),
+  revision: 2,
+  status: 'failed',
+  stage: 'settled',
+  reason: null,
+  nonce: null,
+  transactionHash: null,
+  activityId: null,
+  error: 'reverted',
+  changedAt: Date.now(),
 });
 
 describe.each([
@@ -92,14 +111,24 @@ describe.each([
 it('an order beyond the limit of pending assets is refused with 429 and details, and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
   const accept = createAcceptMints({
-    ...{ claims, quotas, policy: { kind: 'mint', perSecond: 1, burst: 1_000_000 } },
-    ...{ publish: async () => {}, isLogKnown: async () => true },
+    claims,
+    quotas,
+    policy: { kind: 'mint', perSecond: 1, burst: 1_000_000 },
+    publish: async () => {},
+    isLogKnown: async () => true,
   });
   const order = (names: readonly string[]) => ({
-    ...{ collection: COLLECTION, projectId: 'ours', environmentId: 'ours-a', traceId: '0'.repeat(32) },
+    collection: COLLECTION,
+    projectId: 'ours',
+    environmentId: 'ours-a',
+    traceId: '0'.repeat(32),
     requireSigner: async () => SIGNER,
     assets: names.map((referenceId) => ({
-      ...{ referenceId, ownerAddress: SIGNER, tokenId: '1', amount: null, metadata: null },
+      referenceId,
+      ownerAddress: SIGNER,
+      tokenId: '1',
+      amount: null,
+      metadata: null,
     })),
   });
   for (let at = 0; at < ORDERS; at++) await accept(order(namesOf(String(at))));

@@ -56,8 +56,15 @@ export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): 
     amount: request.amount,
     requestedAt: request.requestedAt,
     traceId: request.traceId,
-    ...{ revision: 0, status: 'pending', stage: 'accepted', reason: null, nonce: null },
-    ...{ transactionHash: null, activityId: null, error: null, changedAt: request.requestedAt },
+    revision: 0,
+    status: 'pending',
+    stage: 'accepted',
+    reason: null,
+    nonce: null,
+    transactionHash: null,
+    activityId: null,
+    error: null,
+    changedAt: request.requestedAt,
   };
 }
 
@@ -67,7 +74,13 @@ export function toMintState(record: MintStateRecord): MintState {
   const { transactionHash, activityId } = record;
   return {
     ...toRequestedState(record),
-    ...{ revision, status, stage, reason, nonce, error, changedAt },
+    revision,
+    status,
+    stage,
+    reason,
+    nonce,
+    error,
+    changedAt,
     transactionHash: transactionHash === null ? null : toHexText(transactionHash),
     activityId: activityId === null ? null : toUuidText(activityId),
   };

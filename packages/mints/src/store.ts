@@ -63,7 +63,9 @@ export const START_GAP: MintGap = { side: 'before', requestedAt: 0, attemptId: '
 
 /** The gap right before or right after a request. */
 export const toMintGap = ({ requestedAt, attemptId }: MintPosition, side: MintGap['side']): MintGap => ({
-  ...{ side, requestedAt, attemptId },
+  side,
+  requestedAt,
+  attemptId,
 });
 
 /** Whether a request was accepted for an owner. */

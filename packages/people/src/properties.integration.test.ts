@@ -33,7 +33,10 @@ const link: fc.Arbitrary<FactOptions> = fc
     at: time,
   })
   .map(({ link, device, from, to, at }) => ({
-    ...{ link, to, receivedAt: at, eventTime: at - 3 },
+    link,
+    to,
+    receivedAt: at,
+    eventTime: at - 3,
     ...(link === 'alias' ? { from } : device !== null && { from: device }),
   }))
   .filter((options) => options.from !== options.to);

@@ -185,7 +185,10 @@ describe.each([
     const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
     const links = names.slice(1).map((from): FactOptions => ({ link: 'alias', from, to: names[0]!, receivedAt: NOW }));
     const split = (from: number, to: number): FactOptions => ({
-      ...{ link: 'unlink', to: names[from]!, and: names.slice(from + 1, to), receivedAt: NOW + 1 },
+      link: 'unlink',
+      to: names[from]!,
+      and: names.slice(from + 1, to),
+      receivedAt: NOW + 1,
     });
     const more = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
     const blocks = [
@@ -228,13 +231,16 @@ describe.each([
     const digest = await people.rebuild.digest(scenario.environmentId);
     const rebuilt = await open();
     await rebuildGraph(rebuilt, {
-      ...{ fences: [], applied: [] },
+      fences: [],
+      applied: [],
       later: log.flatMap((one) => [
         ...toOverrides(one, BigInt(one.offset)),
         ...toUnlinkSides(one),
         toDecidedPlace(one),
       ]),
-      ...{ stored: [], unlinks: [], decided: [] },
+      stored: [],
+      unlinks: [],
+      decided: [],
     });
     await rebuilt.rebuild.mintEpoch();
     expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);

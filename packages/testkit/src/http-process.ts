@@ -45,7 +45,9 @@ export async function openHttpProcess(
   await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${output}`)))]);
   await until('it listens', async () => (await fetch(url)).status === 404);
   return {
-    ...{ child, url, adminUrl },
+    child,
+    url,
+    adminUrl,
     output: () => output,
     close: async () => {
       if (child.exitCode === null) child.kill('SIGTERM');

@@ -210,7 +210,9 @@ async function openTransaction(
   const { Kafka, Partitioners, logLevel } = await import('kafkajs');
   const kafka = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING });
   const producer = kafka.producer({
-    ...{ transactionalId: `${real.activities}-test`, idempotent: true, maxInFlightRequests: 1 },
+    transactionalId: `${real.activities}-test`,
+    idempotent: true,
+    maxInFlightRequests: 1,
     createPartitioner: Partitioners.DefaultPartitioner,
   });
   await producer.connect();

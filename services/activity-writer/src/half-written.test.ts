@@ -41,7 +41,12 @@ async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_f
 async function compare(world: MemoryWorld) {
   const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
   const page = await world.store.reader.readPage({
-    ...{ chain: CHAIN, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200, horizon },
+    chain: CHAIN,
+    filters: NO_FILTERS,
+    gap: START_GAP,
+    direction: 'next',
+    limit: 200,
+    horizon,
   });
   const inOrder = world.activities().toSorted((a, b) => a.updatedAt - b.updatedAt);
   const last = new Map(inOrder.filter(({ updatedAt }) => updatedAt < horizon).map((row) => [row.id, row]));

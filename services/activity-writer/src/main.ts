@@ -72,16 +72,30 @@ await runService(logger, async (use) => {
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );
   const { topics, sink } = createPipeline({
-    ...{ store, mints, watermarks, schemaOf, deadLetters: producer },
-    ...{ partitionOf: createChainPartitions(log, topic), onTaken: ticks.taken, onMint: states.wake },
-    ...{ metrics, topicPrefix },
+    store,
+    mints,
+    watermarks,
+    schemaOf,
+    deadLetters: producer,
+    partitionOf: createChainPartitions(log, topic),
+    onTaken: ticks.taken,
+    onMint: states.wake,
+    metrics,
+    topicPrefix,
   });
   await use('letter count', () => openLetterCount({ ...kafka, topics, metrics }));
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
   consumer = await use('consumer', () =>
     openBlockConsumer({
       ...kafka,
-      ...{ groupId, topics, sink, limits, deadLetters: producer, sessionTimeoutMs, logger, metrics },
+      groupId,
+      topics,
+      sink,
+      limits,
+      deadLetters: producer,
+      sessionTimeoutMs,
+      logger,
+      metrics,
     }),
   );
 });

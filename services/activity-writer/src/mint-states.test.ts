@@ -27,14 +27,13 @@ describe('the logs of mints', () => {
     };
     states = openMintStates({
       view: { ...view, standing },
-      ...{
-        isBehind: () => isBehind,
-        schemaOf: async () => null,
-        topicPrefix: '',
-        paces: { lookMs: 5, askMs: 5, restMs },
-      },
+      isBehind: () => isBehind,
+      schemaOf: async () => null,
+      topicPrefix: '',
+      paces: { lookMs: 5, askMs: 5, restMs },
       log: { bounds, read: async function* () {} },
-      ...{ logger: createLogger({ service: 'test', level: 'fatal' }), metrics: createMetrics('test') },
+      logger: createLogger({ service: 'test', level: 'fatal' }),
+      metrics: createMetrics('test'),
     });
   };
   const atRest = async () => {

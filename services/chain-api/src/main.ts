@@ -76,7 +76,12 @@ await runService(logger, async (use) => {
 
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ chains, store, rateLimitKeys, metrics, logger, usage: usage.counter },
+    chains,
+    store,
+    rateLimitKeys,
+    metrics,
+    logger,
+    usage: usage.counter,
     ...minting.parts,
     createNode: (node) => createRpcNode(node),
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
@@ -109,7 +114,10 @@ async function openMinting(use: Use) {
     parts: {
       verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
       minting: {
-        ...{ collections: createCollections(copies), claims, quotas, reader },
+        collections: createCollections(copies),
+        claims,
+        quotas,
+        reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
         topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
         isLogKnown: createIsLogKnown({ log, places, topicPrefix }),

@@ -35,7 +35,9 @@ async function openLookup(nodes: readonly NodeSetup[] = [{}], linked: readonly s
   const urls = nodes.map((_, index) => String(index));
   const [chain] = chainNodes().parse(JSON.stringify([{ ...CHAIN, urls: ['http://node.test'] }]));
   const api = await openChainApi({
-    ...{ createNode, RATE_LIMIT_CALLS: 100_000, wallClockMs: () => clock.nowMs },
+    createNode,
+    RATE_LIMIT_CALLS: 100_000,
+    wallClockMs: () => clock.nowMs,
     CHAIN_NODES: [{ ...chain!, urls }],
   });
   for (const contract of linked) api.minting.collections.push(collectionRecord(contract));

@@ -35,7 +35,10 @@ async function openChain(name: string) {
   const settings = { name, id: 'eip155:31337', urls: [server.url], pollMs: 50, rangeBlocks: 40 };
   const read = createReadActivities({ chain: name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return {
-    ...{ chain, server, mine, settings },
+    chain,
+    server,
+    mine,
+    settings,
     /** Activity ids that a fresh index of all final blocks would give. */
     expected: () => chain.finalLogs().flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex'))),
     published: async () =>
@@ -43,15 +46,18 @@ async function openChain(name: string) {
   };
 }
 const tokenOf = (chain: string, number: number): TokenRecord => ({
-  ...{ chain, contractAddress: Buffer.from(number.toString(16).padStart(40, '0'), 'hex'), symbol: 'GLD', name: 'Gold' },
-  ...{
-    rootContractAddress: null,
-    decimals: null,
-    imageUrl: null,
-    verificationStatus: 'unverified',
-    isCanonical: false,
-  },
-  ...{ rootChainId: null, bridgeUsed: null, traceId: '0'.repeat(32) },
+  chain,
+  contractAddress: Buffer.from(number.toString(16).padStart(40, '0'), 'hex'),
+  symbol: 'GLD',
+  name: 'Gold',
+  rootContractAddress: null,
+  decimals: null,
+  imageUrl: null,
+  verificationStatus: 'unverified',
+  isCanonical: false,
+  rootChainId: null,
+  bridgeUsed: null,
+  traceId: '0'.repeat(32),
 });
 const partitionOf = (key: string) => toPartition(Buffer.from(key), PARTITIONS);
 type OpenedChain = Awaited<ReturnType<typeof openChain>>;
@@ -168,14 +174,12 @@ describe('an indexer whose node is silent', meanwhile, () => {
 describe('the log of a chain', () => {
   const nothing = { activities: [], tokens: [], notices: [] };
   const progressOf = (chain: string, block: number) => ({
-    ...{
-      chain,
-      block,
-      hash: Buffer.alloc(32, block),
-      nextLog: null,
-      genesisHash: Buffer.alloc(32, 9),
-      changedAt: block,
-    },
+    chain,
+    block,
+    hash: Buffer.alloc(32, block),
+    nextLog: null,
+    genesisHash: Buffer.alloc(32, 9),
+    changedAt: block,
   });
 
   it('is taken over from its earlier publisher, which can publish no more, not even what it has sent', async () => {

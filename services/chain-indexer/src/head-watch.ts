@@ -85,8 +85,13 @@ export class HeadWatch {
     this.nowMs = options.nowMs ?? (() => performance.now());
     this.highest = { heads: new HighestBlock(this.nowMs()), finals: new HighestBlock(this.nowMs()) };
     this.watched = options.nodes.map((node) => ({
-      ...{ node, isOfChain: false, isAnswering: false, silentSinceMs: null },
-      ...{ heads: [], finals: [], isToldToLag: false },
+      node,
+      isOfChain: false,
+      isAnswering: false,
+      silentSinceMs: null,
+      heads: [],
+      finals: [],
+      isToldToLag: false,
     }));
   }
 

@@ -11,8 +11,13 @@ import { openBatchLoop } from './batch-loop.ts';
 const T = Date.UTC(2026, 5, 15);
 
 const createRequest = (key: Buffer): ErasureRequest => ({
-  ...{ erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] },
-  ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: '' },
+  erasureId: randomBytes(16),
+  environmentId: 'env',
+  subjectKeys: [key],
+  memberKeys: [],
+  cutoffAt: T,
+  requestedAt: T - 2_000,
+  traceId: '',
 });
 
 it('a batch that cannot be finished delays only its own people, and is finished as soon as it can be', async () => {
@@ -26,15 +31,27 @@ it('a batch that cannot be finished delays only its own people, and is finished 
     return sweep(batchId);
   };
   const loop = openBatchLoop({
-    ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    people,
+    rows,
+    records,
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
     barrier: {
       linksStored: async () => [],
       allStored: async () => ({}),
       linkCommits: async () => new Map(),
     },
-    ...{ windowMs: 10, batchRequestsMax: 10, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
-    ...{ isHealthy: async () => true, aside: new Set<string>() },
+    windowMs: 10,
+    batchRequestsMax: 10,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside: new Set<string>(),
   });
   const [one, other] = [randomBytes(16), randomBytes(16)];
   const first = createRequest(one);
@@ -82,18 +99,33 @@ it('requests that wait for another erasure delay no other requests, however many
     await people.guards.place({ ...request, keys, cutoffMs, lapsesAtMs: null });
   await records.addRequests([...others, last]);
   const links = [waiting, again].map((key) => ({
-    ...{ environmentId: 'env', receivedAtMs: T + 5, keys: [held, key], isUnlink: false },
+    environmentId: 'env',
+    receivedAtMs: T + 5,
+    keys: [held, key],
+    isUnlink: false,
   }));
   const loop = openBatchLoop({
-    ...{ people, rows, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    people,
+    rows,
+    records,
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
     barrier: {
       linksStored: async () => links,
       allStored: async () => ({}),
       linkCommits: async () => new Map(),
     },
-    ...{ windowMs: 10, batchRequestsMax: 2, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
-    ...{ isHealthy: async () => true, aside: new Set<string>() },
+    windowMs: 10,
+    batchRequestsMax: 2,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside: new Set<string>(),
   });
   loop.lead();
   const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
@@ -123,12 +155,23 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
   };
   const aside = new Set<string>();
   const loop = openBatchLoop({
-    ...{ people, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    people,
+    records,
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
     rows: { ...rows, putTargets: targeted },
     barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
-    ...{ isHealthy: async () => true, aside },
+    windowMs: 0,
+    batchRequestsMax: 8,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside,
   });
   loop.lead();
   await until('all others are erased', async () => {
@@ -141,17 +184,30 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
   await loop.close();
 });
 
+function addLinksAmong(rows: ReturnType<typeof openMemoryErasureRows>, keys: readonly Buffer[]): void {
+  let offset = 0;
+  for (const [at, a_key] of keys.entries())
+    for (const b_key of keys.slice(at + 1))
+      rows.add('identity_links', {
+        environment_id: 'env',
+        link_generation: 0,
+        link_partition: 0,
+        link_offset: offset,
+        message_id: offset++,
+        outcome: 'linked',
+        a_key,
+        b_key,
+        person_key: Buffer.alloc(16),
+        event_time: T,
+        received_at: T,
+      });
+}
+
 it('a person with more than ten thousand links is erased beside the others, which do not wait for it', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const flood = Array.from({ length: 150 }, () => randomBytes(16));
-  let offset = 0;
-  for (const [at, a_key] of flood.entries())
-    for (const b_key of flood.slice(at + 1))
-      rows.add('identity_links', {
-        ...{ environment_id: 'env', link_generation: 0, link_partition: 0, link_offset: offset, message_id: offset++ },
-        ...{ outcome: 'linked', a_key, b_key, person_key: Buffer.alloc(16), event_time: T, received_at: T },
-      });
+  addLinksAmong(rows, flood);
   const [heavy, ...others] = [flood[0]!, randomBytes(16), randomBytes(16)].map(createRequest);
   const put = async (request: ErasureRequest) => {
     const { erasureId, environmentId, subjectKeys: keys } = request;
@@ -166,12 +222,23 @@ it('a person with more than ten thousand links is erased beside the others, whic
     return rows.sweep(batchId);
   };
   const loop = openBatchLoop({
-    ...{ people, records, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    people,
+    records,
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
     rows: { ...rows, sweep },
     barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
-    ...{ isHealthy: async () => true, aside: new Set<string>() },
+    windowMs: 0,
+    batchRequestsMax: 8,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside: new Set<string>(),
   });
   await put(heavy!);
   await put(others[0]!);
@@ -194,8 +261,17 @@ it('a person with many links that cannot be resolved is not tried again without 
   for (const [at, a_key] of flood.entries())
     for (const b_key of flood.slice(at + 1))
       rows.add('identity_links', {
-        ...{ environment_id: 'env', link_generation: 0, link_partition: 0, link_offset: offset, message_id: offset++ },
-        ...{ outcome: 'linked', a_key, b_key, person_key: Buffer.alloc(16), event_time: T, received_at: T },
+        environment_id: 'env',
+        link_generation: 0,
+        link_partition: 0,
+        link_offset: offset,
+        message_id: offset++,
+        outcome: 'linked',
+        a_key,
+        b_key,
+        person_key: Buffer.alloc(16),
+        event_time: T,
+        received_at: T,
       });
   const heavy = createRequest(flood[0]!);
   const { erasureId, environmentId, subjectKeys: keys } = heavy;
@@ -211,12 +287,23 @@ it('a person with many links that cannot be resolved is not tried again without 
     throw new RangeError('Invalid string length');
   };
   const loop = openBatchLoop({
-    ...{ people, rows, generation: 0, wallClockMs: () => T, pause: async () => {}, putBack: async () => {} },
+    people,
+    rows,
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
     records: { ...records, readProgress, putFound },
     barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    ...{ windowMs: 0, batchRequestsMax: 8, logger: createLogger({ service: 'test', level: 'silent' }) },
-    ...{ onLook: () => {}, onFault: () => {}, onHandover: () => {}, startBatch: () => () => {} },
-    ...{ isHealthy: async () => true, aside },
+    windowMs: 0,
+    batchRequestsMax: 8,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside,
   });
   loop.lead();
   await until('it is set aside', () => aside.size === 1);

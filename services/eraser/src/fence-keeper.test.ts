@@ -44,7 +44,9 @@ it('sets fences and holds again after a start of Redis that went back to a state
   await records.putRequests([{ ...request, subjectKeys: [waiting], cutoffAt: T + 5 }]);
   await expect(apply(1, T)).rejects.toThrow('fences');
   const keeper = openFenceKeeper({
-    ...{ people, records, logger: createLogger({ service: 'test', level: 'silent' }) },
+    people,
+    records,
+    logger: createLogger({ service: 'test', level: 'silent' }),
     onRestored: () => restored++,
   });
   await until('the fences are set again', () => people.ready());

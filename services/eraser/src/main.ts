@@ -51,7 +51,13 @@ await runService(logger, async (use) => {
   await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const eraser = await use('eraser', () =>
     openEraser({
-      ...{ people, records, rows, producer, reader, metrics, logger },
+      people,
+      records,
+      rows,
+      producer,
+      reader,
+      metrics,
+      logger,
       openConsumer: (handler) =>
         openRecordConsumer({
           ...handler,

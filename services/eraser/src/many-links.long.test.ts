@@ -37,8 +37,13 @@ it('three requests about a person with 300,000 links are done together, in a hea
   const keys = (await own.query(`SELECT lower(hex(${key('number')})) FROM numbers(3) FORMAT TSV`)).trim().split('\n');
   await records.addRequests(
     keys.map((hex) => ({
-      ...{ erasureId: randomBytes(16), environmentId: 'many', subjectKeys: [Buffer.from(hex, 'hex')], memberKeys: [] },
-      ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: 'a'.repeat(32) },
+      erasureId: randomBytes(16),
+      environmentId: 'many',
+      subjectKeys: [Buffer.from(hex, 'hex')],
+      memberKeys: [],
+      cutoffAt: T,
+      requestedAt: T - 2_000,
+      traceId: 'a'.repeat(32),
     })),
   );
   const program = fileURLToPath(new URL('test/erase-once.ts', import.meta.url));

@@ -18,14 +18,24 @@ async function openBench() {
   };
   const consumer = { ready: () => true, hindrances: () => new Map(), close: async () => {} } as unknown as Consumer;
   const eraser = await openEraser({
-    ...{ people, records, rows, metrics, schemaOf: async () => null, topicPrefix: '', generation: 0 },
+    people,
+    records,
+    rows,
+    metrics,
+    schemaOf: async () => null,
+    topicPrefix: '',
+    generation: 0,
     ...({ producer: {}, reader: { bounds: async () => [] } } as unknown as Pick<EraserParts, 'producer' | 'reader'>),
     openConsumer: async (given) => {
       handler = given;
       return consumer;
     },
-    ...{ groups: { linker: 'l', writer: 'w' }, windowMs: 0, batchRequestsMax: 10, wallClockMs: Date.now },
-    ...{ schedule: { scrubMinute: 0, removalMinute: 0 }, logger: createLogger({ service: 'test', level: 'silent' }) },
+    groups: { linker: 'l', writer: 'w' },
+    windowMs: 0,
+    batchRequestsMax: 10,
+    wallClockMs: Date.now,
+    schedule: { scrubMinute: 0, removalMinute: 0 },
+    logger: createLogger({ service: 'test', level: 'silent' }),
   });
   const assign = (partition: number) => handler!.onAssign!({ partition, committed: 7 } as AssignedPartition);
   const revoke = (partition: number) => handler!.onRevoke!('erasures', partition);

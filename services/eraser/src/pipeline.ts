@@ -109,7 +109,9 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   let step: Step | 'take' = 'take';
   const loop = openBatchLoop({
     ...toBatchParts(parts, metrics.countPutBack),
-    ...{ logger, windowMs: parts.windowMs, batchRequestsMax: parts.batchRequestsMax },
+    logger,
+    windowMs: parts.windowMs,
+    batchRequestsMax: parts.batchRequestsMax,
     onStep: (begun) => {
       step = begun;
     },
@@ -143,7 +145,11 @@ function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void)
   const onLost = (facts: number) =>
     logger.error({ facts }, 'later links of erased people stand in the log no more: they are not put back');
   return {
-    ...{ people, rows, records, generation, wallClockMs },
+    people,
+    rows,
+    records,
+    generation,
+    wallClockMs,
     barrier: createLogBarrier({ reader, groups, schemaOf, topicPrefix }),
     putBack: async (batchId) => {
       const links = await putBackLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);

@@ -6,8 +6,13 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createRequestQueue } from './request-queue.ts';
 
 const createRequest = (): ErasureRequest => ({
-  ...{ erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [randomBytes(16)], memberKeys: [] },
-  ...{ cutoffAt: 1, requestedAt: 1, traceId: '' },
+  erasureId: randomBytes(16),
+  environmentId: 'env',
+  subjectKeys: [randomBytes(16)],
+  memberKeys: [],
+  cutoffAt: 1,
+  requestedAt: 1,
+  traceId: '',
 });
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));

@@ -20,8 +20,13 @@ function openBench() {
   };
   const done: UpkeepWork[] = [];
   const upkeep = openUpkeep({
-    ...{ records, rows, people, reader: { bounds: async () => [] }, topicPrefix: '' },
-    ...{ wallClockMs: Date.now, schedule: { scrubMinute: 150, removalMinute: 180 } },
+    records,
+    rows,
+    people,
+    reader: { bounds: async () => [] },
+    topicPrefix: '',
+    wallClockMs: Date.now,
+    schedule: { scrubMinute: 150, removalMinute: 180 },
     logger: createLogger({ service: 'test', level: 'silent' }),
     onSurvivors: () => {},
     onLead: () => {},

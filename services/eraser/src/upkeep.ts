@@ -140,7 +140,10 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
       logger.error({ survivors, look }, 'rows of erased people were there again and are swept');
     };
     const { fences, found } = await scrub({
-      ...{ rows, records, wallClockMs, signal },
+      rows,
+      records,
+      wallClockMs,
+      signal,
       people: people.guards,
       onSurvivors: tell,
     });

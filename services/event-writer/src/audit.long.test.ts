@@ -35,17 +35,35 @@ describe('the event writer on records of access', () => {
 
   const collectionRecord = (over: Partial<CollectionRecord>) => {
     const record: CollectionRecord = {
-      ...{ id: 'chain:0x01', revision: 1, chain: 'chain', contractAddress: '0x01', projectId: 'demo' },
-      ...{ environmentId: 'demo-production', name: 'Swords', state: 'linked', createdAt: 1_000 },
-      ...{ changedAt: Date.now(), changedBy: 'ada', requestId: 'request-1', ...over },
+      id: 'chain:0x01',
+      revision: 1,
+      chain: 'chain',
+      contractAddress: '0x01',
+      projectId: 'demo',
+      environmentId: 'demo-production',
+      name: 'Swords',
+      state: 'linked',
+      createdAt: 1_000,
+      changedAt: Date.now(),
+      changedBy: 'ada',
+      requestId: 'request-1',
+      ...over,
     };
     const value = frameRecord(stores.schemaIdOf(names.collections), collectionCodec.encode(record));
     return { topic: names.collections, key: Buffer.from(record.id), value };
   };
   const entryRecord = (over: Partial<AuditEntryRecord>) => {
     const record: AuditEntryRecord = {
-      ...{ entryId: randomUUID(), happenedAt: Date.now(), actor: 'ada', action: 'session.create', projectId: '' },
-      ...{ environmentId: '', object: 'account-1', detail: '{"way":"passkey"}', address: '192.0.2.7', requestId: 'r' },
+      entryId: randomUUID(),
+      happenedAt: Date.now(),
+      actor: 'ada',
+      action: 'session.create',
+      projectId: '',
+      environmentId: '',
+      object: 'account-1',
+      detail: '{"way":"passkey"}',
+      address: '192.0.2.7',
+      requestId: 'r',
       ...over,
     };
     const value = frameRecord(stores.schemaIdOf(names.audit), auditEntryCodec.encode(record));
@@ -76,12 +94,22 @@ describe('the event writer on records of access', () => {
   it('stores no secret of an account, and records changes of accounts under the instance and under their projects', async () => {
     const projectId = `of-${randomBytes(4).toString('hex')}`;
     const account: AccountRecord = {
-      ...{ id: 'account-9', revision: 1, name: 'Ada', login: 'ada', state: 'invited', isAdministrator: false },
-      ...{ roles: [{ projectId, role: 'owner' }], passwordHash: SECRET, openId: null },
+      id: 'account-9',
+      revision: 1,
+      name: 'Ada',
+      login: 'ada',
+      state: 'invited',
+      isAdministrator: false,
+      roles: [{ projectId, role: 'owner' }],
+      passwordHash: SECRET,
+      openId: null,
       passkeys: [{ id: SECRET, publicKey: SECRET, counter: 0, transports: [], name: SECRET, createdAt: 1 }],
       invitation: { hash: SECRET, expiresAt: 2, takenBy: null },
       sessionsFrom: 0,
-      ...{ createdAt: 1, changedAt: Date.now(), changedBy: 'operator', requestId: 'request-3' },
+      createdAt: 1,
+      changedAt: Date.now(),
+      changedBy: 'operator',
+      requestId: 'request-3',
     };
     const value = frameRecord(stores.schemaIdOf(names.accounts), accountCodec.encode(account));
     await stores.publish([{ topic: names.accounts, key: Buffer.from(account.id), value }]);

@@ -12,16 +12,38 @@ const NOT_LOADED: FenceSet = { loaded: false, mayHold: () => true, isFenced: () 
 const { signal } = new AbortController();
 
 const KEY: AccessKeyRecord = {
-  ...{ id: 'demo/secret', revision: 1, projectId: 'demo', environmentId: 'demo', environment: 'production' },
-  ...{ kind: 'secret', ended: [], action: 'create', changedAt: 1_000, changedBy: 'ada', requestId: 'r' },
+  id: 'demo/secret',
+  revision: 1,
+  projectId: 'demo',
+  environmentId: 'demo',
+  environment: 'production',
+  kind: 'secret',
+  ended: [],
+  action: 'create',
+  changedAt: 1_000,
+  changedBy: 'ada',
+  requestId: 'r',
   live: {
-    ...{ keyId: 'key-1', hash: 'HASH', first4: 'sk_a', last4: 'wxyz', name: '', createdAt: 1_000 },
-    ...{ changedBy: 'ada', text: null, origins: [] },
+    keyId: 'key-1',
+    hash: 'HASH',
+    first4: 'sk_a',
+    last4: 'wxyz',
+    name: '',
+    createdAt: 1_000,
+    changedBy: 'ada',
+    text: null,
+    origins: [],
   },
 };
 
 const recordOf = (topic: string, value: Buffer): StreamRecord => ({
-  ...{ topic, partition: 0, offset: 0, timestampMs: 0, key: null, value, headers: {} },
+  topic,
+  partition: 0,
+  offset: 0,
+  timestampMs: 0,
+  key: null,
+  value,
+  headers: {},
 });
 
 async function createTestPipeline() {

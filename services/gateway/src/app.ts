@@ -83,7 +83,8 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     eventAgeMaxMs: config.EVENT_AGE_MAX_MS,
     eventAheadMaxMs: config.EVENT_AHEAD_MAX_MS,
     libraries: new Set(config.CLIENT_LIBRARIES),
-    ...{ metrics, usage: parts.usage },
+    metrics,
+    usage: parts.usage,
   });
   const onFault = (error: unknown, words: string) => logger.warn({ error }, words);
   const shared = { config, ...parts, authorise, limits, bytesInFlight, metrics, onFault };

@@ -16,7 +16,8 @@ describe('the count of key use', () => {
     const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
     const lastOf = () => usage.take().keys[0]!;
     const refusalOf = (answer: Response, reason: string) => ({
-      ...{ uses: 1, refusals: 1 },
+      uses: 1,
+      refusals: 1,
       lastRefusal: { at: expect.any(Number), reason, traceId: answer.headers.get('x-trace-id') },
     });
     const rejected = await post({ messages: [message({ eventName: '' })] });

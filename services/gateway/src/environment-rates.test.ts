@@ -8,8 +8,15 @@ const rate = (perSecond: number, burst: number): MessageRate => ({ perSecond, bu
 function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'>): ProjectRecord {
   const environment: ProjectEnvironment = { id, name: id, kind: 'production', createdAt: 1, ...rates };
   return {
-    ...{ id: `project of ${id}`, revision: 1, name: id, state: 'live', environments: [environment] },
-    ...{ createdAt: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' },
+    id: `project of ${id}`,
+    revision: 1,
+    name: id,
+    state: 'live',
+    environments: [environment],
+    createdAt: 1,
+    changedAt: 1,
+    changedBy: 'ada',
+    requestId: 'r',
   };
 }
 

@@ -73,10 +73,18 @@ await runService(logger, async (use) => {
 
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
-    ...{ producer, limiter, audience, metrics, logger, ratesOf, clock },
+    producer,
+    limiter,
+    audience,
+    metrics,
+    logger,
+    ratesOf,
+    clock,
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ keys, prefix, kind: 'publishable' }),
-    ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },
+    keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
+    schemaIds: schemas.current,
+    usage: usage.counter,
   });
   // Opened last, so closed first: requests in flight are answered before the producer is flushed and closed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));

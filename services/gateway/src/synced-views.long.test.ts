@@ -53,7 +53,9 @@ async function revokeHalf(keyId: string): Promise<void> {
   const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
   const reader = openLogReader({ brokers, clientId: 'test' });
   const log = createRecordLog({
-    ...{ kind, schemaOf: schemas.schemaOf, schemaId: await schemas.idOf(`${topic}-value`, kind.codec.schema) },
+    kind,
+    schemaOf: schemas.schemaOf,
+    schemaId: await schemas.idOf(`${topic}-value`, kind.codec.schema),
     bounds: () => reader.bounds(topic),
     read: (range) => reader.read({ topic, ...range }),
     send: (record) => producer.sendPlaced({ topic, ...record }),

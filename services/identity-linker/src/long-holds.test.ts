@@ -33,7 +33,8 @@ async function openFated(bench: Bench, fates: Fate[], placePace = QUICK_PLACE) {
     bench.open({
       people: withFates(bench.people, fates, () => revive()),
       producer: producerWithFates(bench.producer, fates, () => revive()),
-      ...{ parkedPace: FEW_ROUNDS, placePace },
+      parkedPace: FEW_ROUNDS,
+      placePace,
     });
   let linker = await open();
   const revive = () => {

@@ -46,7 +46,11 @@ function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
   return createByAssignment(({ signal, workEnded, topic, partition }: BatchPosition) => {
     let failedAt = Number.NEGATIVE_INFINITY;
     return createParkedPlace({
-      ...{ guards: people.guards, publish, linkTopic, signal, pace: placePace },
+      guards: people.guards,
+      publish,
+      linkTopic,
+      signal,
+      pace: placePace,
       onLeft: workEnded,
       onFault: (error) => {
         const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
@@ -66,7 +70,10 @@ function createToPlaced({ rules }: LinkerParts): (found: Found) => PlacedFact {
   const toKeys = (fact: IdentityLinkRecord, offset: number) =>
     namedBy(toGraphFact(fact, offset)).map((key) => key.toString('hex'));
   return ({ fact, offset, record }) => ({
-    ...{ record, environmentId: fact.environmentId, receivedAt: fact.receivedAt },
-    ...{ messageId: fact.messageId.toString('hex'), keys: [...new Set(toKeys(fact, offset))] },
+    record,
+    environmentId: fact.environmentId,
+    receivedAt: fact.receivedAt,
+    messageId: fact.messageId.toString('hex'),
+    keys: [...new Set(toKeys(fact, offset))],
   });
 }

@@ -3,7 +3,9 @@ import { expect, it } from 'vitest';
 import { configSchema } from './config.ts';
 
 const stores = {
-  ...{ KAFKA_BROKERS: '127.0.0.1:1', SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' },
+  KAFKA_BROKERS: '127.0.0.1:1',
+  SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
+  REDIS_URL: 'redis://127.0.0.1:1',
   SIGNER_KEYS: 'x',
 };
 const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret-of-ours'] };

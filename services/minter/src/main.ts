@@ -95,7 +95,12 @@ await runService(logger, async (use) => {
           logger,
           metrics,
         }),
-      ...{ producer, reader, requestTopic, schemaOf: registry.schemaOf, metrics, logger },
+      producer,
+      reader,
+      requestTopic,
+      schemaOf: registry.schemaOf,
+      metrics,
+      logger,
       clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
     }),
   );

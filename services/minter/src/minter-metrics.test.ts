@@ -11,7 +11,8 @@ async function openMeasured() {
   const standing: { lane: MintLane | null } = { lane: null };
   const nowMs = (): number => world.time.ms;
   const measured = createMinterMetrics({
-    ...{ metrics, clock: { monotonicMs: nowMs, wallClockMs: nowMs } },
+    metrics,
+    clock: { monotonicMs: nowMs, wallClockMs: nowMs },
     workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, standing: standing.lane, takeOvers: 1 }],
   });
   const world = createWorld((node) => [

@@ -18,14 +18,22 @@ const nowhere = () => {
 };
 /** Only the address of Redis is configured. */
 const untold = {
-  ...{ openLog: nowhere, schemaOf: nowhere, clickhouse: nowhere },
-  ...{ openRecords: nowhere, openTables: nowhere, pepper: nowhere, openUnlinkLog: nowhere },
+  openLog: nowhere,
+  schemaOf: nowhere,
+  clickhouse: nowhere,
+  openRecords: nowhere,
+  openTables: nowhere,
+  pepper: nowhere,
+  openUnlinkLog: nowhere,
 };
 
 /** A stack with one chain and no configured stores. */
 const chain = {
   sources: {
-    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, topicPrefix: '' },
+    openLog: nowhere,
+    openProducer: nowhere,
+    openStore: nowhere,
+    topicPrefix: '',
     schemas: { idOf: nowhere, schemaOf: nowhere },
   },
   chainApi: () => ({ url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] }),

@@ -85,7 +85,9 @@ export async function withChangedLog<T>(
     await awaitLog(log);
     const schemaId = await awaitSchemaId(schemas, topic, schema);
     return await work({
-      ...{ log, topic, schemaId },
+      log,
+      topic,
+      schemaId,
       async openPublisher(own) {
         const publisher = await openPublisher(topicPrefix + own);
         publishers.push(publisher);

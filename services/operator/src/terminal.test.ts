@@ -59,7 +59,9 @@ describe('the terminal', () => {
   it('prints an error that contains a forged line as one line, and help line by line', async () => {
     const { terminal, out, err } = openTerminal();
     const command = {
-      ...{ name: 'mints', summary: '', help: 'usage: mints\n  list' },
+      name: 'mints',
+      summary: '',
+      help: 'usage: mints\n  list',
       run: async () => Promise.reject(new Error('reverted: \u001b[1A\nmints: all is well \u202e')),
     };
     expect(await runCommand([command], ['mints', 'list'], terminal)).toBe(EXIT.failed);

@@ -59,7 +59,10 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
   const { accounts, passwords, passkeys, openIdProvider: provider } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
-    ...{ origin, sessions, oneTime, onFault },
+    origin,
+    sessions,
+    oneTime,
+    onFault,
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
     browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
     wayCookie: createWayCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
@@ -74,7 +77,11 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({
-    ...{ accounts: accounts.all, sessions, oneTimeTexts: oneTime, passwords, passkeys },
+    accounts: accounts.all,
+    sessions,
+    oneTimeTexts: oneTime,
+    passwords,
+    passkeys,
     noteUse: (use) => {
       const author = { changedBy: use.accountId, requestId: randomUUID() };
       return notePasskeyUse({ store: accounts.changedBy(author) }, use);

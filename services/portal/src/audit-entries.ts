@@ -47,9 +47,14 @@ const WAIT_MS = 1_000;
 export function createNote({ audit, onFault, waitMs = WAIT_MS }: NoteParts): Note {
   return async (visit, { action, object = '', actor, detail = {} }) => {
     const entry: AuditEntry = {
-      ...{ actor: actor ?? visit.account?.id ?? '', action, object, detail },
-      ...{ projectId: visit.project?.id ?? '', environmentId: visit.environment?.id ?? '' },
-      ...{ address: visit.address, requestId: visit.author.requestId },
+      actor: actor ?? visit.account?.id ?? '',
+      action,
+      object,
+      detail,
+      projectId: visit.project?.id ?? '',
+      environmentId: visit.environment?.id ?? '',
+      address: visit.address,
+      requestId: visit.author.requestId,
     };
     const appended = Promise.resolve()
       .then(() => audit.append(entry))

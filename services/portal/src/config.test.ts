@@ -4,9 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { configSchema, toOpenId } from './config.ts';
 
 const needed = {
-  ...{ PORTAL_SECRET: '01'.repeat(32), IDENTITY_PEPPER: '02'.repeat(32), KAFKA_BROKERS: 'a:1' },
-  ...{ SCHEMA_REGISTRY_URL: 'http://a', REDIS_URL: 'redis://a', CLICKHOUSE_URL: 'http://a' },
-  ...{ CLICKHOUSE_USER: 'portal', CLICKHOUSE_PASSWORD: 'x', CLICKHOUSE_DATABASE: 'playline' },
+  PORTAL_SECRET: '01'.repeat(32),
+  IDENTITY_PEPPER: '02'.repeat(32),
+  KAFKA_BROKERS: 'a:1',
+  SCHEMA_REGISTRY_URL: 'http://a',
+  REDIS_URL: 'redis://a',
+  CLICKHOUSE_URL: 'http://a',
+  CLICKHOUSE_USER: 'portal',
+  CLICKHOUSE_PASSWORD: 'x',
+  CLICKHOUSE_DATABASE: 'playline',
 };
 const provider = {
   OPENID_ISSUER: 'https://id.example.com/realms/team',
@@ -24,12 +30,16 @@ describe('the settings of a provider of OpenID Connect', () => {
 
   it('say who the provider is, what it is called, and where else it is', () => {
     expect(read(provider)).toEqual({
-      ...{ issuer: new URL('https://id.example.com/realms/team'), clientId: 'portal', clientSecret: 'not to be told' },
-      ...{ label: 'single sign-on', alsoAt: [] },
+      issuer: new URL('https://id.example.com/realms/team'),
+      clientId: 'portal',
+      clientSecret: 'not to be told',
+      label: 'single sign-on',
+      alsoAt: [],
     });
     const also = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
     expect(read({ ...provider, ...also })).toMatchObject({
-      ...{ label: 'Work', alsoAt: ['https://a.example', 'https://b.example:8443'] },
+      label: 'Work',
+      alsoAt: ['https://a.example', 'https://b.example:8443'],
     });
     expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
   });

@@ -83,7 +83,9 @@ await runService(logger, async (use) => {
   const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
   const people = createPortalPeople({
-    ...{ ...log, people: graph, keyOf: createIdentityKeyer(config.IDENTITY_PEPPER) },
+    ...log,
+    people: graph,
+    keyOf: createIdentityKeyer(config.IDENTITY_PEPPER),
     clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
     onFault: (error, words) => logger.warn({ error }, words),
   });
@@ -97,16 +99,27 @@ await runService(logger, async (use) => {
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, records) }));
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
-    ...{ config, logger, origin, shares, ...records },
+    config,
+    logger,
+    origin,
+    shares,
+    ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     // Loaded only where a provider is set: most portals have none.
     openIdProvider:
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
-    ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
-    ...{ usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
-    ...{ settings: toSettings(config), standing: createStanding({ ...log, writerGroup }) },
+    sessions: signIns.sessions,
+    oneTime: signIns.oneTimeTexts,
+    usage,
+    people,
+    reads,
+    live,
+    searchMessages: createSearchMessages(reads),
+    audit: createAudit(log),
+    settings: toSettings(config),
+    standing: createStanding({ ...log, writerGroup }),
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

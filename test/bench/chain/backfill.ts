@@ -85,17 +85,32 @@ function toRows(blocks: number, { ours, read, parsed }: Seen): Row[] {
     `floor: ${secondsOf(floor).toFixed(1)} s, ${floor.cpuSeconds.toFixed(1)} CPU-s`;
   return [
     toRow({
-      ...{ figure, case: name, unit: 'blocks per second', ours: blocks / ours.seconds, also },
-      ...{ beside: floors[0]!.beside, theirs: blocks / secondsOf(read) },
+      figure,
+      case: name,
+      unit: 'blocks per second',
+      ours: blocks / ours.seconds,
+      also,
+      beside: floors[0]!.beside,
+      theirs: blocks / secondsOf(read),
     }),
     ...floors.flatMap(({ beside, floor }) => [
       toRow({
-        ...{ figure, case: name, unit: 'logs per second', ours: logs / ours.seconds, also: ofFloor(floor) },
-        ...{ beside, theirs: logs / secondsOf(floor) },
+        figure,
+        case: name,
+        unit: 'logs per second',
+        ours: logs / ours.seconds,
+        also: ofFloor(floor),
+        beside,
+        theirs: logs / secondsOf(floor),
       }),
       toRow({
-        ...{ figure, case: name, unit: 'logs per CPU-second', ours: logs / ours.cpuSeconds, also: '' },
-        ...{ beside, theirs: logs / floor.cpuSeconds },
+        figure,
+        case: name,
+        unit: 'logs per CPU-second',
+        ours: logs / ours.cpuSeconds,
+        also: '',
+        beside,
+        theirs: logs / floor.cpuSeconds,
       }),
     ]),
   ];

@@ -67,13 +67,17 @@ async function finish(node: Replayer, from: number, to: number): Promise<Readonl
 
 function toRows(ours: readonly number[], floor: readonly number[]): Row[] {
   const names = {
-    ...{ figure: 'chain', case: `history behind finality, ${LOGS_A_BLOCK} logs a block, a block a second` },
+    figure: 'chain',
+    case: `history behind finality, ${LOGS_A_BLOCK} logs a block, a block a second`,
     beside: 'floor: asks the node for the logs as often',
   };
   const most = `most ${Math.round(Math.max(...ours))} ms of ${ours.length} blocks`;
   return [0.5, 0.99].map((q) =>
     toRow({
-      ...{ ...names, unit: `ms, p${q * 100}`, ours: quantileOf(ours, q), theirs: quantileOf(floor, q) },
+      ...names,
+      unit: `ms, p${q * 100}`,
+      ours: quantileOf(ours, q),
+      theirs: quantileOf(floor, q),
       also:
         q === 0.5
           ? `of it waits by its settings: up to ${POLL_MS} ms until it looks, and 1 s the age of a block of rows`

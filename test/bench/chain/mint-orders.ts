@@ -11,7 +11,8 @@ export function createAssetBody(number: number): Record<string, unknown> {
     reference_id: randomUUID(),
     owner_address: `0x${(number + 1).toString(16).padStart(40, '0')}`,
     metadata: {
-      ...{ name: `Sword #${number}`, image: `https://assets.example.com/swords/${number}.png` },
+      name: `Sword #${number}`,
+      image: `https://assets.example.com/swords/${number}.png`,
       description: 'A sword that was forged in a volcano, and given to whoever came first.',
       attributes: [
         { trait_type: 'Material', value: 'Obsidian' },

@@ -53,7 +53,9 @@ export async function openMintScene(bench: Bench): Promise<MintScene> {
     const blocks = openBlocks(chain);
     const supply = { address: contract, abi: CONTRACT_ABIS['demo-erc721'], functionName: 'totalSupply' } as const;
     return {
-      ...{ chain, contract, path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests` },
+      chain,
+      contract,
+      path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
       countTokens: async () => Number(await chain.client.readContract(supply)),
       openMinter: (openNoncesMax) =>
         openReady(bench, 'minter', {

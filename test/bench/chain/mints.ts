@@ -80,7 +80,10 @@ async function measureOrders(bench: Bench, parts: MintParts & { minter: Measured
   await mintOrders(bench, parts, orders);
   const seconds = (performance.now() - startMs) / 1_000;
   return {
-    ...{ seconds, minterCpuSeconds: ofMinter!(), apiCpuSeconds: ofApi!(), writerCpuSeconds: ofWriter!() },
+    seconds,
+    minterCpuSeconds: ofMinter!(),
+    apiCpuSeconds: ofApi!(),
+    writerCpuSeconds: ofWriter!(),
     memoryPeakMib: memoryPeakMibOf(minter.pid),
   };
 }
@@ -103,8 +106,13 @@ function runMintFloor(
   { batches, assets, open }: Readonly<Record<'batches' | 'assets' | 'open', number>>,
 ): Promise<FloorFigure> {
   return runFloor('../chain/floor-mints', {
-    ...{ ...environment, NODE_URL: chain.rpc, CHAIN_ID: String(chain.id), POLL_MS: String(POLL_MS) },
-    ...{ BATCHES: String(batches), ASSETS: String(assets), OPEN: String(open) },
+    ...environment,
+    NODE_URL: chain.rpc,
+    CHAIN_ID: String(chain.id),
+    POLL_MS: String(POLL_MS),
+    BATCHES: String(batches),
+    ASSETS: String(assets),
+    OPEN: String(open),
   });
 }
 
@@ -112,18 +120,24 @@ const CHAIN = `a block each ${BLOCK_MS / 1_000} s`;
 
 function toRows({ mints, open }: { mints: number; open: number }, ours: Minted, floor: FloorFigure): Row[] {
   const names = {
-    ...{ figure: 'chain', case: `${mints} mints in orders of ${ASSETS_OF_AN_ORDER}, ${CHAIN}, ${open} open nonces` },
+    figure: 'chain',
+    case: `${mints} mints in orders of ${ASSETS_OF_AN_ORDER}, ${CHAIN}, ${open} open nonces`,
     beside: 'floor: viem alone, the same batches',
   };
   const { seconds = Number.NaN } = floor;
   const per = (cpuSeconds: number) => `${((cpuSeconds * 1_000) / mints).toFixed(2)}`;
   return [
     toRow({
-      ...{ ...names, unit: 'mints per second', ours: mints / ours.seconds, theirs: mints / seconds },
+      ...names,
+      unit: 'mints per second',
+      ours: mints / ours.seconds,
+      theirs: mints / seconds,
       also: `${ours.seconds.toFixed(1)} s, floor ${seconds.toFixed(1)} s`,
     }),
     toRow({
-      ...{ ...names, unit: 'mints per CPU-second', ours: mints / ours.minterCpuSeconds },
+      ...names,
+      unit: 'mints per CPU-second',
+      ours: mints / ours.minterCpuSeconds,
       theirs: mints / floor.cpuSeconds,
       also: `CPU-ms a mint: minter ${per(ours.minterCpuSeconds)}, chain API ${per(ours.apiCpuSeconds)}, activity writer ${per(ours.writerCpuSeconds)}, viem ${per(floor.cpuSeconds)}; peak ${ours.memoryPeakMib} MiB`,
     }),
@@ -132,8 +146,12 @@ function toRows({ mints, open }: { mints: number; open: number }, ours: Minted, 
 
 function toSingleRow(ms: readonly number[], floorSeconds: number): Row {
   return toRow({
-    ...{ figure: 'chain', case: `one asset from POST to succeeded, ${CHAIN}`, unit: 'ms, median' },
-    ...{ ours: medianOf(ms), beside: 'floor: viem alone', theirs: floorSeconds * 1_000 },
+    figure: 'chain',
+    case: `one asset from POST to succeeded, ${CHAIN}`,
+    unit: 'ms, median',
+    ours: medianOf(ms),
+    beside: 'floor: viem alone',
+    theirs: floorSeconds * 1_000,
     also: `${ms.map((each) => Math.round(each)).join(', ')}; the floor's mean`,
   });
 }

@@ -23,7 +23,9 @@ export async function openReady(
 ): Promise<ReadyService> {
   const adminPort = await findFreePort();
   const service = openService(name, {
-    ...{ ...bench.serviceEnvironment, CONSUMER_GROUP: groupOf(bench, name), ADMIN_PORT: String(adminPort) },
+    ...bench.serviceEnvironment,
+    CONSUMER_GROUP: groupOf(bench, name),
+    ADMIN_PORT: String(adminPort),
     ...settings,
   });
   const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;

@@ -25,8 +25,11 @@ export async function openReplayer(
   const replayer = openProcess('test/bench/chain/replayer.ts', {
     environment: {
       ...environment,
-      ...{ HTTP_PORT: String(port), HEAD: String(head), LOGS_A_BLOCK: String(logsABlock) },
-      ...{ FINAL_DEPTH: String(FINAL_DEPTH), CHAIN_NUMBER: String(CANNED_CHAIN_NUMBER) },
+      HTTP_PORT: String(port),
+      HEAD: String(head),
+      LOGS_A_BLOCK: String(logsABlock),
+      FINAL_DEPTH: String(FINAL_DEPTH),
+      CHAIN_NUMBER: String(CANNED_CHAIN_NUMBER),
     },
   });
   const answers = async () => Number(await callRpc(url, 'eth_chainId')) === CANNED_CHAIN_NUMBER;

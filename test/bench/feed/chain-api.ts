@@ -16,7 +16,9 @@ export async function openChainApi(bench: Bench): Promise<Server> {
     ...UNLIMITED,
     CHAINS: JSON.stringify(CHAINS.map((name, at) => ({ name, id: `eip155:${at + 1}` }))),
     CURSOR_KEYS,
-    ...{ HTTP_HOST: '127.0.0.1', HTTP_PORT: String(port), ADMIN_PORT: String(adminPort) },
+    HTTP_HOST: '127.0.0.1',
+    HTTP_PORT: String(port),
+    ADMIN_PORT: String(adminPort),
   });
   await waitUntilReady(server, adminPort);
   return { ...server, port };

@@ -56,7 +56,9 @@ function start(bench: Bench, { url, chain, file }: KilledCopy) {
   ];
   const env = { PATH: process.env.PATH ?? '', ...bench.environment };
   const child = spawn(process.execPath, ['services/operator/src/main.ts', ...words, '--page-size', '200', '--json'], {
-    ...{ cwd: ROOT, env, stdio: ['ignore', 'ignore', 'pipe'] },
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   const exited = once(child, 'exit') as Promise<[number | null]>;
   let output = '';

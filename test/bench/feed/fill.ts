@@ -80,7 +80,11 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
   for (const table of ['activities', 'activity_ids'] as const) await waitForRows(engine, { table, rows });
   await raiseWatermarks(bench, endUs);
   return {
-    ...{ rows, scale: bench.scale, startUs: shape.startUs, endUs, seconds: (performance.now() - startedAt) / 1_000 },
+    rows,
+    scale: bench.scale,
+    startUs: shape.startUs,
+    endUs,
+    seconds: (performance.now() - startedAt) / 1_000,
     contracts: {
       big: addressOf(BIG),
       middle: addressOf(FIRST_MIDDLE),

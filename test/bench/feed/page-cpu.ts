@@ -119,8 +119,10 @@ export async function measureProxyCpu(bench: Bench, engine: Engine, feed: Feed):
   const time = (us: string) => `fromUnixTimestamp64Micro(toInt64(${us}), 'UTC')`;
   const endUs = `{at} + ${Math.ceil((PAGE_SIZE * 2 * (feed.endUs - feed.startUs)) / feed.rows)}`;
   const environment = {
-    ...{ ...bench.environment, HTTP_PORT: String(port) },
-    ...{ ENGINE_URL: `${url}/?database=${bench.database}&wait_end_of_query=1&max_threads=1`, ENGINE_USER: user },
+    ...bench.environment,
+    HTTP_PORT: String(port),
+    ENGINE_URL: `${url}/?database=${bench.database}&wait_end_of_query=1&max_threads=1`,
+    ENGINE_USER: user,
     ENGINE_PASSWORD: password,
     STATEMENT:
       `SELECT members FROM activity_feeds WHERE feed = '${BUSY} * *' AND updated_at >= ${time('{at}')} ` +

@@ -103,14 +103,21 @@ function timeRows(ones: readonly Erased[], many: Named): Row[] {
   const of = { figure: 'erasure', case: many.name, beside: 'one request', theirs: aloneMs };
   return [
     toRow({
-      ...{ figure: 'erasure', case: `one request, median of ${ONES}`, unit, ours: aloneMs },
-      ...{ beside: 'floor: its waits, for others and for fences', theirs: WAITS_MS },
+      figure: 'erasure',
+      case: `one request, median of ${ONES}`,
+      unit,
+      ours: aloneMs,
+      beside: 'floor: its waits, for others and for fences',
+      theirs: WAITS_MS,
       bars: [ONE_MAX],
       also: describe(alone),
     }),
     toRow({ ...of, unit: `p50 ${unit}`, ours: ours(0.5), also: describe(queued) }),
     toRow({
-      ...{ ...of, unit: `p99 ${unit}`, ours: ours(0.99), bars: [QUEUED_MAX] },
+      ...of,
+      unit: `p99 ${unit}`,
+      ours: ours(0.99),
+      bars: [QUEUED_MAX],
       also: `longest ${seconds(ours(1))}; all accepted within ${seconds(many.askedMs)}`,
     }),
   ];
@@ -136,12 +143,20 @@ function costRows(ones: readonly Erased[], { many, people, tableBytes }: Costs):
     toRow({
       figure: 'erasure',
       case: `one person of ${events} rows, evenly over ${NAMES} names and ${DAYS} days, in ${millions(people.rows)}`,
-      ...{ unit: 'bytes read', ours: readBytes, beside: 'the whole table', theirs: tableBytes, bars: [BYTES_MAX] },
+      unit: 'bytes read',
+      ours: readBytes,
+      beside: 'the whole table',
+      theirs: tableBytes,
+      bars: [BYTES_MAX],
       also: `${ones.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
     }),
     toRow({
-      ...{ figure: 'erasure', case: many.name, unit: 'engine CPU-ms per request' },
-      ...{ ours: many.cpuMs / many.receipts.length, beside: 'one request', theirs: cpuMs },
+      figure: 'erasure',
+      case: many.name,
+      unit: 'engine CPU-ms per request',
+      ours: many.cpuMs / many.receipts.length,
+      beside: 'one request',
+      theirs: cpuMs,
       also: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU together`,
     }),
   ];
@@ -155,8 +170,12 @@ function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
   };
   return (Object.keys(names) as (keyof Waits)[]).map((who) =>
     toRow({
-      ...{ figure: 'erasure', case: `${what}: ${names[who]}`, unit: 'p99 ms', ours: busy[who].p99 },
-      ...{ beside: 'the same without erasures, just before', theirs: quiet[who].p99 },
+      figure: 'erasure',
+      case: `${what}: ${names[who]}`,
+      unit: 'p99 ms',
+      ours: busy[who].p99,
+      beside: 'the same without erasures, just before',
+      theirs: quiet[who].p99,
       also: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].answers} and ${quiet[who].answers} answers`,
     }),
   );
@@ -167,7 +186,10 @@ function removalRow({ events }: Erased, removal: Removal): Row {
   return toRow({
     figure: 'erasure',
     case: `${events} deleted rows are removed from every file, by night`,
-    ...{ unit: 'ms', ours: ms, beside: 'the same again, with nothing to remove', theirs: idleMs },
+    unit: 'ms',
+    ours: ms,
+    beside: 'the same again, with nothing to remove',
+    theirs: idleMs,
     also: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, looked ${seconds(lookedMs)}; waited ${seconds(waitedMs)} for replaced files, which by itself is eight minutes; no row in any file`,
   });
 }

@@ -103,17 +103,28 @@ function toRows({ name }: ReadCase, idleOf: Map<string, IdlePages>, busyOf: Map<
   const full = pages.filter(({ rows }) => rows > 0).length;
   return [
     toRow({
-      ...{ ...tuple, unit: 'p99 ms of a page', ours: ofMs(pages, 0.99), theirs: plain.tuple.ms, bars: [PAGE_MS] },
+      ...tuple,
+      unit: 'p99 ms of a page',
+      ours: ofMs(pages, 0.99),
+      theirs: plain.tuple.ms,
+      bars: [PAGE_MS],
       also: `p50 ${ofMs(pages, 0.5).toFixed(1)} of ${pages.length} pages, ${full} with rows; by OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${of('cpuMs', 0.5).toFixed(1)} ms`,
     }),
     toRow({
-      ...{ ...tuple, unit: 'rows read for a page, most', ours: of('readRows', 1) },
-      ...{ theirs: plain.tuple.readRows, bars: [READ_ROWS] },
+      ...tuple,
+      unit: 'rows read for a page, most',
+      ours: of('readRows', 1),
+      theirs: plain.tuple.readRows,
+      bars: [READ_ROWS],
       also: `p50 ${of('readRows', 0.5)}; by OFFSET ${plain.offset.readRows}; questions p50 ${of('questions', 0.5)}, most ${of('questions', 1)}`,
     }),
     toRow({
-      ...{ figure: 'feed', case: `${name}, ${STREAM_PER_SECOND} a second come in`, unit: 'p99 ms of a page' },
-      ...{ ours: ofMs(busy, 0.99), beside: 'the same, idle', theirs: ofMs(pages, 0.99) },
+      figure: 'feed',
+      case: `${name}, ${STREAM_PER_SECOND} a second come in`,
+      unit: 'p99 ms of a page',
+      ours: ofMs(busy, 0.99),
+      beside: 'the same, idle',
+      theirs: ofMs(pages, 0.99),
       also: `p50 ${ofMs(busy, 0.5).toFixed(1)} and ${ofMs(pages, 0.5).toFixed(1)}; ${busy.length} pages`,
     }),
   ];
@@ -125,12 +136,19 @@ function toCpuRows({ cpu, bare, proxy }: Readonly<Record<'cpu' | 'bare' | 'proxy
   const ours = { figure: 'feed', unit: 'pages per CPU-second', ours: cpu.pagesPerCpuSecond };
   return [
     toRow({
-      ...{ ...ours, case: 'pages of 100 of everything', bars: [CPU_RATE], also: toAlso(cpu) },
-      ...{ beside: 'floor: a bare server of the same bytes', theirs: bare.pagesPerCpuSecond },
+      ...ours,
+      case: 'pages of 100 of everything',
+      bars: [CPU_RATE],
+      also: toAlso(cpu),
+      beside: 'floor: a bare server of the same bytes',
+      theirs: bare.pagesPerCpuSecond,
     }),
     toRow({
-      ...{ ...ours, case: 'the same, beside who asks the engine too', also: `the proxy: ${toAlso(proxy)}` },
-      ...{ beside: 'floor: a bare proxy of the engine', theirs: proxy.pagesPerCpuSecond },
+      ...ours,
+      case: 'the same, beside who asks the engine too',
+      also: `the proxy: ${toAlso(proxy)}`,
+      beside: 'floor: a bare proxy of the engine',
+      theirs: proxy.pagesPerCpuSecond,
     }),
   ];
 }

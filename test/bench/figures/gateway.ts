@@ -75,7 +75,11 @@ const partsOf = ({ batchSize }: Size, traffic: Traffic = 'usual') => ({
 
 function toMemoryRow({ gateway, reference }: Servers): Row {
   return toRow({
-    ...{ figure: 'gateway', case: 'all of the above', unit: 'MiB, peak', beside: 'reference', also: '' },
+    figure: 'gateway',
+    case: 'all of the above',
+    unit: 'MiB, peak',
+    beside: 'reference',
+    also: '',
     ours: memoryPeakMibOf(gateway.pid),
     theirs: memoryPeakMibOf(reference.pid),
     bars: [{ of: 'ours', bound: 'at most', must: MEMORY_MUST_MIB, aim: MEMORY_AIM_MIB }],
@@ -142,7 +146,9 @@ function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[
   const bar = { of: 'ratio', bound: 'at least', must: size.must, aim: size.aim } as const;
   const own = describe(usual.gateway, servers.gateway);
   const besideOf = (peer: 'reference' | 'plain') => ({
-    ...{ ...row, beside: peer === 'plain' ? 'plain express' : peer, theirs: rateOf(usual[peer]) },
+    ...row,
+    beside: peer === 'plain' ? 'plain express' : peer,
+    theirs: rateOf(usual[peer]),
     also: `${own}; ${peer}: ${describe(usual[peer], servers[peer])}`,
   });
   const plain = toRow(besideOf('plain'));

@@ -80,8 +80,13 @@ function toRows(parts: readonly Part[], name: string): Row[] {
     const sum = (list: readonly Part[]) => list.reduce((total, part) => total + of(part), 0);
     const most = parts.toSorted((a, b) => of(b) - of(a)).slice(0, 6);
     return toRow({
-      ...{ figure: 'idle', case: name, unit, ours: sum(parts), bars: [bar] },
-      ...{ beside: 'its stores alone', theirs: sum(stores) },
+      figure: 'idle',
+      case: name,
+      unit,
+      ours: sum(parts),
+      bars: [bar],
+      beside: 'its stores alone',
+      theirs: sum(stores),
       also: `${parts.length} processes; ${most.map((part) => `${part.name} ${of(part).toFixed(1)}`).join(', ')}`,
     });
   };

@@ -116,12 +116,10 @@ async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer
 function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row {
   const [ours, theirs] = [refused.get(status) ?? [], accepted.get(200) ?? []];
   return toRow({
-    ...{
-      figure: 'refusals',
-      case: `${status} while 9 of 10 are refused`,
-      unit: 'p99 ms',
-      beside: '200 in the same flood',
-    },
+    figure: 'refusals',
+    case: `${status} while 9 of 10 are refused`,
+    unit: 'p99 ms',
+    beside: '200 in the same flood',
     ours: quantileOf(ours, 0.99),
     theirs: quantileOf(theirs, 0.99),
     bars: [P99],

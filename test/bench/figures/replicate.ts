@@ -39,12 +39,12 @@ function toCopyRow(seconds: number, { activities, lines, differences }: Compared
   if (differences > 0)
     throw new Error(`${differences} of ${activities} activities are not in the copy as they are in the table`);
   return toRow({
-    ...{ figure: 'replicate', case: `${activities} activities, killed ${KILLS} times`, unit: 'activities per second' },
-    ...{
-      ours: activities / seconds,
-      beside: 'as they came, over the year',
-      theirs: activities / (365 * 86_400),
-    },
+    figure: 'replicate',
+    case: `${activities} activities, killed ${KILLS} times`,
+    unit: 'activities per second',
+    ours: activities / seconds,
+    beside: 'as they came, over the year',
+    theirs: activities / (365 * 86_400),
     also: `${(seconds / 60).toFixed(1)} minutes in ${Math.ceil(lines / 200)} pages; every member of every activity the same as in the table`,
   });
 }

@@ -17,8 +17,12 @@ export const start: Figure = {
       const again = await timed(() => clone.command('up'));
       return [
         toRow({
-          ...{ figure: 'start', case: 'clone to first stored event, warm', unit: 'seconds' },
-          ...{ ours: clone.seconds + first, beside: 'second start of the clone', theirs: again },
+          figure: 'start',
+          case: 'clone to first stored event, warm',
+          unit: 'seconds',
+          ours: clone.seconds + first,
+          beside: 'second start of the clone',
+          theirs: again,
           also: `clone ${clone.seconds.toFixed(1)} s`,
         }),
       ];

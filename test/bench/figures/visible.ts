@@ -129,12 +129,18 @@ function toRows(load: number, ours: Seen, peer: Seen | null): Row[] {
   const rows = [
     toRow({ ...names, unit: 'p50 ms', ours: ours.p50Ms, ...age }),
     toRow({
-      ...{ ...names, unit: 'p99 ms', ours: ours.p99Ms, ...age },
+      ...names,
+      unit: 'p99 ms',
+      ours: ours.p99Ms,
+      ...age,
       ...judge({ of: 'ours', bound: 'at most', must: 2_000, aim: 1_200 }),
     }),
     toRow({
-      ...{ ...names, unit: 'parts a second', ours: ours.partsPerSecond },
-      ...{ beside: 'partitions of the topic', theirs: TOPICS.messages.partitions },
+      ...names,
+      unit: 'parts a second',
+      ours: ours.partsPerSecond,
+      beside: 'partitions of the topic',
+      theirs: TOPICS.messages.partitions,
       ...judge({ of: 'ours', bound: 'at most', must: 6 }),
     }),
   ];

@@ -126,13 +126,19 @@ function toRows(own: Own, { inserted, insertedEngine, consumed, peer }: Floors &
     }),
     toRow({ ...rate, beside: 'floor: consume alone', theirs: consumed.events / consumed.cpuSeconds, also: '' }),
     toRow({
-      ...{ ...names, unit: 'engine CPU-seconds per million rows, merges included' },
-      ...{ ours: perMillion(own.engine), beside: 'floor: insert alone', theirs: perMillion(insertedEngine) },
+      ...names,
+      unit: 'engine CPU-seconds per million rows, merges included',
+      ours: perMillion(own.engine),
+      beside: 'floor: insert alone',
+      theirs: perMillion(insertedEngine),
       also: '',
     }),
     toRow({
-      ...{ ...names, unit: 'writer + engine CPU-seconds per million rows, merges included' },
-      ...{ ours: total, beside: "ClickHouse's Kafka engine", theirs: peerTotal },
+      ...names,
+      unit: 'writer + engine CPU-seconds per million rows, merges included',
+      ours: total,
+      beside: "ClickHouse's Kafka engine",
+      theirs: peerTotal,
       bars: [
         { of: 'ours', bound: 'at most', must: 50, aim: 40 },
         { of: 'ratio', bound: 'at most', must: 0.45, aim: 0.35 },
@@ -140,8 +146,12 @@ function toRows(own: Own, { inserted, insertedEngine, consumed, peer }: Floors &
       also: `writer ${perMillion(own.writer).toFixed(1)} + engine ${perMillion(own.engine).toFixed(1)}; peer ${Math.round(ROWS / peer.seconds)}/s`,
     }),
     toRow({
-      ...{ ...names, unit: 'peak MiB', ours: own.memoryPeakMib },
-      ...{ beside: 'floor: consume alone', theirs: consumed.memoryPeakMib ?? Number.NaN, also: '' },
+      ...names,
+      unit: 'peak MiB',
+      ours: own.memoryPeakMib,
+      beside: 'floor: consume alone',
+      theirs: consumed.memoryPeakMib ?? Number.NaN,
+      also: '',
     }),
   ];
 }

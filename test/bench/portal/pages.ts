@@ -134,8 +134,12 @@ export async function measurePages(bench: Bench, scene: Scene): Promise<Row[]> {
       .replace(/code=.*/, 'code=C');
     rows.push(
       toRow({
-        ...{ figure: 'portal', case: `first byte, p99: ${name}`, unit: 'ms', ours: quantileOf(ours.ms, 0.99) },
-        ...{ beside: 'floor: a bare server answers the same bytes', theirs: quantileOf(bare.ms, 0.99) },
+        figure: 'portal',
+        case: `first byte, p99: ${name}`,
+        unit: 'ms',
+        ours: quantileOf(ours.ms, 0.99),
+        beside: 'floor: a bare server answers the same bytes',
+        theirs: quantileOf(bare.ms, 0.99),
         bars: [{ of: 'ours', bound: 'at most', must: PAGE_MAX_MS }],
         also: `p50 ${quantileOf(ours.ms, 0.5).toFixed(1)}, bare ${quantileOf(bare.ms, 0.5).toFixed(1)} ms; ${ours.body.length} bytes`,
       }),

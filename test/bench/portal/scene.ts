@@ -63,8 +63,11 @@ async function openPortal(bench: Bench, gatewayPort: number): Promise<Server & {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const portal = openService('portal', {
     ...bench.serviceEnvironment,
-    ...{ HTTP_PORT: String(port), ADMIN_PORT: String(adminPort), PORTAL_SECRET: randomBytes(32).toString('hex') },
-    ...{ WRITER_GROUP: groupOf(bench, 'event-writer'), GATEWAY_URL: `http://127.0.0.1:${gatewayPort}` },
+    HTTP_PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    PORTAL_SECRET: randomBytes(32).toString('hex'),
+    WRITER_GROUP: groupOf(bench, 'event-writer'),
+    GATEWAY_URL: `http://127.0.0.1:${gatewayPort}`,
   });
   await waitUntilReady(portal, adminPort);
   return { ...portal, port, origin: `http://localhost:${port}` };

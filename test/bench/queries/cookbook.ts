@@ -23,7 +23,9 @@ interface Active {
 }
 
 const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
-  ...{ rows: source.peopleRows({ span }), person: source.person, day: 'toDate(event_time)' },
+  rows: source.peopleRows({ span }),
+  person: source.person,
+  day: 'toDate(event_time)',
 });
 
 /** Writes a query about whole days, from rows of events or from our own view of active days. */
@@ -38,7 +40,8 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
 
 /** For each week, how many of its new people came again in each later week. */
 const retention = (scene: Scene): Question => ({
-  ...{ name: 'retention of 8 weeks', agrees: true },
+  name: 'retention of 8 weeks',
+  agrees: true,
   ...ofActive(
     scene,
     scene.spans.weeks,
@@ -51,7 +54,8 @@ const retention = (scene: Scene): Question => ({
 
 /** Average of active people per day, as a share of the active people of 30 days. */
 const stickiness = (scene: Scene): Question => ({
-  ...{ name: 'stickiness of 30 days', agrees: true },
+  name: 'stickiness of 30 days',
+  agrees: true,
   ...ofActive(
     scene,
     scene.spans.month,
@@ -100,7 +104,8 @@ function topPaths(scene: Scene): Question {
   const top = (paths: string) =>
     `SELECT path, count() AS sessions FROM (${paths}) GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
   return {
-    ...{ name: 'top paths of a day', isOfDay: true },
+    name: 'top paths of a day',
+    isOfDay: true,
     raw: top(of(scene.raw, 'page_path')),
     exact: top(of(scene.exact, 'page_path')),
     identified: top(of(scene.analysis, 'page_route')),

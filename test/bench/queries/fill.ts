@@ -35,7 +35,8 @@ function eventsStatement({ environmentId }: Game, rows: string): string {
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
-    ...{ version: '1 + number', storedAt: 'now64(3) - INTERVAL 1 HOUR' },
+    version: '1 + number',
+    storedAt: 'now64(3) - INTERVAL 1 HOUR',
   });
 }
 
@@ -52,7 +53,8 @@ export async function linkPairs(engine: Engine, game: Game, { first, count }: Ra
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
     groups: `SELECT number, toUInt32(${first} + 2 * number) AS one, [${members.join(', ')}] AS members FROM numbers(${count})`,
-    ...{ version: `${2 ** 40} + number`, storedAt: 'now64(3)' },
+    version: `${2 ** 40} + number`,
+    storedAt: 'now64(3)',
   });
 }
 

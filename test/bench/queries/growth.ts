@@ -26,8 +26,13 @@ export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
   return [...after].map(([name, { rows, ms }]) => {
     const then = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };
     return toRow({
-      ...{ figure: 'queries', case: `${name}, of an old day`, unit: 'rows read', ours: rows },
-      ...{ beside: 'with a fifth of the history', theirs: then.rows, bars: UNCHANGED },
+      figure: 'queries',
+      case: `${name}, of an old day`,
+      unit: 'rows read',
+      ours: rows,
+      beside: 'with a fifth of the history',
+      theirs: then.rows,
+      bars: UNCHANGED,
       also: `asked once each: ${ms.toFixed(1)} ms, then ${then.ms.toFixed(1)} ms`,
     });
   });

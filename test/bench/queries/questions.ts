@@ -39,15 +39,19 @@ export function basicQuestions(scene: Scene): Question[] {
   const { day, month } = scene.spans;
   return [
     {
-      ...{ name: 'count of a day', isOfDay: true },
+      name: 'count of a day',
+      isOfDay: true,
       ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ span: day })}`),
     },
     {
-      ...{ name: 'people of a day', isOfDay: true, agrees: true },
+      name: 'people of a day',
+      isOfDay: true,
+      agrees: true,
       ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
     },
     {
-      ...{ name: 'one name of a day, by a property', isOfDay: true },
+      name: 'one name of a day, by a property',
+      isOfDay: true,
       ...ofAll(scene, (source) => byProperty(source, day)),
     },
     {
@@ -58,13 +62,14 @@ export function basicQuestions(scene: Scene): Question[] {
           `SELECT toDate(event_time) AS day, uniqExact(${source.person}) FROM ${source.peopleRows({ span: month })} GROUP BY day ORDER BY day`,
       ),
       identified: `SELECT day, uniqExact(person_key) FROM ${personDays(scene, month)} GROUP BY day ORDER BY day`,
-      ...{ agrees: true, bars: bar(1_500, 300) },
+      agrees: true,
+      bars: bar(1_500, 300),
     },
     { name: 'count of all', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
-    { ...{ name: 'timeline of one person', bars: bar(100, 30) }, ...timeline(scene), readRowsBar: READ_ROWS },
+    { name: 'timeline of one person', bars: bar(100, 30), ...timeline(scene), readRowsBar: READ_ROWS },
     { name: 'timeline of one person, 7 days', ...timeline(scene, scene.spans.week) },
-    { ...{ name: 'funnel of three steps, a day', isOfDay: true }, ...ofAll(scene, (source) => funnel(source, day)) },
-    { ...{ name: 'one message by its id', bars: bar(50, 15) }, ...oneMessage(scene) },
+    { name: 'funnel of three steps, a day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
+    { name: 'one message by its id', bars: bar(50, 15), ...oneMessage(scene) },
   ];
 }
 

@@ -31,8 +31,13 @@ function describe({ coldMs, warm, memoryBytes, cpuMs }: Answer): string {
 /** Our best warm result, beside raw rows and beside the peer. */
 export function toQuestionRows({ question, raw, exact, identified, peer }: Answered): Row[] {
   const row = (kind: string, ours: Answer, [beside, theirs]: readonly [string, Answer]) => ({
-    ...{ figure: 'queries', case: `${question.name}, ${kind}`, unit: 'ms', ours: ours.warm.ms },
-    ...{ beside, theirs: theirs.warm.ms, also: `${describe(ours)}; theirs ${describe(theirs)}` },
+    figure: 'queries',
+    case: `${question.name}, ${kind}`,
+    unit: 'ms',
+    ours: ours.warm.ms,
+    beside,
+    theirs: theirs.warm.ms,
+    also: `${describe(ours)}; theirs ${describe(theirs)}`,
   });
   const ofDay = question.isOfDay ? OF_A_DAY : [];
   const [besideRaw, besidePeer] = [
@@ -61,8 +66,13 @@ export function toMemoryRow(answered: readonly Answered[]): Row {
   const theirs = largest(({ raw }) => [raw]);
   const peer = largest((one) => [one.peer]);
   return toRow({
-    ...{ figure: 'queries', case: 'most memory of any question', unit: 'MB', ours: ours.mb, bars: MEMORY },
-    ...{ beside: 'raw rows', theirs: theirs.mb },
+    figure: 'queries',
+    case: 'most memory of any question',
+    unit: 'MB',
+    ours: ours.mb,
+    bars: MEMORY,
+    beside: 'raw rows',
+    theirs: theirs.mb,
     also: `ours: ${ours.name}; theirs: ${theirs.name}; the peer ${Math.round(peer.mb)} MB: ${peer.name}`,
   });
 }

@@ -41,17 +41,13 @@ export async function measureWriteCost(bench: Bench): Promise<Row> {
   const parts = (spent: readonly Spent[]) =>
     `inserts ${medianOf(spent.map(({ inserts }) => inserts)).toFixed(1)}, merges ${medianOf(spent.map(({ merges }) => merges)).toFixed(1)}`;
   return toRow({
-    ...{
-      figure: 'queries',
-      case: `${ROWS} rows written`,
-      unit: 'writer + engine CPU-seconds per million rows, merges included',
-    },
-    ...{
-      ours: writer + engineOf(now),
-      beside: 'the table of before',
-      theirs: writer + engineOf(before),
-      bars: OVER_BEFORE,
-    },
+    figure: 'queries',
+    case: `${ROWS} rows written`,
+    unit: 'writer + engine CPU-seconds per million rows, merges included',
+    ours: writer + engineOf(now),
+    beside: 'the table of before',
+    theirs: writer + engineOf(before),
+    bars: OVER_BEFORE,
     also: `writer ${writer.toFixed(1)}; engine: ${parts(now)}; before: ${parts(before)}; engine alone ${(engineOf(now) / engineOf(before)).toFixed(2)}`,
   });
 }

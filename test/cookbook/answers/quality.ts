@@ -36,7 +36,11 @@ export function rejections(world: World, asked: Asked): Row[] {
     .map(([[code, field, library, version], group]) => {
       const times = group.map(({ receivedAt }) => receivedAt);
       return {
-        ...{ code, field, library, library_version: version, errors: group.length },
+        code,
+        field,
+        library,
+        library_version: version,
+        errors: group.length,
         requests: new Set(group.map(({ traceId }) => traceId)).size,
         first_at: toTime(Math.min(...times)),
         last_at: toTime(Math.max(...times)),

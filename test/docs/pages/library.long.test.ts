@@ -109,7 +109,9 @@ describe('a form of an operation that lists', () => {
     await form.getByText('"at-9"').waitFor();
     const since = new URLSearchParams(lastOf(library).target.split('?')[1]);
     expect(Object.fromEntries(since)).toEqual({
-      ...{ from: '2026-01-01T00:00:00Z', kind: 'lent', page_size: '2' },
+      from: '2026-01-01T00:00:00Z',
+      kind: 'lent',
+      page_size: '2',
       page_cursor: 'at-8',
     });
     library.pageNumber = 6;

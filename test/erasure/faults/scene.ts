@@ -50,7 +50,10 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
     expect(await isLinked(rig, bystander)).toBe(true);
   };
   return {
-    ...{ person, bystander, kept, bystanderIsWhole },
+    person,
+    bystander,
+    kept,
+    bystanderIsWhole,
     async ends(erasureId) {
       await expectErased(rig, erasureId, person.keys);
       await expectNothingInRedis(rig, person.keys);

@@ -12,7 +12,11 @@ import { createMessagesRoute } from '../../../services/gateway/src/routes/messag
 
 const BYTES_MAX = 64 * 1024 * 1024;
 const KEY = {
-  ...{ keyId: 'k', projectId: 'p', environmentId: 'fuzz-test', environment: 'development', kind: 'publishable' },
+  keyId: 'k',
+  projectId: 'p',
+  environmentId: 'fuzz-test',
+  environment: 'development',
+  kind: 'publishable',
 } as const;
 
 export interface CostGateway {

@@ -143,8 +143,14 @@ async function costOf(genome: Genome, looks: number, { gateway, post }: Measurin
   }
   const [microseconds, honestMicroseconds] = [medianOf(own), medianOf(theirs)];
   return {
-    ...{ genome, sentBytes: request.sentBytes, bytes: body.length, status, charged: gateway.charged },
-    ...{ microseconds, honestMicroseconds, ratio: Number((microseconds / honestMicroseconds).toFixed(2)) },
+    genome,
+    sentBytes: request.sentBytes,
+    bytes: body.length,
+    status,
+    charged: gateway.charged,
+    microseconds,
+    honestMicroseconds,
+    ratio: Number((microseconds / honestMicroseconds).toFixed(2)),
   };
 }
 

@@ -32,7 +32,8 @@ async function openBoth(): Promise<[TestPortal, RealProvider]> {
   const origins: string[] = [];
   const made = await openPortal({
     openIdProvider: {
-      ...{ label: 'Work', origins },
+      label: 'Work',
+      origins,
       authorization: (question) => told.provider!.authorization(question),
       prove: (cameBack, question) => told.provider!.prove(cameBack, question),
     },
@@ -40,7 +41,10 @@ async function openBoth(): Promise<[TestPortal, RealProvider]> {
   const real = await openRealProvider(`${made.origin}/sign-in/openid`);
   origins.push(real.issuer.origin);
   told.provider = createOpenIdProvider({
-    ...{ issuer: real.issuer, ...real.client, label: 'Work', alsoAt: [] },
+    issuer: real.issuer,
+    ...real.client,
+    label: 'Work',
+    alsoAt: [],
     onFault: (code) => void faults.push(code),
   });
   return [made, real];
@@ -75,7 +79,9 @@ describe('an OpenID Connect provider, in a browser', () => {
     await page.waitForURL(`${portal.origin}/`);
     const [account] = await portal.parts.accounts.all();
     expect(account).toMatchObject({
-      ...{ login: 'ada@example.com', isAdministrator: true, passwordHash: null },
+      login: 'ada@example.com',
+      isAdministrator: true,
+      passwordHash: null,
       openId: { issuer: provider.issuer.origin, subject: 'ada at work' },
     });
 

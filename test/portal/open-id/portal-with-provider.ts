@@ -35,7 +35,11 @@ export const SIGN_IN: LeavingForm = { path: '/sign-in', deed: 'openid' };
 export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}): Promise<PortalWithProvider> {
   const provider = await openHostileProvider();
   const openIdProvider = createOpenIdProvider({
-    ...{ issuer: provider.issuer, ...provider.client, label: LABEL, alsoAt: [], timeoutMs: 1_000 },
+    issuer: provider.issuer,
+    ...provider.client,
+    label: LABEL,
+    alsoAt: [],
+    timeoutMs: 1_000,
     onFault: () => {},
   });
   const config = { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 };
@@ -55,7 +59,11 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
     return `/invitation?code=${(await invite(context, wanted)).text}`;
   };
   return {
-    ...{ ...portal, provider, browser, leave, inviteTo },
+    ...portal,
+    provider,
+    browser,
+    leave,
+    inviteTo,
     signInAs: async (browser, subject, form = SIGN_IN) => {
       provider.subject = subject;
       return browser.get(pathOf(provider.visit(await leave(browser, form))));
@@ -75,7 +83,8 @@ export const LINK: LeavingForm = { path: '/settings', deed: 'link-openid' };
 
 /** The form of the page that a one-time link opens. */
 export const acceptAt = (path: string, login: string): LeavingForm => ({
-  ...{ path, deed: 'accept' },
+  path,
+  deed: 'accept',
   values: { login, name: `Name of ${login}`, way: 'openid' },
 });
 

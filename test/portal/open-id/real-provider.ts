@@ -20,8 +20,12 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
   const provider = new Provider(issuer.origin, {
     clients: [
       {
-        ...{ client_id: client.clientId, client_secret: client.clientSecret, redirect_uris: [redirectUri] },
-        ...{ response_types: ['code'], grant_types: ['authorization_code'], require_auth_time: true },
+        client_id: client.clientId,
+        client_secret: client.clientSecret,
+        redirect_uris: [redirectUri],
+        response_types: ['code'],
+        grant_types: ['authorization_code'],
+        require_auth_time: true,
       },
     ],
     cookies: { keys: ['a key'] },
@@ -45,7 +49,8 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
     void interact(provider, request, response);
   });
   return {
-    ...{ issuer, client },
+    issuer,
+    client,
     close: async () => {
       server.closeAllConnections();
       await new Promise<void>((done) => server.close(() => done()));

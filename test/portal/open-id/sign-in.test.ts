@@ -133,8 +133,12 @@ describe('a one-time link', () => {
     const { status, headers } = await portal.signInAs(browser, 'new', acceptAt(path, 'New@Example.com'));
     expect([status, headers.get('location')]).toEqual([303, '/']);
     expect(await accountOf('new@example.com')).toMatchObject({
-      ...{ state: 'live', passwordHash: null, passkeys: [], roles: [{ projectId: 'p', role: 'developer' }] },
-      ...{ name: 'Name of New@Example.com', openId: { issuer: portal.provider.issuer.href, subject: 'new' } },
+      state: 'live',
+      passwordHash: null,
+      passkeys: [],
+      roles: [{ projectId: 'p', role: 'developer' }],
+      name: 'Name of New@Example.com',
+      openId: { issuer: portal.provider.issuer.href, subject: 'new' },
     });
     expect((await portal.browser().get(path)).status).toBe(404);
   });

@@ -65,7 +65,9 @@ describe('an invitation', () => {
     const root = await addAdministrator();
     const [owner, developer] = [await addMember('olga', 'owner'), await addMember('dan', 'developer')];
     const to = (role: 'owner' | 'analyst', projectId: string, isAdministrator = false) => ({
-      ...{ name: 'Eve', isAdministrator, roles: [{ projectId, role }] },
+      name: 'Eve',
+      isAdministrator,
+      roles: [{ projectId, role }],
     });
     for (const [actor, wanted] of [
       [developer, to('analyst', 'p')],

@@ -10,7 +10,9 @@ const HOUR = 3_600_000;
 type World = ReturnType<typeof createWorld>;
 const place = { userAgent: '', address: '' };
 const to = (role: 'owner' | 'developer' | 'analyst', projectId = 'p', isAdministrator = false) => ({
-  ...{ name: 'Somebody', isAdministrator, roles: [{ projectId, role }] },
+  name: 'Somebody',
+  isAdministrator,
+  roles: [{ projectId, role }],
 });
 const notGood = { code: 'RESOURCE_NOT_FOUND' };
 

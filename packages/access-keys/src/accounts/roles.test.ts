@@ -42,7 +42,8 @@ const CELLS: Record<string, [boolean, boolean, boolean]> = {
 };
 
 const accountOf = (role: Role | null, isAdministrator = false, state: 'live' | 'disabled' | 'invited' = 'live') => ({
-  ...{ state, isAdministrator },
+  state,
+  isAdministrator,
   roles: role === null ? [] : [{ projectId: 'p', role }],
 });
 

@@ -10,7 +10,9 @@ import { createWorld } from './test/world.ts';
 const origin = 'http://localhost:8090';
 const place = { origin, rpId: 'localhost' };
 const from = {
-  ...{ userAgent: 'Firefox', address: '10.0.0.7', previousText: null },
+  userAgent: 'Firefox',
+  address: '10.0.0.7',
+  previousText: null,
   browserOf: (_accountId: string): string | null => null,
 };
 const PASSWORD = 'correct horse battery';
@@ -219,7 +221,9 @@ describe('signing in with a password', () => {
     const { sessions, oneTimeTexts, store } = createWorld();
     const signIn = createSignIn({
       accounts: () => Promise.reject(new Error('the view is not complete')),
-      ...{ sessions, oneTimeTexts, passwords: createCountingPasswords() },
+      sessions,
+      oneTimeTexts,
+      passwords: createCountingPasswords(),
       passkeys: createPasskeys({ name: 'Playline', origin }),
       noteUse: (use) => notePasskeyUse({ store }, use),
     });

@@ -3,8 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { type AuditEntry, createAuditLog } from './audit-log.ts';
 
 const entry: AuditEntry = {
-  ...{ actor: 'ada', action: 'session.create', projectId: 'demo', environmentId: '', object: 'account-1' },
-  ...{ address: '192.0.2.7', requestId: 'request-1', detail: { way: 'passkey', attempts: 2 } },
+  actor: 'ada',
+  action: 'session.create',
+  projectId: 'demo',
+  environmentId: '',
+  object: 'account-1',
+  address: '192.0.2.7',
+  requestId: 'request-1',
+  detail: { way: 'passkey', attempts: 2 },
 };
 
 describe('the audit log', () => {

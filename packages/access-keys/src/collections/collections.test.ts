@@ -24,7 +24,9 @@ describe('a collection', () => {
       ...ours,
       id: `demo-chain:${contractAddress.toLowerCase()}`,
       contractAddress: contractAddress.toLowerCase(),
-      ...{ state: 'linked', revision: 1, changedBy: 'ada' },
+      state: 'linked',
+      revision: 1,
+      changedBy: 'ada',
     });
     expect(await linkCollection({ store }, { ...contract, ...theirs, chain: 'other' })).toMatchObject(theirs);
   });

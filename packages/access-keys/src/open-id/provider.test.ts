@@ -23,13 +23,20 @@ function setUp(own: Partial<OpenIdProviderOptions> = {}) {
   const faults: string[] = [];
   hostile.asked.length = 0;
   const provider = createOpenIdProvider({
-    ...{ issuer: hostile.issuer, ...hostile.client, label: 'Work', alsoAt: [], timeoutMs: 1_000 },
+    issuer: hostile.issuer,
+    ...hostile.client,
+    label: 'Work',
+    alsoAt: [],
+    timeoutMs: 1_000,
     onFault: (code) => void faults.push(code),
     ...own,
   });
   const question = (isFresh = false) => ({
-    ...{ state: createToken(), nonce: createToken(), verifier: createToken() },
-    ...{ redirectUri, isFresh },
+    state: createToken(),
+    nonce: createToken(),
+    verifier: createToken(),
+    redirectUri,
+    isFresh,
   });
   /** There and back. */
   const signIn = async (asked = question()) =>
@@ -47,7 +54,10 @@ describe('a provider of OpenID Connect', () => {
     expect(Math.abs(proof!.authenticatedAt! - Date.now())).toBeLessThan(10_000);
     const { searchParams } = await provider.authorization(question());
     expect(Object.fromEntries(searchParams)).toMatchObject({
-      ...{ scope: 'openid', response_type: 'code', code_challenge_method: 'S256', redirect_uri: redirectUri },
+      scope: 'openid',
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      redirect_uri: redirectUri,
     });
     expect(searchParams.has('prompt')).toBe(false);
   });

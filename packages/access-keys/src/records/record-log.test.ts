@@ -6,8 +6,20 @@ import { createLogDecoder, type LoggedBytes, UnreadableRecord } from './record-l
 
 const { codec, topic } = RATE_LIMIT_KEYS;
 const recordOf = (keyId: string, calls: number): RateLimitKeyRecord => ({
-  ...{ keyId, calls, partner: 'Acme', windowS: 60, expiresAt: null, revokedAt: null, hash: 'h' },
-  ...{ first4: 'abcd', last4: 'wxyz', createdAt: 1, revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' },
+  keyId,
+  calls,
+  partner: 'Acme',
+  windowS: 60,
+  expiresAt: null,
+  revokedAt: null,
+  hash: 'h',
+  first4: 'abcd',
+  last4: 'wxyz',
+  createdAt: 1,
+  revision: 1,
+  changedAt: 1,
+  changedBy: 'ada',
+  requestId: 'r',
 });
 
 /** What is written under a key: a record, something that is none, or nothing any more. */
@@ -41,7 +53,10 @@ describe('what is read of a topic of access', () => {
     await fc.assert(
       fc.asyncProperty(log, async (list) => {
         const records = list.map(({ key, partition, written }, offset) => ({
-          ...{ partition, offset, key: Buffer.from(key), value: bytesOf(written, key, offset) },
+          partition,
+          offset,
+          key: Buffer.from(key),
+          value: bytesOf(written, key, offset),
         }));
         const { seen, fault } = await decodeAll(records);
         expect(seen).toEqual(list.map(({ written }, offset) => (written === 'record' ? offset + 1 : null)));

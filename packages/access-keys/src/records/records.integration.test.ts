@@ -50,8 +50,16 @@ async function openMemoryWorld(): Promise<World> {
 }
 
 const contentOf = (keyId: string, calls = 1) => ({
-  ...{ keyId, calls, partner: 'Acme', windowS: 60, expiresAt: null, revokedAt: null },
-  ...{ hash: `hash of ${keyId} ${calls}`, first4: 'abcd', last4: 'wxyz', createdAt: 1 },
+  keyId,
+  calls,
+  partner: 'Acme',
+  windowS: 60,
+  expiresAt: null,
+  revokedAt: null,
+  hash: `hash of ${keyId} ${calls}`,
+  first4: 'abcd',
+  last4: 'wxyz',
+  createdAt: 1,
 });
 /** The view of a process that dies before it reaches the view. */
 const dying = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });

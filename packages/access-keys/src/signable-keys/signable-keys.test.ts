@@ -30,8 +30,13 @@ function makeSignerKeys() {
 }
 
 const CALL = {
-  ...{ chainId: 31_337, nonce: 7, to: `0x${'ab'.repeat(20)}`, data: '0x12345678', gas: 90_000 },
-  ...{ maxFeePerGas: 30n, maxPriorityFeePerGas: 2n },
+  chainId: 31_337,
+  nonce: 7,
+  to: `0x${'ab'.repeat(20)}`,
+  data: '0x12345678',
+  gas: 90_000,
+  maxFeePerGas: 30n,
+  maxPriorityFeePerGas: 2n,
 };
 const production = { projectId: 'p', environmentId: 'p-production' };
 

@@ -31,7 +31,11 @@ const openInMemory: Open = async (clock) => ({
 
 const START = minuteOf(1_790_000_000_000);
 const countsOf = (keyId: string, given: Partial<KeyCounts> = {}): KeyCounts => ({
-  ...{ keyId, uses: 1, refusals: 0, lastUsedAt: START, lastRefusal: null },
+  keyId,
+  uses: 1,
+  refusals: 0,
+  lastUsedAt: START,
+  lastRefusal: null,
   ...given,
 });
 
@@ -54,7 +58,10 @@ describe.each([
     await usage.add({ minuteAt: START, keys: [second], environments: [] });
     const found = await usage.readKeys(['k', 'nobody']);
     expect(found.get('k')).toEqual({
-      ...{ usesOfHour: 8, refusalsOfHour: 3, lastUsedAt: START + 9, lastRefusal: late },
+      usesOfHour: 8,
+      refusalsOfHour: 3,
+      lastUsedAt: START + 9,
+      lastRefusal: late,
     });
     expect(found.get('nobody')).toEqual(NO_USE);
   });
@@ -67,7 +74,10 @@ describe.each([
     expect((await usage.readKeys(['k'])).get('k')).toMatchObject({ usesOfHour: 1, refusalsOfHour: 1 });
     clock.now = START + 60 * MINUTE_MS;
     expect((await usage.readKeys(['k'])).get('k')).toEqual({
-      ...{ usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: START, lastRefusal },
+      usesOfHour: 0,
+      refusalsOfHour: 0,
+      lastUsedAt: START,
+      lastRefusal,
     });
   });
 

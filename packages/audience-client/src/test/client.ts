@@ -24,7 +24,10 @@ export function createClient(
 ): { client: AudienceClient; reports: Reports } {
   const reports = createReports();
   const client = openAudienceClient({
-    ...{ baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', consent: 'full', compress: false },
+    baseUrl: 'https://events.example',
+    publishableKey: 'pk_svcapik-1',
+    consent: 'full',
+    compress: false,
     store: createMemoryStore(),
     fetch: service.fetch,
     onRejected: (rejection) => reports.rejected.push(rejection),

@@ -37,7 +37,8 @@ export async function openFolder(folder: string, pages: Record<string, string>):
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
   return {
-    ...{ url: `http://127.0.0.1:${port}`, messages },
+    url: `http://127.0.0.1:${port}`,
+    messages,
     close: () =>
       new Promise((done) => {
         server.closeAllConnections();

@@ -34,7 +34,9 @@ export async function createGame(): Promise<Game> {
   await npm(top, folder, ['install', '--offline', '--no-audit', '--no-fund', join(top, tarball)]);
   const installed = join(folder, 'node_modules', '@playline', NAME);
   return {
-    ...{ folder, source, installed },
+    folder,
+    source,
+    installed,
     files: () =>
       readdirSync(installed, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())

@@ -52,7 +52,12 @@ export interface Service {
 
 export function createService(...replies: Reply[]): Service {
   const service: Service = {
-    ...{ replies, otherwise: 'taken' as Reply, requests: [], stored: new Map(), underWay: 0, underWayMax: 0 },
+    replies,
+    otherwise: 'taken' as Reply,
+    requests: [],
+    stored: new Map(),
+    underWay: 0,
+    underWayMax: 0,
     fetch: async (url, init) => {
       service.underWay += 1;
       service.underWayMax = Math.max(service.underWayMax, service.underWay);

@@ -49,7 +49,8 @@ const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { name: 'id', type: 'UUID', from: ({ id }) => id },
   { ...microsColumn('indexed_at'), from: ({ indexedAt }) => indexedAt },
   {
-    ...{ name: 'kafka_partition', type: 'UInt16' },
+    name: 'kafka_partition',
+    type: 'UInt16',
     from: (entry) => (isSupersession(entry) ? 0 : entry.partition),
   },
   {
@@ -57,7 +58,8 @@ const FEED_ENTRY: readonly RowColumn<Entry>[] = [
     from: (entry) => (isSupersession(entry) ? entry.supersededAt : MICROSECONDS_MAX),
   },
   {
-    ...{ name: 'members', type: 'String' },
+    name: 'members',
+    type: 'String',
     from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
   },
 ];

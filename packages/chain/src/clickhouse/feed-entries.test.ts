@@ -10,7 +10,12 @@ import type { Answer, QuestionSettings } from './questions.ts';
 
 const HOUR_US = 3_600_000_000;
 const question: PageQuestion = {
-  ...{ chain: 'main', filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 10, horizon: NOON_US + HOUR_US },
+  chain: 'main',
+  filters: NO_FILTERS,
+  gap: START_GAP,
+  direction: 'next',
+  limit: 10,
+  horizon: NOON_US + HOUR_US,
 };
 const LIMIT = 4;
 

@@ -61,7 +61,9 @@ describe('a question', () => {
       response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
     );
     await expect(questions.ask('SELECT 1', {}, {})).rejects.toMatchObject({
-      ...{ name: 'StoreFault', kind: 'final', code: 'UNKNOWN_TABLE' },
+      name: 'StoreFault',
+      kind: 'final',
+      code: 'UNKNOWN_TABLE',
     });
     expect(faults).toMatchObject([{ code: '60' }]);
   });

@@ -38,7 +38,9 @@ export function openQuestions(target: ClickHouseTarget, limits: ClickHouseLimits
   const { origin, pathname } = new URL(target.url);
   const timeoutMs = (limits.executionMaxS + 10) * 1_000;
   const pool = new Pool(origin, {
-    ...{ connections: limits.connectionsMax, headersTimeout: timeoutMs, bodyTimeout: timeoutMs },
+    connections: limits.connectionsMax,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
     ...(target.tls && { connect: target.tls }),
   });
   const common = new URLSearchParams({

@@ -9,7 +9,8 @@ const SIZE_MAX = 4;
 function createEngine() {
   const asked: { questions: readonly number[]; answer: () => void }[] = [];
   const ask = createTurns<number, string>({
-    ...{ sizeMax: SIZE_MAX, waitMaxMs: 60_000 },
+    sizeMax: SIZE_MAX,
+    waitMaxMs: 60_000,
     askAll: (questions) =>
       new Promise((resolve) => {
         asked.push({ questions, answer: () => resolve(questions.map((question) => `answer ${question}`)) });
@@ -55,7 +56,8 @@ describe('a question', () => {
     const asked: (readonly number[])[] = [];
     const second = Promise.withResolvers<void>();
     const ask = createTurns<number, never>({
-      ...{ sizeMax: SIZE_MAX, waitMaxMs: 1 },
+      sizeMax: SIZE_MAX,
+      waitMaxMs: 1,
       askAll: (questions) => {
         if (asked.push(questions) === 2) second.resolve();
         return new Promise(() => {});
@@ -90,7 +92,8 @@ describe('any callers, faults and times', () => {
       fc.asyncProperty(fc.array(caller, { maxLength: 24 }), async (callers) => {
         const sizes: number[] = [];
         const ask = createTurns<number, string>({
-          ...{ sizeMax: SIZE_MAX, waitMaxMs: 1 },
+          sizeMax: SIZE_MAX,
+          waitMaxMs: 1,
           askAll: async (questions) => {
             sizes.push(questions.length);
             const own = questions.map((question) => callers[question]!);

@@ -18,11 +18,20 @@ const word = (value: number | bigint | string) =>
 const topic = (value: number | bigint | string) => `0x${word(value)}`;
 const data = (...values: (number | bigint | string)[]) => `0x${values.map(word).join('')}`;
 const logOf = (over: Partial<ChainLog>): ChainLog => ({
-  ...{ blockNumber: 7, blockHash: `0x${'bb'.repeat(32)}`, transactionHash: `0x${'cd'.repeat(32)}` },
-  ...{ transactionIndex: 3, logIndex: 5, address: TOKEN, topics: [], data: '0x', ...over },
+  blockNumber: 7,
+  blockHash: `0x${'bb'.repeat(32)}`,
+  transactionHash: `0x${'cd'.repeat(32)}`,
+  transactionIndex: 3,
+  logIndex: 5,
+  address: TOKEN,
+  topics: [],
+  data: '0x',
+  ...over,
 });
 const settings = {
-  ...{ chain: 'demo-chain', nativeSymbol: 'ETH', marketplaces: [MARKET] },
+  chain: 'demo-chain',
+  nativeSymbol: 'ETH',
+  marketplaces: [MARKET],
   bridges: parseBridge({
     contract: BRIDGE,
     deposit: 'Deposited(address indexed token, address, address indexed who, uint256 amount)',
@@ -149,7 +158,9 @@ describe('the budget of a block', () => {
     logOf({ logIndex, address, topics: [CONSECUTIVE_TRANSFER, topic(first), topic(0), topic(2)], data: data(last) });
   const batch = (logIndex: number, address: string, ids: readonly number[]) =>
     logOf({
-      ...{ logIndex, address, topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)] },
+      logIndex,
+      address,
+      topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)],
       data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
     });
 
@@ -158,7 +169,9 @@ describe('the budget of a block', () => {
     expect(readNew(range(0, TOKEN, [1, 5_000]), 0).records).toHaveLength(5_000);
     const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
     expect(readNew(batch(1, TOKEN, ids), 0)).toEqual({
-      ...{ records: [], tokens: [], unread: null },
+      records: [],
+      tokens: [],
+      unread: null,
       summary: { contract: TOKEN, tokens: 5_001n, firstId: 7n, lastId: 5_007n },
     });
     expect(readNew(batch(2, TOKEN, ids.slice(1)), 0).records).toHaveLength(5_000);
@@ -231,10 +244,16 @@ describe('a log of a marketplace', () => {
     const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
     expect(shown(log)).toEqual([
       {
-        ...{ type: 'sale', order_id: topic(77), to: person(2), from: person(1), asset: [thing] },
+        type: 'sale',
+        order_id: topic(77),
+        to: person(2),
+        from: person(1),
+        asset: [thing],
         payment: {
           token: { contract_type: 'NATIVE', symbol: 'ETH' },
-          ...{ price_excluding_fees: '900', price_including_fees: '1000', fees },
+          price_excluding_fees: '900',
+          price_including_fees: '1000',
+          fees,
         },
       },
     ]);
@@ -245,10 +264,14 @@ describe('a log of a marketplace', () => {
     const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
     expect(shown(log)).toMatchObject([
       {
-        ...{ type: 'sale', to: person(1), from: person(2), asset: [thing] },
+        type: 'sale',
+        to: person(1),
+        from: person(2),
+        asset: [thing],
         payment: {
           token: { contract_type: 'ERC20', contract_address: money },
-          ...{ price_excluding_fees: '970', price_including_fees: '1000' },
+          price_excluding_fees: '970',
+          price_including_fees: '1000',
         },
       },
     ]);

@@ -7,22 +7,21 @@ import { TRANSFER } from './transfers.ts';
 const hashOf = (number: number, branch = 0) => `0x${branch}${number.toString(16).padStart(63, '0')}`;
 const numberOf = (hash: string) => Number(`0x${hash.slice(3)}`);
 const logOf = (number: number, logIndex: number): ChainLog => ({
-  ...{
-    blockNumber: number,
-    blockHash: hashOf(number),
-    transactionHash: hashOf(number, 7),
-    transactionIndex: 0,
-    logIndex,
-  },
-  ...{
-    address: `0x${'70'.repeat(20)}`,
-    data: '0x',
-    topics: [TRANSFER, `0x${'00'.repeat(31)}${logIndex.toString(16).padStart(2, '0')}`],
-  },
+  blockNumber: number,
+  blockHash: hashOf(number),
+  transactionHash: hashOf(number, 7),
+  transactionIndex: 0,
+  logIndex,
+  address: `0x${'70'.repeat(20)}`,
+  data: '0x',
+  topics: [TRANSFER, `0x${'00'.repeat(31)}${logIndex.toString(16).padStart(2, '0')}`],
 });
 const logsOf = (number: number) => [logOf(number, 0), logOf(number, 1)];
 const blockOf = (number: number): ChainBlock => ({
-  ...{ number, hash: hashOf(number), parentHash: hashOf(number - 1), timestampS: number },
+  number,
+  hash: hashOf(number),
+  parentHash: hashOf(number - 1),
+  timestampS: number,
   logsBloom: bloomOf(logsOf(number)),
 });
 const list = <T>(from: number, to: number, of: (number: number) => T) =>
@@ -42,7 +41,12 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   ...over,
 });
 const range = (over: Partial<BlockRange> = {}): BlockRange => ({
-  ...{ from: 10, to: 12, after: { number: 9, hash: hashOf(9) }, holds: [], hasBlooms: true, ...over },
+  from: 10,
+  to: 12,
+  after: { number: 9, hash: hashOf(9) },
+  holds: [],
+  hasBlooms: true,
+  ...over,
 });
 
 describe('a range of blocks', () => {

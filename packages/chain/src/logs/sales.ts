@@ -81,7 +81,10 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
     to: buyer,
     from: seller,
     asset: things.map(({ kind, id, amount }) => ({
-      ...{ contract_type: kind, contract_address: contractAddress, token_id: String(id), amount: String(amount) },
+      contract_type: kind,
+      contract_address: contractAddress,
+      token_id: String(id),
+      amount: String(amount),
     })),
     payment: {
       token,

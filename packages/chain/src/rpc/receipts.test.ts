@@ -12,11 +12,18 @@ const hash = (digits: string) => `0x${digits.repeat(32)}`;
 const BLOCK = hash('aa');
 const TRANSACTIONS = [hash('01'), hash('02'), hash('03')];
 const logOf = (index: number) => ({
-  ...{ blockNumber: '0x5', blockHash: BLOCK, transactionHash: TRANSACTIONS[index], address: `0x${'a1'.repeat(20)}` },
-  ...{ topics: [hash('cc')], data: '0x', transactionIndex: `0x${index}`, logIndex: `0x${index}` },
+  blockNumber: '0x5',
+  blockHash: BLOCK,
+  transactionHash: TRANSACTIONS[index],
+  address: `0x${'a1'.repeat(20)}`,
+  topics: [hash('cc')],
+  data: '0x',
+  transactionIndex: `0x${index}`,
+  logIndex: `0x${index}`,
 });
 const receiptOf = (index: number) => ({
-  ...{ blockHash: BLOCK, transactionHash: TRANSACTIONS[index] },
+  blockHash: BLOCK,
+  transactionHash: TRANSACTIONS[index],
   logs: [logOf(index)],
 });
 const RECEIPTS = [0, 1, 2].map(receiptOf);

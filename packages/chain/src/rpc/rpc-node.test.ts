@@ -37,7 +37,10 @@ const refuse =
 const BATCH_TOO_LARGE = { jsonrpc: '2.0', id: 1, error: { code: -32600, message: 'batch too large' } };
 const hash = (digits: string) => `0x${digits.repeat(32)}`;
 const blockAt = (number: number) => ({
-  ...{ number: `0x${number.toString(16)}`, hash: hash('AA'), parentHash: hash('bb'), timestamp: '0x5' },
+  number: `0x${number.toString(16)}`,
+  hash: hash('AA'),
+  parentHash: hash('bb'),
+  timestamp: '0x5',
   logsBloom: `0x${'00'.repeat(256)}`,
 });
 const answerBlocks: Answer = (body, response) => {

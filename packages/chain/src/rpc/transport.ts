@@ -78,7 +78,11 @@ export function createTransport({
   const send = async (body: unknown): Promise<string> => {
     const signal = AbortSignal.timeout(timeoutMs);
     const answer = await ask(target.url, {
-      ...{ method: 'POST', headers: target.headers, body: JSON.stringify(body), signal, redirect: 'error' },
+      method: 'POST',
+      headers: target.headers,
+      body: JSON.stringify(body),
+      signal,
+      redirect: 'error',
     });
     const text = await readText(answer, answerBytesMax);
     if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));

@@ -28,7 +28,10 @@ export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
   const activities = openActivityStore(target);
   const reader = openChainStore(target);
   return {
-    ...{ activities, reader, target, query },
+    activities,
+    reader,
+    target,
+    query,
     async close() {
       await activities.close();
       await reader.close();

@@ -40,8 +40,14 @@ describe('what follows from the events of erased people', () => {
       harness.add(
         'events',
         event({
-          ...{ name: page, event_name, identity_key: key, event_time: ms, received_at: ms, type: 'identify' },
-          ...{ page_url: `https://game.example/${page}`, traits: `{"from":"${page}"}` },
+          name: page,
+          event_name,
+          identity_key: key,
+          event_time: ms,
+          received_at: ms,
+          type: 'identify',
+          page_url: `https://game.example/${page}`,
+          traits: `{"from":"${page}"}`,
         }),
       );
     await at(BEFORE - 40 * DAY_MS, 'old');

@@ -39,7 +39,9 @@ export async function openClickHouseHarness(options: { mutationDeadlineMs?: numb
   const { target, query, close } = await openOwnDatabase();
   const rows = openErasureRows({ ...target, ...options });
   return {
-    ...{ rows, target, query },
+    rows,
+    target,
+    query,
     async add(table, row) {
       const values = Object.values(row).map(toLiteral);
       await query(`INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${values.join(', ')})`);

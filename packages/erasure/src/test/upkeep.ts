@@ -58,12 +58,22 @@ export async function beginErasure(records: ErasureRecords, person: ErasedPerson
 /** The receipt of an erasure that has done all but what takes its time. */
 export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
   const whole: ErasureReceipt = {
-    ...{ erasureId, environmentId, closureHash: hashClosure(keys), closureCount: keys.length },
-    ...{ cutoffAt: cutoffMs, acceptedAt: cutoffMs - 2_000, fencedAt: cutoffMs + 1_000 },
-    ...{ visiblyErasedAt: cutoffMs + 9_000, physicallyErasedAt: null },
-    ...{ logExpiresAt: cutoffMs + 78 * HOUR_MS, logExpiredAt: null },
-    ...{ deleted: { 'clickhouse.events': 1 }, verified: { 'clickhouse.events': 0 } },
-    ...{ logEnds: { 'audience.messages.v1/0': 10 }, traceId: 'a'.repeat(32), ...receipt },
+    erasureId,
+    environmentId,
+    closureHash: hashClosure(keys),
+    closureCount: keys.length,
+    cutoffAt: cutoffMs,
+    acceptedAt: cutoffMs - 2_000,
+    fencedAt: cutoffMs + 1_000,
+    visiblyErasedAt: cutoffMs + 9_000,
+    physicallyErasedAt: null,
+    logExpiresAt: cutoffMs + 78 * HOUR_MS,
+    logExpiredAt: null,
+    deleted: { 'clickhouse.events': 1 },
+    verified: { 'clickhouse.events': 0 },
+    logEnds: { 'audience.messages.v1/0': 10 },
+    traceId: 'a'.repeat(32),
+    ...receipt,
   };
   return whole;
 }

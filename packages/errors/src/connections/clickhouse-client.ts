@@ -68,7 +68,10 @@ export function createClickHouseClientSetup(
   const gate = createConnectGate('ClickHouse');
   return {
     options: {
-      ...{ url, username, password, database },
+      url,
+      username,
+      password,
+      database,
       request_timeout: (executionMaxS + BEHIND_EXECUTION_S) * 1_000,
       max_open_connections: connectionsMax,
       // The client's own option for TLS has no server name, and takes a client's certificate for a login.

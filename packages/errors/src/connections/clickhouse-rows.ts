@@ -23,11 +23,15 @@ export interface SentTable<Row> {
 export const bytesColumn = (name: string) => ({ name, type: 'String', as: `unhex(${name})` });
 /** A time, sent in epoch milliseconds. */
 export const millisColumn = (name: string) => ({
-  ...{ name, type: 'Int64', as: `fromUnixTimestamp64Milli(${name}, 'UTC')` },
+  name,
+  type: 'Int64',
+  as: `fromUnixTimestamp64Milli(${name}, 'UTC')`,
 });
 /** A time, sent in epoch microseconds. */
 export const microsColumn = (name: string) => ({
-  ...{ name, type: 'Int64', as: `fromUnixTimestamp64Micro(${name}, 'UTC')` },
+  name,
+  type: 'Int64',
+  as: `fromUnixTimestamp64Micro(${name}, 'UTC')`,
 });
 
 /** The digits of a text that begins with `0x`. */

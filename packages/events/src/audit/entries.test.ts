@@ -49,38 +49,91 @@ const secret = (name: string) => `${SECRET}-${name}`;
 const by = { changedAt: 2_000, changedBy: 'ada', requestId: 'request-7' };
 
 const project: ProjectRecord = {
-  ...{ id: 'demo', revision: 3, name: 'Demo', state: 'live', createdAt: 1_000, ...by },
+  id: 'demo',
+  revision: 3,
+  name: 'Demo',
+  state: 'live',
+  createdAt: 1_000,
+  ...by,
   environments: [
     {
-      ...{ id: 'demo-production', name: 'production', kind: 'production', createdAt: 1_000 },
-      ...{ cap: { perSecond: 10, burst: 20 }, limit: null },
+      id: 'demo-production',
+      name: 'production',
+      kind: 'production',
+      createdAt: 1_000,
+      cap: { perSecond: 10, burst: 20 },
+      limit: null,
     },
   ],
 };
 const liveKey: LiveKey = {
-  ...{ keyId: 'key-2', hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', name: 'server', createdAt: 1_000 },
-  ...{ changedBy: 'ada', text: secret('text'), origins: [] },
+  keyId: 'key-2',
+  hash: secret('hash'),
+  first4: 'sk_a',
+  last4: 'wxyz',
+  name: 'server',
+  createdAt: 1_000,
+  changedBy: 'ada',
+  text: secret('text'),
+  origins: [],
 };
 const endedKey: EndedKey = {
-  ...{ keyId: 'key-1', hash: secret('hash'), first4: 'sk_b', last4: 'stuv', name: 'server', createdAt: 500 },
-  ...{ changedBy: 'ada', revokedAt: 2_000 },
+  keyId: 'key-1',
+  hash: secret('hash'),
+  first4: 'sk_b',
+  last4: 'stuv',
+  name: 'server',
+  createdAt: 500,
+  changedBy: 'ada',
+  revokedAt: 2_000,
 };
 const key: AccessKeyRecord = {
-  ...{ id: 'demo-production/secret', revision: 1, projectId: 'demo', environmentId: 'demo-production' },
-  ...{ environment: 'production', kind: 'secret', live: liveKey, ended: [], action: 'create', ...by },
+  id: 'demo-production/secret',
+  revision: 1,
+  projectId: 'demo',
+  environmentId: 'demo-production',
+  environment: 'production',
+  kind: 'secret',
+  live: liveKey,
+  ended: [],
+  action: 'create',
+  ...by,
 };
 const refreshed: AccessKeyRecord = { ...key, revision: 2, ended: [endedKey], action: 'refresh' };
 const revoked: AccessKeyRecord = { ...key, revision: 3, live: null, ended: [endedKey], action: 'revoke' };
 const rateLimitKey: RateLimitKeyRecord = {
-  ...{ keyId: 'limit-1', revision: 1, partner: 'Partner', calls: 10, windowS: 60, expiresAt: null },
-  ...{ hash: secret('hash'), first4: 'abcd', last4: 'wxyz', createdAt: 1_000, revokedAt: null, ...by },
+  keyId: 'limit-1',
+  revision: 1,
+  partner: 'Partner',
+  calls: 10,
+  windowS: 60,
+  expiresAt: null,
+  hash: secret('hash'),
+  first4: 'abcd',
+  last4: 'wxyz',
+  createdAt: 1_000,
+  revokedAt: null,
+  ...by,
 };
 const collection: CollectionRecord = {
-  ...{ id: 'chain:0x01', revision: 1, chain: 'chain', contractAddress: '0x01', projectId: 'demo' },
-  ...{ environmentId: 'demo-production', name: 'Swords', state: 'linked', createdAt: 1_000, ...by },
+  id: 'chain:0x01',
+  revision: 1,
+  chain: 'chain',
+  contractAddress: '0x01',
+  projectId: 'demo',
+  environmentId: 'demo-production',
+  name: 'Swords',
+  state: 'linked',
+  createdAt: 1_000,
+  ...by,
 };
 const account: AccountRecord = {
-  ...{ id: 'account-1', revision: 2, name: 'Ada', login: 'ada@example.org', state: 'live', isAdministrator: false },
+  id: 'account-1',
+  revision: 2,
+  name: 'Ada',
+  login: 'ada@example.org',
+  state: 'live',
+  isAdministrator: false,
   roles: [
     { projectId: 'demo', role: 'owner' },
     { projectId: 'other', role: 'analyst' },
@@ -88,22 +141,42 @@ const account: AccountRecord = {
   passwordHash: secret('password'),
   passkeys: [
     {
-      ...{ id: secret('passkey'), publicKey: secret('public-key'), counter: 4, transports: [secret('transport')] },
-      ...{ name: secret('device'), createdAt: 1_000 },
+      id: secret('passkey'),
+      publicKey: secret('public-key'),
+      counter: 4,
+      transports: [secret('transport')],
+      name: secret('device'),
+      createdAt: 1_000,
     },
   ],
   openId: { issuer: secret('issuer'), subject: secret('subject') },
   invitation: { hash: secret('invitation'), expiresAt: 5_000, takenBy: null },
   sessionsFrom: 1,
-  ...{ createdAt: 1_000, ...by },
+  createdAt: 1_000,
+  ...by,
 };
 const signableKey: SignableKeyRecord = {
-  ...{ address: '0xaa', revision: 2, projectId: 'demo', environmentId: 'demo-production', name: 'minter' },
-  ...{ sealed: secret('sealed'), state: 'disabled', createdAt: 1_000, ...by },
+  address: '0xaa',
+  revision: 2,
+  projectId: 'demo',
+  environmentId: 'demo-production',
+  name: 'minter',
+  sealed: secret('sealed'),
+  state: 'disabled',
+  createdAt: 1_000,
+  ...by,
 };
 const entry: AuditEntryRecord = {
-  ...{ entryId: '00000000-0000-4000-8000-000000000001', happenedAt: 2_000, actor: 'ada', action: 'session.create' },
-  ...{ projectId: '', environmentId: '', object: 'account-1', detail: '{}', address: '192.0.2.7', requestId: 'r' },
+  entryId: '00000000-0000-4000-8000-000000000001',
+  happenedAt: 2_000,
+  actor: 'ada',
+  action: 'session.create',
+  projectId: '',
+  environmentId: '',
+  object: 'account-1',
+  detail: '{}',
+  address: '192.0.2.7',
+  requestId: 'r',
 };
 
 /** One kind of record, and how it is turned into audit rows. */

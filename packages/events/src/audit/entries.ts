@@ -73,11 +73,20 @@ interface Described {
 function toRow(described: Described, { revision, changedAt, changedBy, requestId }: Changed): AuditRow {
   const { kind, object, projectId, environmentId, verb, detail } = described;
   return {
-    ...{ projectId, environmentId, happenedAt: changedAt, kind, object, revision },
+    projectId,
+    environmentId,
+    happenedAt: changedAt,
+    kind,
+    object,
+    revision,
     // Includes the request: two changes of the same revision may race. One is lost, but both requests belong in the
     // audit.
     entryId: [kind, object, revision, requestId].join(':'),
-    ...{ action: `${kind}.${verb}`, actor: changedBy, requestId, address: '', detail: JSON.stringify(detail) },
+    action: `${kind}.${verb}`,
+    actor: changedBy,
+    requestId,
+    address: '',
+    detail: JSON.stringify(detail),
   };
 }
 
@@ -86,7 +95,11 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
   const { id, name, state, environments, revision } = project;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'archived', end: 'archive' });
   const shown = environments.map((each) => ({
-    ...{ id: each.id, name: each.name, kind: each.kind, cap: each.cap, limit: each.limit },
+    id: each.id,
+    name: each.name,
+    kind: each.kind,
+    cap: each.cap,
+    limit: each.limit,
   }));
   const described = { kind: 'project', object: id, projectId: id, environmentId: '', verb } as const;
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
@@ -135,7 +148,9 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const verb = verbOf({ isFirst: account.revision === 1, isEnded: state === 'disabled', end: 'disable' });
   const described = { kind: 'account', object: id, environmentId: '', verb } as const;
   const signIn = {
-    ...{ hasPassword: passwordHash !== null, passkeys: passkeys.length, hasOpenId: openId !== null },
+    hasPassword: passwordHash !== null,
+    passkeys: passkeys.length,
+    hasOpenId: openId !== null,
     invitedUntil: invitation?.expiresAt ?? null,
   };
   const ofAll = roles.map(({ projectId, role }) => ({ projectId, role }));

@@ -141,7 +141,10 @@ describe('the tables of consents and rejections', () => {
         const changes = list.map(({ identity, clock, ...drawn }, offset) =>
           change({
             ...drawn,
-            ...{ environmentId, identityKey: IDENTITIES[identity]!, offset, source: `change ${offset}` },
+            environmentId,
+            identityKey: IDENTITIES[identity]!,
+            offset,
+            source: `change ${offset}`,
             // Adding partitions moved the identities from 5 to 2, so the times in 2 are later.
             loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
           }),

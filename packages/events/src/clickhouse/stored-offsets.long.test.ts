@@ -10,7 +10,9 @@ const ROWS = 1_000_000;
 const DAYS = 30;
 /** In `consent_log` each identity is a separate place in the sorting key, 500 rows apart, so its blocks are small. */
 const BLOCK_ROWS: Record<OffsetTable, number> = {
-  ...{ events: 2_000, identity_links: 2_000, message_rejections: 2_000 },
+  events: 2_000,
+  identity_links: 2_000,
+  message_rejections: 2_000,
   consent_log: 100,
 };
 /**

@@ -29,7 +29,10 @@ describe('the body of a mint request', () => {
     ).toEqual([
       { referenceId: 'a', ownerAddress: OWNER.toLowerCase(), tokenId: null, amount: null, metadata: null },
       {
-        ...{ referenceId: 'a', ownerAddress: OWNER.toLowerCase(), tokenId: '0', amount: null },
+        referenceId: 'a',
+        ownerAddress: OWNER.toLowerCase(),
+        tokenId: '0',
+        amount: null,
         metadata: '{"name":"Sword","attributes":[{"trait_type":"t","value":1,"display_type":"date"}]}',
       },
     ]);

@@ -95,8 +95,14 @@ async function readRows(connection: MintConnection, question: MintPageQuestion):
       "(fromUnixTimestamp64Milli({at: Int64}, 'UTC'), toFixedString(unhex({attempt: String}), 16))" +
       `${ofOwner}${ofTime}${ofStatus} ORDER BY requested_at${order}, attempt_id${order} LIMIT {limit: UInt32}`,
     {
-      ...{ ...paramsOf(collection), project: owner?.projectId ?? '', environment: owner?.environmentId ?? '' },
-      ...{ horizon: horizon ?? 0, status: status ?? '', at: gap.requestedAt, attempt: gap.attemptId, limit },
+      ...paramsOf(collection),
+      project: owner?.projectId ?? '',
+      environment: owner?.environmentId ?? '',
+      horizon: horizon ?? 0,
+      status: status ?? '',
+      at: gap.requestedAt,
+      attempt: gap.attemptId,
+      limit,
     },
   );
   const states = rows.map(toState);

@@ -53,7 +53,9 @@ const MINT: readonly RowColumn<MintRow>[] = [
   { ...text('reason'), from: ({ reason }) => reason },
   { name: 'nonce', type: 'Nullable(UInt64)', from: ({ nonce }) => nonce },
   {
-    ...{ name: 'transaction_hash', type: 'Nullable(String)', as: 'unhex(transaction_hash)' },
+    name: 'transaction_hash',
+    type: 'Nullable(String)',
+    as: 'unhex(transaction_hash)',
     from: ({ transactionHash }) => digitsOf(transactionHash),
   },
   { name: 'activity_id', type: 'Nullable(UUID)', from: ({ activityId }) => activityId },

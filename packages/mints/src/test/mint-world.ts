@@ -47,7 +47,11 @@ export interface Answered {
 }
 
 const assetOf = ({ referenceId, variant }: WorldOrder['assets'][number]): MintAsset => ({
-  ...{ referenceId, ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: String(variant), amount: null, metadata: null },
+  referenceId,
+  ownerAddress: `0x${'ab'.repeat(20)}`,
+  tokenId: String(variant),
+  amount: null,
+  metadata: null,
 });
 
 interface Logs {

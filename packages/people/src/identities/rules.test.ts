@@ -5,9 +5,19 @@ import { createIdentityKeyer } from './keyer.ts';
 import { createGraphFact } from './steps.ts';
 
 const source: LinkSource = {
-  ...{ type: 'track', environmentId: 'e', messageId: Buffer.alloc(16, 1), traceId: 'f'.repeat(32) },
-  ...{ anonymousId: '', userId: '', identityType: '', fromId: '', fromType: '', toId: '', toType: '' },
-  ...{ eventTime: 1, receivedAt: 2 },
+  type: 'track',
+  environmentId: 'e',
+  messageId: Buffer.alloc(16, 1),
+  traceId: 'f'.repeat(32),
+  anonymousId: '',
+  userId: '',
+  identityType: '',
+  fromId: '',
+  fromType: '',
+  toId: '',
+  toType: '',
+  eventTime: 1,
+  receivedAt: 2,
 };
 const toSteps = createGraphFact({ keyOf: createIdentityKeyer(Buffer.alloc(32)), isBlocked: createIsBlocked() });
 const linksOf = (message: Partial<LinkSource>) => {

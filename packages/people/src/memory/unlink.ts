@@ -57,8 +57,14 @@ function hindranceOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | 
 }
 
 const stepOf = (a: NamedIdentity, b: NamedIdentity) => ({
-  ...{ link: 'unlink' as const, aKey: a.key, aKind: a.kind, bKey: b.key, bKind: b.kind },
-  ...{ reason: '' as const, moved: [], stayed: null },
+  link: 'unlink' as const,
+  aKey: a.key,
+  aKind: a.kind,
+  bKey: b.key,
+  bKind: b.kind,
+  reason: '' as const,
+  moved: [],
+  stayed: null,
 });
 
 function refuse(a: NamedIdentity, reason: RefusalReason, b: NamedIdentity): StepDecision {

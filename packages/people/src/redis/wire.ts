@@ -201,7 +201,10 @@ export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): Un
   const sides: UnlinkSide[] = [];
   for (let at = 0; at < bytes.length; at += SIDE_BYTES)
     sides.push({
-      ...{ environmentId, key, generation: bytes[at]!, offset: bytes.readUIntBE(at + 1, NUMBER_BYTES) },
+      environmentId,
+      key,
+      generation: bytes[at]!,
+      offset: bytes.readUIntBE(at + 1, NUMBER_BYTES),
       unlinkedAt: bytes.readUIntBE(at + 1 + NUMBER_BYTES, NUMBER_BYTES),
       side: toSide(bytes[at + SIDE_BYTES - 1]!),
     });

@@ -18,7 +18,9 @@ export type Ask = { link: FactOptions['link']; from: Name; to: Name; and: Name[]
 const ask: fc.Arbitrary<Ask> = fc
   .record({
     link: fc.constantFrom<FactOptions['link'][]>('alias', 'alias', 'identify', 'identify', 'unlink'),
-    ...{ from: name, to: name, and: fc.array(name, { maxLength: 2 }) },
+    from: name,
+    to: name,
+    and: fc.array(name, { maxLength: 2 }),
     lateness,
   })
   .map(({ lateness: { late, before }, ...rest }) => ({ ...rest, late, before }))

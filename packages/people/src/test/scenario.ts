@@ -43,7 +43,12 @@ export function createScenario() {
     const [toKind, toId] = split(to);
     const ids = { fromKind, fromId, toKind, toId };
     const fact: IdentityLinkRecord = {
-      ...{ ...origin, link, ...ids, eventTime, receivedAt, unlink: [] },
+      ...origin,
+      link,
+      ...ids,
+      eventTime,
+      receivedAt,
+      unlink: [],
     };
     return fact;
   };
@@ -54,7 +59,10 @@ export function createScenario() {
   const apply = async (graph: IdentityGraph, options: FactOptions): Promise<string[]> => {
     const fact = position(options);
     const [applied] = await graph.apply({
-      ...{ generation: 0, partition: 0, after: fact.offset - 1, through: fact.offset },
+      generation: 0,
+      partition: 0,
+      after: fact.offset - 1,
+      through: fact.offset,
       facts: [fact],
     });
     return toWords(applied!);

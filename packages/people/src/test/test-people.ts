@@ -25,7 +25,8 @@ export function openTestPeople(): TestPeople {
       if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
   };
   return {
-    ...{ redis, clear },
+    redis,
+    clear,
     async open(options = {}) {
       const namespace = options.namespace ?? `${root}${opened.length}:`;
       const people = await openRedisPeople({ ...options, url, namespace });

@@ -73,24 +73,27 @@ it('checks a connection when its first request is late and not before, and never
   const RequestQueue = require('kafkajs/src/network/requestQueue');
   const quiet = () => {};
   const queue = new RequestQueue({
-    ...{
-      maxInFlightRequests: null,
-      requestTimeout: 1_000,
-      enforceRequestTimeout: true,
-      clientId: 'test',
-      broker: 'test',
-    },
+    maxInFlightRequests: null,
+    requestTimeout: 1_000,
+    enforceRequestTimeout: true,
+    clientId: 'test',
+    broker: 'test',
     logger: { debug: quiet, error: quiet, warn: quiet, info: quiet },
   });
   const ended: string[] = [];
   const push = (correlationId: number, requestTimeout: number) =>
     queue.push({
       entry: {
-        ...{ apiName: 'Fetch', apiKey: 1, apiVersion: 13, correlationId },
+        apiName: 'Fetch',
+        apiKey: 1,
+        apiVersion: 13,
+        correlationId,
         resolve: () => ended.push(`${correlationId} answered`),
         reject: ({ name }: Error) => ended.push(`${correlationId} ${name}`),
       },
-      ...{ expectResponse: true, requestTimeout, sendRequest: quiet },
+      expectResponse: true,
+      requestTimeout,
+      sendRequest: quiet,
     });
   queue.scheduleRequestTimeoutCheck();
   expect(vi.getTimerCount()).toBe(0);

@@ -44,7 +44,8 @@ it('names the batch before each position to a handler that starts before the com
   const named: (number | null)[] = [];
   const open = (start: number | null) =>
     log.openRecordConsumer({
-      ...{ topics: [TOPIC], batchRecordsMax: 2 },
+      topics: [TOPIC],
+      batchRecordsMax: 2,
       onAssign: async ({ committed }) => start ?? committed,
       onBatch: async (_, { mark }) => void named.push(mark?.base ?? null),
     });

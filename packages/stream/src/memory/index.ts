@@ -97,8 +97,13 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
   const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
   /** Options that all consumers of a group share. */
   const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
-    ...{ log, topics, logger, groupId: groupId ?? GROUP },
-    ...{ committed: offsetsOf(groupId), decisions: decisionsOf(groupId), commitFault: () => commitFault },
+    log,
+    topics,
+    logger,
+    groupId: groupId ?? GROUP,
+    committed: offsetsOf(groupId),
+    decisions: decisionsOf(groupId),
+    commitFault: () => commitFault,
   });
   let commitFault: Error | null = null;
   const openProducer = () => new MemoryProducer(log);

@@ -74,7 +74,12 @@ export class MemoryConsumer implements Consumer {
     const examine = () => this.#examine(options, { topic, partition, place });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
-      ...{ groupId, whenExpired, openWorker, logger, metrics, drainBudgetMs: DRAIN_MS },
+      groupId,
+      whenExpired,
+      openWorker,
+      logger,
+      metrics,
+      drainBudgetMs: DRAIN_MS,
       examine: async () => examine(),
       refresh: async () => {},
       readDecision: async () => options.decisions.get(`${topic}/${partition}`) ?? null,
@@ -93,7 +98,11 @@ export class MemoryConsumer implements Consumer {
     place.topicId = topicId;
     const [committed, metadata] = [stands?.offset ?? start, stands?.metadata ?? null];
     const log: LogPartition = {
-      ...{ topic, partition, committed, metadata, start },
+      topic,
+      partition,
+      committed,
+      metadata,
+      start,
       commit: async (offset, metadata) => {
         await turn();
         if (place.over) throw new Fenced('closed');

@@ -25,7 +25,10 @@ function openBench() {
     if (!state.isLeaderKnown) throw new Error('not the leader any more');
     const { start } = state;
     const log: LogPartition = {
-      ...{ ...AT, committed: committed.offset, metadata: committed.metadata, start },
+      ...AT,
+      committed: committed.offset,
+      metadata: committed.metadata,
+      start,
       commit: async (offset, metadata) => void Object.assign(committed, { offset, metadata }),
       batchAt: async () => null,
       firstOffset: async () => 0,
@@ -42,15 +45,24 @@ function openBench() {
   const openWorker = (log: LogPartition) => {
     state.opened++;
     return new BlockPartition({
-      ...{ ...shared, log, sink: createTokenSink(store), deadLetters: createMemoryLog().openProducer() },
-      ...{ limits: { rowsMax: 3, bytesMax: 1_000, ageMaxMs: 5 }, sessionTimeoutMs: 60_000 },
+      ...shared,
+      log,
+      sink: createTokenSink(store),
+      deadLetters: createMemoryLog().openProducer(),
+      limits: { rowsMax: 3, bytesMax: 1_000, ageMaxMs: 5 },
+      sessionTimeoutMs: 60_000,
       waits: { attempt: wait, standstill: wait },
     });
   };
   const open = async () =>
     new GuardedPartition(await examine(), {
-      ...{ ...shared, groupId: 'group', whenExpired: 'passOver', drainBudgetMs: 10 },
-      ...{ openWorker, examine, readDecision: async () => null },
+      ...shared,
+      groupId: 'group',
+      whenExpired: 'passOver',
+      drainBudgetMs: 10,
+      openWorker,
+      examine,
+      readDecision: async () => null,
       refresh: async () => {
         state.refreshed++;
         state.isLeaderKnown = true;

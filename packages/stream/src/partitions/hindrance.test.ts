@@ -76,7 +76,9 @@ describe('a writer whose dead letters are refused', () => {
     deadLetters.failNext(notGranted());
     deadLetters.failNext(notGranted());
     const consumer = log.openBlockConsumer({
-      ...{ topics: [TOPIC], sink: createTokenSink(new TokenStore()), deadLetters },
+      topics: [TOPIC],
+      sink: createTokenSink(new TokenStore()),
+      deadLetters,
       limits: { rowsMax: 1, bytesMax: 1_000, ageMaxMs: 1 },
     });
     await append('poison');

@@ -13,7 +13,11 @@ function openOwned(faults: (Error | (() => Error))[]): {
   const asked: string[] = [];
   const ownership = new Ownership();
   const log: OwnedPartition['log'] = {
-    ...{ topic: 'topic', partition: 2, committed: 0, metadata: null, start: 0 },
+    topic: 'topic',
+    partition: 2,
+    committed: 0,
+    metadata: null,
+    start: 0,
     commit: async (offset, metadata) => {
       asked.push(`${offset} ${metadata}`);
       const fault = faults.shift();
@@ -21,7 +25,9 @@ function openOwned(faults: (Error | (() => Error))[]): {
     },
     batchAt: async () => null,
     firstOffset: async () => 0,
-    ...{ seek: () => {}, pause: () => {}, resume: () => {} },
+    seek: () => {},
+    pause: () => {},
+    resume: () => {},
   };
   const owned = createOwnedPartition({ log, ownership, logger: undefined, metrics: createStreamMetrics(undefined) });
   return { owned, ownership, asked };

@@ -6,7 +6,11 @@ import { createStreamMetrics } from './stream-metrics.ts';
 it('a second drain waits for the batch under way as the first does, and the batch is committed', async () => {
   const commits: number[] = [];
   const log: LogPartition = {
-    ...{ topic: 'topic', partition: 0, committed: 0, metadata: null, start: 0 },
+    topic: 'topic',
+    partition: 0,
+    committed: 0,
+    metadata: null,
+    start: 0,
     commit: async (offset) => void commits.push(offset),
     batchAt: async () => null,
     firstOffset: async () => 0,

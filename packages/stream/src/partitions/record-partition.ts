@@ -212,8 +212,13 @@ export class RecordPartition implements PartitionWorker {
     const records = this.#queue.splice(0, this.#batchRecordsMax);
     const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
     const position: BatchPosition = {
-      ...{ topic: log.topic, partition: log.partition, start: this.#done, end },
-      ...{ mark: this.#trail.before(end), committed: this.#committed, signal: this.#ownership.signal },
+      topic: log.topic,
+      partition: log.partition,
+      start: this.#done,
+      end,
+      mark: this.#trail.before(end),
+      committed: this.#committed,
+      signal: this.#ownership.signal,
       workEnded: () => {
         this.#told = position;
         const isAtWork = this.#intake === 'taking' || this.#intake === 'full';

@@ -37,7 +37,12 @@ function openLines(): { logger: Logger; lines: Record<string, unknown>[]; text: 
 
 const toRecords = (texts: readonly string[]): StreamRecord[] =>
   texts.map((text, i) => ({
-    ...{ topic: 'topic', partition: 2, offset: 7 + i, timestampMs: 1, key: null, headers: {} },
+    topic: 'topic',
+    partition: 2,
+    offset: 7 + i,
+    timestampMs: 1,
+    key: null,
+    headers: {},
     value: Buffer.from(text),
   }));
 
@@ -48,7 +53,10 @@ function openBlockPartition(
 ) {
   return new BlockPartition({
     ...over,
-    ...{ log, logger, sink: createTokenSink(store), deadLetters: createMemoryLog().openProducer() },
+    log,
+    logger,
+    sink: createTokenSink(store),
+    deadLetters: createMemoryLog().openProducer(),
     limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 3_600_000 },
     sessionTimeoutMs: 3_600_000,
     metrics: createStreamMetrics(undefined),

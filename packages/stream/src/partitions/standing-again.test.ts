@@ -75,7 +75,10 @@ describe('a handler of records that fails for good', () => {
     const seen: number[] = [];
     let broken = 3;
     const consumer = log.openRecordConsumer({
-      ...{ topics: [TOPIC], batchRecordsMax: 2, metrics, waits },
+      topics: [TOPIC],
+      batchRecordsMax: 2,
+      metrics,
+      waits,
       onBatch: async (records) => {
         if (seen.length === 2 && broken-- > 0) throw new Error('a bug');
         seen.push(...records.map(({ offset }) => offset));
@@ -93,7 +96,8 @@ describe('a handler of records that fails for good', () => {
     const { log, append } = openBench();
     let broken = 2;
     const consumer = log.openRecordConsumer({
-      ...{ topics: [TOPIC], waits },
+      topics: [TOPIC],
+      waits,
       onAssign: async ({ committed }) => {
         if (broken-- > 0) throw new Error('the store is of another log');
         return committed;

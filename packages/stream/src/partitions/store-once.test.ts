@@ -123,10 +123,16 @@ it('refuses a table with several rows for one record: it could not tell which of
   let inserts = 0;
   const attempt = (triedBefore: boolean) =>
     storeOnce({
-      ...{ start: 0, end: 2, triedBefore, notes: createNameNotes(), tokenOf: (start, end) => `${start}-${end}` },
+      start: 0,
+      end: 2,
+      triedBefore,
+      notes: createNameNotes(),
+      tokenOf: (start, end) => `${start}-${end}`,
       rows: {
         // Rows 1 and 2 come from one record, and go to two parts: of the first insert only one part gets there.
-        ...{ count: 3, offsetOf: (row) => [0, 1, 1][row]!, partOf: (row) => [0, 0, 1][row]! },
+        count: 3,
+        offsetOf: (row) => [0, 1, 1][row]!,
+        partOf: (row) => [0, 0, 1][row]!,
         insert: async (rows) => {
           const isHalf = inserts++ === 0;
           standing.push(...rows.filter((row) => !isHalf || row < 2));

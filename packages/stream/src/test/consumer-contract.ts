@@ -253,7 +253,9 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       let unfinished: number | null = 0;
       const told: (() => void)[] = [];
       const consumer = await harness.openRecordConsumer({
-        ...{ groupId, topics: [topic], batchRecordsMax: 10 },
+        groupId,
+        topics: [topic],
+        batchRecordsMax: 10,
         onBatch: async (_, { workEnded }) => void told.push(workEnded),
         unfinishedFrom: () => unfinished,
       });

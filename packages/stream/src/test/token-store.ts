@@ -111,7 +111,9 @@ class TokenBlock implements BlockBuilder {
     try {
       await store.onWrite(block, 'before');
       await storeOnce({
-        ...{ start, end, notes: this.#notes },
+        start,
+        end,
+        notes: this.#notes,
         triedBefore: triedBefore && !store.withoutLook,
         tokenOf: (from, to) => `${name}|${from}|${to - 1}`,
         rows: {

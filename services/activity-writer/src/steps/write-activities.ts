@@ -36,7 +36,10 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
       };
     if (rows.length > 0)
       await storeOnce({
-        ...{ start, end, triedBefore, notes },
+        start,
+        end,
+        triedBefore,
+        notes,
         tokenOf: (from, to) => toBlockToken(block, 'activities', from, to),
         rows: {
           count: rows.length,
@@ -48,7 +51,10 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
       });
     const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
       storeFolding({
-        ...{ count: of.length, token: toBlockToken(block, table, start, end), triedBefore, notes },
+        count: of.length,
+        token: toBlockToken(block, table, start, end),
+        triedBefore,
+        notes,
         insert: createInsert(table, of),
       });
     const all = given.isRecovered ? await withStanding(given) : rows;

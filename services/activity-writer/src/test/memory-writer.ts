@@ -53,6 +53,9 @@ function createRefusing(activities: ActivityStore) {
   return { refused, insert };
 }
 
+const rowsOf = <R>({ blocks }: ReturnType<typeof createMemoryChain>, table: string) =>
+  blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
+
 /** A log, a registry, a store and watermarks in memory, and writers that run on them one after the other. */
 export function createMemoryWorld() {
   const store = createMemoryChain();
@@ -79,15 +82,25 @@ export function createMemoryWorld() {
     const { topics, sink } = createPipeline({
       ...slowly({ ...store.activities, insert }, published),
       mints: { insert: async () => {} },
-      ...{ schemaOf, deadLetters: producer, onTaken: () => {}, onMint: () => {}, topicPrefix: '' },
-      ...{ partitionOf: async (chain: string) => partitionOf(chain), metrics: createMetrics('test') },
+      schemaOf,
+      deadLetters: producer,
+      onTaken: () => {},
+      onMint: () => {},
+      topicPrefix: '',
+      partitionOf: async (chain: string) => partitionOf(chain),
+      metrics: createMetrics('test'),
     });
     return log.openBlockConsumer({ topics, sink, limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 }, waits });
   };
-  const rowsOf = <R>(table: string) =>
-    store.blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
   return {
-    ...{ log, producer, watermarks, registry, store, refused, open, told },
+    log,
+    producer,
+    watermarks,
+    registry,
+    store,
+    refused,
+    open,
+    told,
     send: (topic: string, chain: string, value: Buffer) =>
       producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
@@ -98,8 +111,8 @@ export function createMemoryWorld() {
       await consumer.idle();
       await consumer.close();
     },
-    activities: () => rowsOf<ActivityRow>('activities'),
-    tokens: () => rowsOf<TokenRow>('tokens'),
+    activities: () => rowsOf<ActivityRow>(store, 'activities'),
+    tokens: () => rowsOf<TokenRow>(store, 'tokens'),
     letters: (topic: string) => log.records(`${topic}.dead`).map(({ headers }) => String(headers.reason)),
   };
 }

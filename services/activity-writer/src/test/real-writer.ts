@@ -34,14 +34,24 @@ export async function openRealWriters() {
   const watermarks = await openRedisWatermarks({ url: redis.url });
   const writers = openServiceProcesses(MAIN, {
     ...own.environment,
-    ...{ REDIS_URL: redis.url, LOG_LEVEL: 'warn', SESSION_TIMEOUT_MS: '2000', BLOCK_AGE_MAX_MS: '250' },
+    REDIS_URL: redis.url,
+    LOG_LEVEL: 'warn',
+    SESSION_TIMEOUT_MS: '2000',
+    BLOCK_AGE_MAX_MS: '250',
   });
   const linesOf = async <R>(sql: string): Promise<R[]> => {
     const text = await own.query(`${sql} FORMAT JSONEachRow`);
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
   };
   return {
-    ...{ activities, tokens, producer, reader, watermarks, redis, linesOf, schemaIdOf: own.schemaIdOf },
+    activities,
+    tokens,
+    producer,
+    reader,
+    watermarks,
+    redis,
+    linesOf,
+    schemaIdOf: own.schemaIdOf,
     /** All of them are in one group. */
     start: (): Promise<ServiceProcess> => writers.start({ CONSUMER_GROUP: `${own.prefix}writer` }),
     kill: () => writers.close(),

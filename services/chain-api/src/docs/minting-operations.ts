@@ -25,7 +25,9 @@ import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, withLimit } from './parts.
 import { addressParameter, pageSizeParameter } from './schemas.ts';
 
 const headerOf = (name: string, description: string, pattern: string): HeaderSpec => ({
-  ...{ name, description, schema: { type: 'string', pattern } },
+  name,
+  description,
+  schema: { type: 'string', pattern },
 });
 const COUNT = '^\\d+$';
 const TIME = '^\\d{4}-.*Z$';
@@ -96,7 +98,9 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
       { kind: SECRET_KEY, required: true },
       { kind: RATE_LIMIT_KEY, required: false },
     ],
-    ...{ caution: null, body: null, paging: null },
+    caution: null,
+    body: null,
+    paging: null,
     ...rest,
     path: `/v1/chains/{chain_name}/collections/{contract_address}${rest.path}`,
     parameters: [chain, contract, ...(rest.parameters ?? [])],
@@ -112,7 +116,9 @@ function createRefreshes(examples: MintingExamples): Rest[] {
   const latest = 'What is given last counts. Every member is required, and may be null; others are ignored.';
   return [
     {
-      ...{ id: 'refreshCollectionMetadata', method: 'POST', path: '/refresh-metadata' },
+      id: 'refreshCollectionMetadata',
+      method: 'POST',
+      path: '/refresh-metadata',
       summary: 'Refresh metadata of a collection',
       description: ['Says what is known of a collection.', latest],
       body: bodyOf('At most 228 KiB.', collectionBody),
@@ -123,7 +129,9 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       examples: examples.collection,
     },
     {
-      ...{ id: 'refreshStackMetadata', method: 'POST', path: '/metadata/refresh-metadata' },
+      id: 'refreshStackMetadata',
+      method: 'POST',
+      path: '/metadata/refresh-metadata',
       summary: 'Refresh stacked metadata',
       description: ['Says what is known of stacks: of metadata that several tokens have in common.', latest],
       body: bodyOf('One to ten stacks, at most 228 KiB.', stacksBody),
@@ -131,7 +139,9 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       examples: examples.stacks,
     },
     {
-      ...{ id: 'refreshNftMetadata', method: 'POST', path: '/nfts/refresh-metadata' },
+      id: 'refreshNftMetadata',
+      method: 'POST',
+      path: '/nfts/refresh-metadata',
       summary: 'Refresh NFT metadata',
       description: ['Says what is known of tokens of a collection.', latest],
       body: bodyOf('One to 250 tokens, at most 228 KiB.', tokensBody),
@@ -145,7 +155,9 @@ function createMints(examples: MintingExamples): Rest[] {
   const path = '/nfts/mint-requests';
   return [
     {
-      ...{ id: 'createMintRequests', method: 'POST', path },
+      id: 'createMintRequests',
+      method: 'POST',
+      path,
       summary: 'Mint NFTs',
       description: [
         'Accepts assets to be minted: all of the request, or none. They are minted afterwards, by the key that signs for the environment of the collection.',
@@ -159,7 +171,9 @@ function createMints(examples: MintingExamples): Rest[] {
       examples: examples.mint,
     },
     {
-      ...{ id: 'listMintRequests', method: 'GET', path },
+      id: 'listMintRequests',
+      method: 'GET',
+      path,
       summary: 'List mint requests',
       description: [
         'Gives the mint requests of a collection in the order in which they were accepted, page by page, some seconds behind. One that failed and was accepted again stands at its later place.',
@@ -175,7 +189,9 @@ function createMints(examples: MintingExamples): Rest[] {
       examples: examples.list,
     },
     {
-      ...{ id: 'getMintRequest', method: 'GET', path: `${path}/{reference_id}` },
+      id: 'getMintRequest',
+      method: 'GET',
+      path: `${path}/{reference_id}`,
       summary: 'Get mint request',
       description: ['Gives one mint request as a list of one. What was accepted is found at once.'],
       parameters: [inPath('reference_id', 'As it was given, percent-encoded.', referenceParameter)],

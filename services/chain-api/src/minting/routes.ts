@@ -47,15 +47,23 @@ export function createMintingRoutes(
 ): readonly Route[] {
   const { claims, quotas, reader, cursors, topics, collections, isLogKnown } = parts;
   const mintPolicy: QuotaPolicy = {
-    ...{ kind: 'mint', perSecond: settings.MINTS_PER_MINUTE / MINUTE_S, burst: settings.MINTS_BURST },
+    kind: 'mint',
+    perSecond: settings.MINTS_PER_MINUTE / MINUTE_S,
+    burst: settings.MINTS_BURST,
   };
   const refreshPolicy: QuotaPolicy = {
-    ...{ kind: 'refresh', perSecond: settings.REFRESHES_PER_HOUR / HOUR_S, burst: settings.REFRESHES_PER_HOUR },
+    kind: 'refresh',
+    perSecond: settings.REFRESHES_PER_HOUR / HOUR_S,
+    burst: settings.REFRESHES_PER_HOUR,
   };
   const withBody = createWithBody();
   const publishing = { withBody, quotas, deadlineMs: settings.PUBLISH_DEADLINE_MS };
   const acceptMints = createAcceptMints({
-    ...{ claims, quotas, policy: mintPolicy, publish: topics.publishRequests, isLogKnown },
+    claims,
+    quotas,
+    policy: mintPolicy,
+    publish: topics.publishRequests,
+    isLogKnown,
   });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [

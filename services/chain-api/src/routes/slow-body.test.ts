@@ -7,7 +7,12 @@ import { COLLECTION, collectionRecord, MINTS, order, SECRET_KEY_HEADER } from '.
 import { openChainApi, type TestChainApi } from '../test/open-chain-api.ts';
 
 const metadata = {
-  ...{ name: 'n', symbol: null, description: null, image: null, external_link: null, contract_uri: null },
+  name: 'n',
+  symbol: null,
+  description: null,
+  image: null,
+  external_link: null,
+  contract_uri: null,
   base_uri: null,
 };
 const REFRESH = `/${COLLECTION}/refresh-metadata`;

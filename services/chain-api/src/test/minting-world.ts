@@ -88,12 +88,22 @@ export async function createMintingWorld(): Promise<MintingWorld> {
       if (world.broker !== 'well') throw new Error('the brokers do not answer');
     };
   const world: MintingWorld = {
-    ...{ keys, secretKey, mints, reader, collections, signableKeys, requests, metadata },
-    ...{ broker: 'well', isLogKnown: false },
+    keys,
+    secretKey,
+    mints,
+    reader,
+    collections,
+    signableKeys,
+    requests,
+    metadata,
+    broker: 'well',
+    isLogKnown: false,
     verifySecret: createKeyVerifier({ keys: openKeys({ view, readEveryMs: 0 }), prefix: PREFIX, kind: 'secret' }),
     parts: {
       collections: createCollections({ collections: copyOf(collections), signableKeys: copyOf(signableKeys) }),
-      ...{ claims: mints.claims, quotas: mints.quotas, reader },
+      claims: mints.claims,
+      quotas: mints.quotas,
+      reader,
       cursors: createMintCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 7) }] }),
       topics: { publishRequests: createPublish(requests), publishMetadata: createPublish(metadata) },
       isLogKnown: async () => world.isLogKnown,

@@ -112,8 +112,12 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     cursors: createCursors({ keys: [{ id: 1, secret: cursorSecret }] }),
     horizonOf: horizons.of,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
-    ...{ chains, rateLimitKeys, metrics, usage: createUsageCounter() },
-    ...{ verifySecret: minting.verifySecret, minting: minting.parts },
+    chains,
+    rateLimitKeys,
+    metrics,
+    usage: createUsageCounter(),
+    verifySecret: minting.verifySecret,
+    minting: minting.parts,
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   onTestFinished(server.close);
@@ -121,7 +125,15 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const get: TestChainApi['get'] = (path, headers = {}) => fetch(`${url}/v1/chains${path}`, { headers });
   const { put, putTokens } = createPut(memory, watermarks);
   return {
-    ...{ url, port: server.port, routes: app.routes, watermarks, logLines, put, putTokens, get, minting },
+    url,
+    port: server.port,
+    routes: app.routes,
+    watermarks,
+    logLines,
+    put,
+    putTokens,
+    get,
+    minting,
     call: createCall(url, minting),
     history: async (query = {}) => {
       const answer = await get(`/${CHAIN.name}/activity-history?${new URLSearchParams(query)}`);

@@ -104,7 +104,10 @@ function toRecords(
   prefix: string,
 ): PlacedRecord[] {
   const place = (topic: Topic, key: string, value: Buffer): PlacedRecord => ({
-    ...{ topic: prefix + topic.name, key: Buffer.from(key), value, headers: {} },
+    topic: prefix + topic.name,
+    key: Buffer.from(key),
+    value,
+    headers: {},
   });
   return [
     ...activities.map((activity) =>

@@ -7,11 +7,21 @@ import { makeBatches } from './make-batches.ts';
 
 const hash = `0x${'ab'.repeat(32)}`;
 const BLOCK: ReadBlocks['blocks'][number] = {
-  ...{ number: 7, hash, parentHash: hash, timestampS: 0, logsBloom: Buffer.alloc(0) },
+  number: 7,
+  hash,
+  parentHash: hash,
+  timestampS: 0,
+  logsBloom: Buffer.alloc(0),
 };
 const logOf = (logIndex: number): ChainLog => ({
-  ...{ blockNumber: 7, blockHash: hash, transactionHash: hash, transactionIndex: 0, logIndex },
-  ...{ address: '0x', topics: [], data: '0x' },
+  blockNumber: 7,
+  blockHash: hash,
+  transactionHash: hash,
+  transactionIndex: 0,
+  logIndex,
+  address: '0x',
+  topics: [],
+  data: '0x',
 });
 
 /** For each log, the lengths of the details of its activities. */

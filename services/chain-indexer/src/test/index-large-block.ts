@@ -77,7 +77,8 @@ const logs: IndexLogs = {
 };
 
 const node = createRpcNode({
-  ...{ name: 'large', url: 'http://127.0.0.1:1' },
+  name: 'large',
+  url: 'http://127.0.0.1:1',
   fetch: async (_url, options) => {
     const body = JSON.parse(String(options?.body)) as Question | Question[];
     return new Response(JSON.stringify(Array.isArray(body) ? body.map(answer) : answer(body)));

@@ -42,7 +42,11 @@ export function createTestLane(
 ) {
   const metrics = createMetrics('test');
   const lane = new ChainLane({
-    ...{ chain, nodes, logs, recordsMax, metrics: createIndexerMetrics(metrics)(chain.name) },
+    chain,
+    nodes,
+    logs,
+    recordsMax,
+    metrics: createIndexerMetrics(metrics)(chain.name),
     ...(lags && { lags }),
     nowMs: () => clock.nowMs++,
     wallClockMs: () => 1_700_000_000_000,

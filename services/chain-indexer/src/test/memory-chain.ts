@@ -38,7 +38,10 @@ export class MemoryChain {
     const hash = hashOf(name);
     const logs = drafts.map((draft, logIndex) => ({
       ...draft,
-      ...{ blockNumber: number, blockHash: hash, logIndex, transactionIndex: logIndex >> 1 },
+      blockNumber: number,
+      blockHash: hash,
+      logIndex,
+      transactionIndex: logIndex >> 1,
       transactionHash: hashOf(`${name}/${logIndex >> 1}`),
     }));
     const times = { timestampS: 1_700_000_000 + number * 2 };

@@ -28,20 +28,30 @@ const toBlock = (block: MadeBlock | undefined) =>
   block === undefined
     ? null
     : {
-        ...{ number: toHex(block.number), hash: block.hash, parentHash: block.parentHash },
-        ...{ timestamp: toHex(block.timestampS), logsBloom: `0x${block.logsBloom.toString('hex')}` },
+        number: toHex(block.number),
+        hash: block.hash,
+        parentHash: block.parentHash,
+        timestamp: toHex(block.timestampS),
+        logsBloom: `0x${block.logsBloom.toString('hex')}`,
       };
 const toTransactions = ({ logs }: MadeBlock) => [...new Set(logs.map(({ transactionHash }) => transactionHash))];
 const toReceipt = (block: MadeBlock, transactionHash: string) => ({
-  ...{ blockHash: block.hash, transactionHash },
+  blockHash: block.hash,
+  transactionHash,
   logs: toLogs([block]).filter((log) => log.transactionHash === transactionHash),
 });
 const toLogs = (blocks: readonly MadeBlock[]) =>
   blocks.flatMap(({ logs }) =>
     logs.map((log) => ({
-      ...{ address: log.address, topics: log.topics, data: log.data, transactionHash: log.transactionHash },
-      ...{ blockHash: log.blockHash, blockNumber: toHex(log.blockNumber), removed: false },
-      ...{ logIndex: toHex(log.logIndex), transactionIndex: toHex(log.transactionIndex) },
+      address: log.address,
+      topics: log.topics,
+      data: log.data,
+      transactionHash: log.transactionHash,
+      blockHash: log.blockHash,
+      blockNumber: toHex(log.blockNumber),
+      removed: false,
+      logIndex: toHex(log.logIndex),
+      transactionIndex: toHex(log.transactionIndex),
     })),
   );
 

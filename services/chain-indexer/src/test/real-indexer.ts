@@ -43,7 +43,10 @@ export async function openRealIndexers() {
   const brokers = testStores().kafka;
   const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = own.environment;
   const processes = openServiceProcesses(MAIN, {
-    ...{ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX: own.prefix, LOG_LEVEL: 'warn' },
+    KAFKA_BROKERS,
+    SCHEMA_REGISTRY_URL,
+    TOPIC_PREFIX: own.prefix,
+    LOG_LEVEL: 'warn',
   });
   const valuesOf = async (name: string) => {
     const records = await readTopic({ brokers, topic: own.prefix + name });

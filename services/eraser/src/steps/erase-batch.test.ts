@@ -40,6 +40,17 @@ function mortal<T extends object>(object: T, die: () => boolean): T {
   });
 }
 
+const toEventRow = ({ owner, device, at }: Program['events'][number], keys: readonly Buffer[]) => ({
+  environment_id: ENVIRONMENT,
+  identity_key: keys[owner]!,
+  anonymous_key: keys[device]!,
+  anonymous_id: `device ${device}`,
+  from_key: Buffer.alloc(16),
+  to_key: Buffer.alloc(16),
+  event_time: at,
+  received_at: at,
+});
+
 async function openWorld(program: Program) {
   const keys = Array.from({ length: PEOPLE }, () => randomBytes(16));
   const people: MemoryPeople = openMemoryPeople();
@@ -49,7 +60,10 @@ async function openWorld(program: Program) {
   const apply = async ({ a, b, at }: Program['links'][number], first = offset) => {
     const step = { link: 'alias', aKind: 'custom', bKind: 'custom', blocked: false, otherKeys: [] } as const;
     const fact = {
-      ...{ environmentId: ENVIRONMENT, offset, receivedAt: at, eventTime: at },
+      environmentId: ENVIRONMENT,
+      offset,
+      receivedAt: at,
+      eventTime: at,
       steps: [{ ...step, aKey: keys[a]!, bKey: keys[b]! }],
     } as unknown as GraphFact;
     const [applied] = await people.graph.apply({ ...SOURCE, after: offset - 1, through: offset, facts: [fact] });
@@ -58,9 +72,17 @@ async function openWorld(program: Program) {
   };
   const noteLink = ({ a, b, at }: Program['links'][number], outcome: string) =>
     rows.add('identity_links', {
-      ...{ environment_id: ENVIRONMENT, link_generation: 0, link_partition: 0, link_offset: facts.length - 1, outcome },
+      environment_id: ENVIRONMENT,
+      link_generation: 0,
+      link_partition: 0,
+      link_offset: facts.length - 1,
+      outcome,
       message_id: facts.length - 1,
-      ...{ a_key: keys[a]!, b_key: keys[b]!, person_key: Buffer.alloc(16), event_time: at, received_at: at },
+      a_key: keys[a]!,
+      b_key: keys[b]!,
+      person_key: Buffer.alloc(16),
+      event_time: at,
+      received_at: at,
     });
   const facts: Program['links'][number][] = [];
   for (const link of program.links) {
@@ -68,24 +90,19 @@ async function openWorld(program: Program) {
     const { applied } = await apply(link);
     if (applied.kind === 'decided') noteLink(link, applied.decisions[0]!.outcome);
   }
-  for (const [at, event] of program.events.entries())
-    rows.add('events', {
-      ...{
-        environment_id: ENVIRONMENT,
-        name: at,
-        identity_key: keys[event.owner]!,
-        anonymous_key: keys[event.device]!,
-      },
-      ...{ anonymous_id: `device ${event.device}`, from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
-      ...{ event_time: event.at, received_at: event.at },
-    });
+  for (const [at, event] of program.events.entries()) rows.add('events', { name: at, ...toEventRow(event, keys) });
   for (const [at, { of, at: receivedAt }] of program.consents.entries()) {
     const place = { partition: 0, offset: at, loggedAtMs: receivedAt };
     const consent = { environmentId: ENVIRONMENT, identityKey: keys[of]!, status: 'full', receivedAt, place } as const;
     await people.consents.apply(consent);
     rows.add('consent_log', {
-      ...{ environment_id: ENVIRONMENT, identity_key: keys[of]!, status: 'full', received_at: receivedAt },
-      ...{ kafka_partition: 0, kafka_offset: at, logged_at: receivedAt },
+      environment_id: ENVIRONMENT,
+      identity_key: keys[of]!,
+      status: 'full',
+      received_at: receivedAt,
+      kafka_partition: 0,
+      kafka_offset: at,
+      logged_at: receivedAt,
     });
   }
   return { keys, people, rows, records, apply, facts };

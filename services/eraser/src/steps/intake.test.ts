@@ -13,18 +13,24 @@ const SCHEMA_ID = 7;
 const POSITION = {} as BatchPosition;
 
 const createRequest = (over: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord => ({
-  ...{
-    erasureId: randomBytes(16),
-    environmentId: 'env',
-    subjectKeys: [randomBytes(16)],
-    memberKeys: [randomBytes(16)],
-  },
-  ...{ cutoffAt: T, requestedAt: T - 2_000, traceId: 'a'.repeat(32) },
+  erasureId: randomBytes(16),
+  environmentId: 'env',
+  subjectKeys: [randomBytes(16)],
+  memberKeys: [randomBytes(16)],
+  cutoffAt: T,
+  requestedAt: T - 2_000,
+  traceId: 'a'.repeat(32),
   ...over,
 });
 
 const toRecord = (value: Buffer | null, offset = 0): StreamRecord => ({
-  ...{ topic: 'erasures', partition: 0, offset, timestampMs: T, key: Buffer.from('env'), value, headers: {} },
+  topic: 'erasures',
+  partition: 0,
+  offset,
+  timestampMs: T,
+  key: Buffer.from('env'),
+  value,
+  headers: {},
 });
 const frame = (request: ErasureRequestRecord) => frameRecord(SCHEMA_ID, erasureRequestCodec.encode(request));
 
@@ -39,8 +45,11 @@ function openBench() {
     },
   };
   const onBatch = createIntake({
-    ...{ people, records, schemaOf: async (id: number) => (id === SCHEMA_ID ? erasureRequestCodec.schema : null) },
-    ...{ logger: createLogger({ service: 'test', level: 'silent' }), onRequests: () => woken++ },
+    people,
+    records,
+    schemaOf: async (id: number) => (id === SCHEMA_ID ? erasureRequestCodec.schema : null),
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onRequests: () => woken++,
     producer: producer as never,
   });
   const take = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);

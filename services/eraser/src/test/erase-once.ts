@@ -17,7 +17,13 @@ const note = (next: string) => {
   [step, beganMs] = [next, performance.now()];
 };
 const parts = {
-  ...{ rows, records, people, generation: 0, wallClockMs: Date.now, pause: async () => {}, onStep: note },
+  rows,
+  records,
+  people,
+  generation: 0,
+  wallClockMs: Date.now,
+  pause: async () => {},
+  onStep: note,
   putBack: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
   barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
 };

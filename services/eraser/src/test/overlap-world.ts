@@ -35,9 +35,17 @@ function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
     if (applied?.kind === 'parked') return log.push(link);
     if (applied?.kind !== 'decided') return;
     rows.add('identity_links', {
-      ...{ environment_id: ENVIRONMENT, link_generation: 0, link_partition: 0, link_offset: next },
-      ...{ outcome: applied.decisions[0]!.outcome, message_id: link.at, a_key: link.a, b_key: link.b },
-      ...{ person_key: Buffer.alloc(16), event_time: link.at, received_at: link.at },
+      environment_id: ENVIRONMENT,
+      link_generation: 0,
+      link_partition: 0,
+      link_offset: next,
+      outcome: applied.decisions[0]!.outcome,
+      message_id: link.at,
+      a_key: link.a,
+      b_key: link.b,
+      person_key: Buffer.alloc(16),
+      event_time: link.at,
+      received_at: link.at,
     });
   };
   return {
@@ -71,7 +79,11 @@ export async function openWorld() {
   await people.rebuild.mintEpoch();
   const { log, next, run: runLinker } = createLinker(people, rows);
   const parts: BatchParts = {
-    ...{ people, rows, records, generation: 0, wallClockMs },
+    people,
+    rows,
+    records,
+    generation: 0,
+    wallClockMs,
     barrier: {
       linksStored: async () => {
         await runLinker();

@@ -19,9 +19,25 @@ const consent = {
 const moved = (count: number): IdentityDecisionRecord['moved'] =>
   Array.from({ length: count }, (_, index) => ({ key: Buffer.alloc(16, index), kind: 'epic', linkedAt: 1 }));
 const decisionOf = (count: number): IdentityDecisionRecord => ({
-  ...{ environmentId: 'demo', generation: 0, partition: 0, offset: 5, step: 0, messageId: KEY, link: 'alias' },
-  ...{ aKey: KEY, aKind: 'epic', bKey: KEY, bKind: 'epic', outcome: 'linked', reason: '', root: KEY },
-  ...{ moved: moved(count), eventTime: 1, receivedAt: 1, traceId: '', unlink: null },
+  environmentId: 'demo',
+  generation: 0,
+  partition: 0,
+  offset: 5,
+  step: 0,
+  messageId: KEY,
+  link: 'alias',
+  aKey: KEY,
+  aKind: 'epic',
+  bKey: KEY,
+  bKind: 'epic',
+  outcome: 'linked',
+  reason: '',
+  root: KEY,
+  moved: moved(count),
+  eventTime: 1,
+  receivedAt: 1,
+  traceId: '',
+  unlink: null,
 });
 
 /** One row for each consent, at these offsets. */
@@ -52,7 +68,10 @@ function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const overrides = new RowBuffer(1024);
   const writeOverrides = (triedBefore: boolean) =>
     writeRows({
-      ...{ table: 'identity_overrides', rows: overrides, notes, signal },
+      table: 'identity_overrides',
+      rows: overrides,
+      notes,
+      signal,
       block: { ...name, triedBefore },
     });
   const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(offsetsOf);

@@ -53,7 +53,10 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
   const { partition, start, end, triedBefore = false } = block;
   const partOf = createPartReader(table);
   await storeOnce({
-    ...{ start, end, triedBefore, notes },
+    start,
+    end,
+    triedBefore,
+    notes,
     tokenOf: (from, to) => toBlockToken(block, table, from, to),
     rows: {
       count: rows.rows,

@@ -44,7 +44,12 @@ export interface Scanner {
 export function createScanner(): Scanner {
   const batch = createScannedBatch();
   const state: ScanState = {
-    ...{ bytes: batch.body, batch, message: 0, fromMs: 0, toMs: 0, isDoubtful: false },
+    bytes: batch.body,
+    batch,
+    message: 0,
+    fromMs: 0,
+    toMs: 0,
+    isDoubtful: false,
     verdicts: new Uint8Array(BATCH_MESSAGES_MAX),
     starts: new Int32Array(BATCH_MESSAGES_MAX),
     ends: new Int32Array(BATCH_MESSAGES_MAX),

@@ -21,7 +21,8 @@ export function toPorts(
   own: Partial<AudiencePorts> = {},
 ): AudiencePorts {
   return {
-    ...{ people, consents: people.consents },
+    people,
+    consents: people.consents,
     verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
     schemaIds: () => ({ consents: 3, erasures: 4 }),
     ...own,

@@ -25,12 +25,31 @@ export interface SourcedMessage {
 const NO_CONTEXT: Partial<EventContext> = {};
 /** Values stored for absent texts. */
 const TEXTS = {
-  ...{ eventName: '', anonymousId: '', userId: '', identityType: '', fromId: '', fromType: '', toId: '', toType: '' },
-  ...{ deviceId: '', sessionId: '', surface: '', consentLevel: '' },
+  eventName: '',
+  anonymousId: '',
+  userId: '',
+  identityType: '',
+  fromId: '',
+  fromType: '',
+  toId: '',
+  toType: '',
+  deviceId: '',
+  sessionId: '',
+  surface: '',
+  consentLevel: '',
 };
 const CONTEXT_TEXTS = {
-  ...{ library: '', libraryVersion: '', userAgent: '', locale: '', timezone: '', screen: '' },
-  ...{ pageUrl: '', pagePath: '', pageReferrer: '', pageTitle: '', browserLanguage: '' },
+  library: '',
+  libraryVersion: '',
+  userAgent: '',
+  locale: '',
+  timezone: '',
+  screen: '',
+  pageUrl: '',
+  pagePath: '',
+  pageReferrer: '',
+  pageTitle: '',
+  browserLanguage: '',
 };
 
 /** An identity as a message names it; the id trimmed. */
@@ -88,15 +107,19 @@ function toMessageRecord(
   const key = (identity: IdentityReference | null) =>
     identity === null ? ZERO_KEY : keyOf(identity.kind, identity.id);
   return {
-    ...{ ...TEXTS, ...CONTEXT_TEXTS, ...message, ...context, environmentId, receivedAt, traceId },
+    ...TEXTS,
+    ...CONTEXT_TEXTS,
+    ...message,
+    ...context,
+    environmentId,
+    receivedAt,
+    traceId,
     messageId: Buffer.from(message.messageId.replaceAll('-', ''), 'hex'),
-    ...{
-      identityKey: key(owner),
-      anonymousKey: key(anonymous),
-      userKey: key(user),
-      fromKey: key(from),
-      toKey: key(to),
-    },
+    identityKey: key(owner),
+    anonymousKey: key(anonymous),
+    userKey: key(user),
+    fromKey: key(from),
+    toKey: key(to),
     test: message.test ?? false,
     screenDensity: context.screenDensity ?? null,
     properties: jsonText(properties, propertiesText),

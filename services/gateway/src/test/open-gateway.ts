@@ -89,20 +89,18 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const owner = { projectId: 'p', environmentId, environment: 'production' } as const;
   const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
   const { key: secretKey } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'secret' });
-  const producer = createTestProducer();
-  const rejectionProducer = createTestProducer();
+  const [producer, rejectionProducer] = [createTestProducer(), createTestProducer()];
   const logLines: string[] = [];
   const metrics = createMetrics('gateway');
   const keys = openKeys({ view: { ...view, readSince: options.readSince ?? view.readSince }, readEveryMs: 0 });
   const audience = await openAudienceWorld();
-  const keyer = createIdentityKeyer(randomBytes(32));
-  const usage = createUsageCounter();
+  const [keyer, usage] = [createIdentityKeyer(randomBytes(32)), createUsageCounter()];
   const app = createGatewayApp({
     config: { ...settings, ...options },
     producer,
     publishRejections: createPublishRejections({
       producer: rejectionProducer,
-      topic: 'test.audience.rejections.v1',
+      topic: REJECTIONS,
       schemaId: () => 3,
       metrics,
     }),
@@ -113,7 +111,8 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     keyer,
     audience: toPorts(audience, { keys, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
-    ...{ metrics, usage },
+    metrics,
+    usage,
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
@@ -125,13 +124,27 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
       headers: { 'content-type': 'application/json', [KEY_HEADER]: key, ...headers },
       body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
     });
-  const { port, close } = server;
   return {
-    ...{ url, port, key, secretKey, store, producer, rejectionProducer, audience, keyer, server },
-    ...{ routes: app.routes, logLines, usage, metrics: metrics.text, post, close },
+    url,
+    port: server.port,
+    key,
+    secretKey,
+    store,
+    producer,
+    rejectionProducer,
+    audience,
+    keyer,
+    server,
+    routes: app.routes,
+    logLines,
+    usage,
+    metrics: metrics.text,
+    post,
+    close: server.close,
   };
 }
 
+const REJECTIONS = 'test.audience.rejections.v1';
 const settings: GatewaySettings = {
   HTTP_HEADER_PREFIX: 'x-service',
   TOPIC_PREFIX: 'test.',

@@ -8,7 +8,12 @@ afterEach(() => void vi.useRealTimers());
 function toFact(person: string, offset: number, bytes = 10): ParkedFact {
   const value = Buffer.alloc(bytes, person);
   const record: StreamRecord = {
-    ...{ topic: 'links', partition: 0, offset, timestampMs: 0, key: Buffer.from('env'), value },
+    topic: 'links',
+    partition: 0,
+    offset,
+    timestampMs: 0,
+    key: Buffer.from('env'),
+    value,
     headers: { name: 'text', other: Buffer.from('bytes'), none: undefined },
   };
   return { person, record, keys: [Buffer.from(`key of ${person}`.padEnd(16))] };
@@ -29,7 +34,10 @@ function createBench(pace = PARKED_PACE) {
   const controller = new AbortController();
   const told: (number | null)[] = [];
   const parked = createParkedFacts({
-    ...{ publish, signal: controller.signal, pace, parkedTopic: 'parked' },
+    publish,
+    signal: controller.signal,
+    pace,
+    parkedTopic: 'parked',
     onLeft: () => told.push(parked.firstWaiting()),
   });
   const names = () => rounds.map((round) => round.names);
@@ -180,8 +188,11 @@ describe('parked facts', () => {
     expect(record!.value.toString()).toBe('x'.repeat(10));
     expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
     expect(record!.headers).toEqual({
-      ...{ name: Buffer.from('text'), other: Buffer.from('bytes') },
-      ...{ 'first-offset': '1', 'identity-keys': fact.keys[0], rounds: '1' },
+      name: Buffer.from('text'),
+      other: Buffer.from('bytes'),
+      'first-offset': '1',
+      'identity-keys': fact.keys[0],
+      rounds: '1',
     });
   });
 

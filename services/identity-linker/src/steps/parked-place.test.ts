@@ -51,7 +51,9 @@ function createBench(pace = PLACE_PACE) {
   const marks: { offsets: number[]; behind: number }[] = [];
   const controller = new AbortController();
   const place = createParkedPlace({
-    ...{ linkTopic: 'links', signal: controller.signal, pace },
+    linkTopic: 'links',
+    signal: controller.signal,
+    pace,
     guards: {
       async heldFrom(_environmentId, keys) {
         const names = keys.map(String);

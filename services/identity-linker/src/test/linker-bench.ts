@@ -47,7 +47,12 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     };
     const topics = { linkTopic: LINKS, parkedTopic: PARKED, decisionTopic: DECISIONS };
     const linker = await openLinker({
-      ...{ people, producer, log: readerOf(log), ...topics, ...createParts(), ...over },
+      people,
+      producer,
+      log: readerOf(log),
+      ...topics,
+      ...createParts(),
+      ...over,
       openConsumer: openOf(LINKS),
       openParkedConsumer: openOf(PARKED, PARKED),
     });

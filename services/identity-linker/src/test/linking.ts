@@ -84,8 +84,16 @@ export function producerWithFates(producer: Producer, fates: Fate[], kill: () =>
 
 export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {
   return {
-    ...{ environmentId: 'test', messageId: Buffer.alloc(16, 3), link: 'identify', traceId: 'e'.repeat(32) },
-    ...{ fromKind: 'anonymous', fromId: 'a', toKind: 'untyped', toId: 'u', eventTime: 1_000, receivedAt: 1_000 },
+    environmentId: 'test',
+    messageId: Buffer.alloc(16, 3),
+    link: 'identify',
+    traceId: 'e'.repeat(32),
+    fromKind: 'anonymous',
+    fromId: 'a',
+    toKind: 'untyped',
+    toId: 'u',
+    eventTime: 1_000,
+    receivedAt: 1_000,
     unlink: [],
     ...parts,
   };

@@ -51,7 +51,10 @@ export async function openRealStores(): Promise<RealStores> {
   const people = await openRedisPeople({ url: stores.redis });
   await people.rebuild.mintEpoch();
   return {
-    ...{ topicPrefix, group: tag, redis, people },
+    topicPrefix,
+    group: tag,
+    redis,
+    people,
     createEnvironmentId: () => `${tag}-${randomBytes(4).toString('hex')}`,
     publish: (facts, headers = {}) =>
       new Promise((resolve, reject) => {

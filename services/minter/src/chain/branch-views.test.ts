@@ -34,7 +34,9 @@ function extend(name: string, stem: readonly Block[], to: number): readonly Bloc
 }
 
 const toJson = ({ number, ...rest }: Block, transactions: unknown[] = []) => ({
-  ...{ ...rest, number: quantity(number), transactions },
+  ...rest,
+  number: quantity(number),
+  transactions,
 });
 
 function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: RpcCall): unknown {
@@ -83,7 +85,11 @@ const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
 /** Left before the block with the transaction, and abandoned since. */
 const LEFT: Branch = { blocks: extend('left', STEM, 104), mintedAt: 90 };
 const HEAD: ChainHead = {
-  ...{ number: 110, finalized: 102, finalizedHash: FINAL.blocks[102]!.hash, baseFee: 0n, knownHash: null },
+  number: 110,
+  finalized: 102,
+  finalizedHash: FINAL.blocks[102]!.hash,
+  baseFee: 0n,
+  knownHash: null,
 };
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
 const fateOf = (parts: NodeParts) => findFate(openNode(parts).node, VARIANTS, HEAD);

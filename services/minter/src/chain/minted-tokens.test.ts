@@ -17,7 +17,10 @@ const topic = (value: string | number) =>
   `0x${(typeof value === 'number' ? value.toString(16) : value.slice(2)).padStart(64, '0')}`;
 const logOf = (topics: readonly string[], data: string) => ({ address: SWORDS, topics, data, logIndex: 3 });
 const assetOf = (owner: number, tokenId: string | null): CarriedAsset => ({
-  ...{ referenceId: 'a', attemptId: Buffer.alloc(16), tokenId, amount: null },
+  referenceId: 'a',
+  attemptId: Buffer.alloc(16),
+  tokenId,
+  amount: null,
   ownerAddress: toBytes(ownerOf(owner)),
 });
 
@@ -59,7 +62,11 @@ describe('tokens minted by a transaction', () => {
         const assets = asked.map(([owner, id]) => assetOf(owner, hasIds ? String(id) : null));
         const tokens = told.map(
           ([owner, id], logIndex): MintedToken => ({
-            ...{ owner: ownerOf(owner), tokenId: String(id), amount: '1', logIndex, item: 0 },
+            owner: ownerOf(owner),
+            tokenId: String(id),
+            amount: '1',
+            logIndex,
+            item: 0,
           }),
         );
         const matched = matchTokens(assets, tokens);

@@ -43,8 +43,14 @@ const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
 async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {}): Promise<Buffer> {
   const { data = mintOf(BigInt(nonce) + 100n), gas = 300_000n, fee = 10n ** 10n } = given;
   const signed = await account.signTransaction({
-    ...{ type: 'eip1559', chainId: chain.id, nonce, to: contracts.erc721, data, gas },
-    ...{ maxFeePerGas: fee, maxPriorityFeePerGas: fee },
+    type: 'eip1559',
+    chainId: chain.id,
+    nonce,
+    to: contracts.erc721,
+    data,
+    gas,
+    maxFeePerGas: fee,
+    maxPriorityFeePerGas: fee,
   });
   return Buffer.from(signed.slice(2), 'hex');
 }

@@ -189,7 +189,8 @@ describe('a lane with a contract that runs out of gas or is broken', () => {
             if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
             const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
               ...log,
-              ...{ topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!], data: '0x' },
+              topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!],
+              data: '0x',
             });
             return receipt && { ...receipt, logs: receipt.logs.map(broken) };
           },

@@ -32,7 +32,11 @@ describe('what a lane writes', () => {
     expect(written.map(({ states }) => states.length)).toEqual([500, 500, 201]);
     expect(ledger.pending).toHaveLength(1_201);
     const forgotten = Array.from({ length: 501 }, (_, nonce) => ({
-      ...{ chain: 'demo-chain', signer: Buffer.alloc(20), nonce, variant: 0, kind: 'mint' as const },
+      chain: 'demo-chain',
+      signer: Buffer.alloc(20),
+      nonce,
+      variant: 0,
+      kind: 'mint' as const,
     }));
     await journal.append({ forgotten });
     expect(written.slice(3).map((change) => change.forgotten.length)).toEqual([500, 1]);
@@ -41,9 +45,20 @@ describe('what a lane writes', () => {
   it('is one transaction of the log with signed bytes, which never stand without the states of their assets', async () => {
     const { journal, written } = openJournal();
     const signed = {
-      ...{ chain: 'demo-chain', signer: Buffer.alloc(20), nonce: 0, variant: 0, kind: 'mint' as const, assets: [] },
-      ...{ contractAddress: null, hash: Buffer.alloc(32), signedBytes: Buffer.alloc(1), gasLimit: 1, loggedAt: 1 },
-      ...{ genesisHash: Buffer.alloc(32), maxFeePerGas: '1', maxPriorityFeePerGas: '1' },
+      chain: 'demo-chain',
+      signer: Buffer.alloc(20),
+      nonce: 0,
+      variant: 0,
+      kind: 'mint' as const,
+      assets: [],
+      contractAddress: null,
+      hash: Buffer.alloc(32),
+      signedBytes: Buffer.alloc(1),
+      gasLimit: 1,
+      loggedAt: 1,
+      genesisHash: Buffer.alloc(32),
+      maxFeePerGas: '1',
+      maxPriorityFeePerGas: '1',
     };
     await journal.append({ states: statesOf(501), transactions: [signed] });
     expect(written.map(({ states, transactions }) => [states.length, transactions.length])).toEqual([[501, 1]]);

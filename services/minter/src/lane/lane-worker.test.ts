@@ -17,7 +17,8 @@ it('a worker whose lane another writer has taken over does not fence that writer
     close: async () => {},
   };
   const worker = new LaneWorker({
-    ...{ lane: { chain: CHAIN, signer: SIGNER }, pollMs: 1_000 },
+    lane: { chain: CHAIN, signer: SIGNER },
+    pollMs: 1_000,
     logger: createLogger({ service: 'minter', level: 'silent' }),
     takeOver: async () => {
       opened++;

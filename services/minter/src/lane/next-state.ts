@@ -14,8 +14,17 @@ export function toFirstState({ request, partition, offset }: PlacedRequest, chan
   const { metadata: _, ...asset } = request;
   return {
     ...asset,
-    ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
-    ...{ activityId: null, error: null, requestPartition: partition, requestOffset: offset, changedAt },
+    revision: 1,
+    status: 'pending',
+    stage: 'accepted',
+    reason: null,
+    nonce: null,
+    transactionHash: null,
+    activityId: null,
+    error: null,
+    requestPartition: partition,
+    requestOffset: offset,
+    changedAt,
   };
 }
 

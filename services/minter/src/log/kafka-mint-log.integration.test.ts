@@ -53,7 +53,10 @@ function createLog(beforeCommit?: () => Promise<void>): MintLog {
     schemaId: async () => stores.schemaIdOf(stores.prefix + name),
   });
   return createMintLog({
-    ...{ reader, schemaOf, states: topicOf(TOPICS.mintStates), transactions: topicOf(TOPICS.mintTransactions) },
+    reader,
+    schemaOf,
+    states: topicOf(TOPICS.mintStates),
+    transactions: topicOf(TOPICS.mintTransactions),
     openPublisher: async (name) => {
       const publisher = await openAtomicPublisher({ brokers, name: stores.prefix + name, beforeCommit });
       opened.push(publisher);
@@ -153,7 +156,18 @@ function toGrownCount(lane: SignerLane): number {
 }
 
 const highWaterOf = ({ chain, signer }: SignerLane, nonce: number): MintTransactionRecord => ({
-  ...{ chain, signer, nonce, variant: 0, kind: 'high_water' },
-  ...{ contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0), gasLimit: 0 },
-  ...{ maxFeePerGas: '0', maxPriorityFeePerGas: '0', genesisHash: Buffer.alloc(32, 1), loggedAt: 1 },
+  chain,
+  signer,
+  nonce,
+  variant: 0,
+  kind: 'high_water',
+  contractAddress: null,
+  assets: [],
+  hash: Buffer.alloc(32),
+  signedBytes: Buffer.alloc(0),
+  gasLimit: 0,
+  maxFeePerGas: '0',
+  maxPriorityFeePerGas: '0',
+  genesisHash: Buffer.alloc(32, 1),
+  loggedAt: 1,
 });

@@ -35,7 +35,9 @@ type Homes = Readonly<Record<keyof TopicLogs, number>>;
 export function createMintLog(parts: MintLogParts): MintLog {
   const [holdings, pending] = [new SignerHoldings(), new PendingSigners()];
   const states = createTopicLog({
-    ...{ ...parts, topic: parts.states, codec: mintStateCodec },
+    ...parts,
+    topic: parts.states,
+    codec: mintStateCodec,
     onRecord: (state) => {
       holdings.apply(state);
       pending.apply(state);

@@ -80,7 +80,10 @@ export function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): T
         if (kept.record === null || toSignerKey(kept.record) === toSignerKey(lane)) yield kept;
     },
     toPlaced: async (partition, key, record) => ({
-      ...{ topic: topic.name, partition, key: Buffer.from(key), headers: {} },
+      topic: topic.name,
+      partition,
+      key: Buffer.from(key),
+      headers: {},
       value: record === null ? null : frameRecord(await topic.schemaId(), codec.encode(record)),
     }),
   };

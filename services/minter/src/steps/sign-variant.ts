@@ -73,11 +73,22 @@ async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Ca
   const { lane, signer, genesisHash, clock } = turn;
   const { hash, bytes } = await signer.sign(call, { isOpen: carried.variant > 0 });
   const assets = carried.assets.map(({ referenceId, attemptId, tokenId, amount, ownerAddress }) => ({
-    ...{ referenceId, attemptId, tokenId, amount, ownerAddress },
+    referenceId,
+    attemptId,
+    tokenId,
+    amount,
+    ownerAddress,
   }));
   return {
-    ...{ chain: lane.chain, signer: lane.signer, nonce: call.nonce, ...carried, assets },
-    ...{ hash, signedBytes: bytes, gasLimit: call.gas, genesisHash },
+    chain: lane.chain,
+    signer: lane.signer,
+    nonce: call.nonce,
+    ...carried,
+    assets,
+    hash,
+    signedBytes: bytes,
+    gasLimit: call.gas,
+    genesisHash,
     maxFeePerGas: call.maxFeePerGas.toString(),
     maxPriorityFeePerGas: call.maxPriorityFeePerGas.toString(),
     loggedAt: clock.wallClockMs(),

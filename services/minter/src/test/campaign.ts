@@ -18,8 +18,15 @@ const REORG_MAX = 30;
 const STORM = 6_000;
 const CALM_MAX = 60_000;
 const RULES: ChainRules = {
-  ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 12_000, resendEveryMs: 10_000, openNoncesMax: 4, unfinalNoncesMax: 12, assetsMax: 100 },
+  chainId: 31_337,
+  gasMax: 8_000_000,
+  feeMax: 20_000n,
+  priorityFeeMax: 5_000n,
+  stuckAfterMs: 12_000,
+  resendEveryMs: 10_000,
+  openNoncesMax: 4,
+  unfinalNoncesMax: 12,
+  assetsMax: 100,
 };
 
 /** Result of a seed. */
@@ -192,7 +199,11 @@ class Campaign {
   async #live(of: Incarnation): Promise<void> {
     const { lane, address, committed } = of.seat;
     const minting = await MintLane.takeOver({
-      ...{ lane, rules: RULES, activityIdOf, signer: createMemorySigner(address), isUnlinked: () => false },
+      lane,
+      rules: RULES,
+      activityIdOf,
+      signer: createMemorySigner(address),
+      isUnlinked: () => false,
       nodes: createNodeChoice([this.#wrapNode(of)]),
       log: this.#wrapLog(of),
       clock: { wallClockMs: () => 1_000_000 + this.#nowMs, monotonicMs: () => this.#nowMs },

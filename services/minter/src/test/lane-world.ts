@@ -12,8 +12,15 @@ import { CHAIN, CONTRACTS, SHIELDS, SIGNER, SWORDS, toAddress, toRequest } from 
 export const DEPTH = 4;
 export const ADDRESS = toAddress(SIGNER);
 const RULES: ChainRules = {
-  ...{ chainId: 31_337, gasMax: 8_000_000, feeMax: 20_000n, priorityFeeMax: 5_000n },
-  ...{ stuckAfterMs: 10_000, resendEveryMs: 5_000, openNoncesMax: 4, unfinalNoncesMax: 100, assetsMax: 100 },
+  chainId: 31_337,
+  gasMax: 8_000_000,
+  feeMax: 20_000n,
+  priorityFeeMax: 5_000n,
+  stuckAfterMs: 10_000,
+  resendEveryMs: 5_000,
+  openNoncesMax: 4,
+  unfinalNoncesMax: 100,
+  assetsMax: 100,
 };
 
 /** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, made from the real one */
@@ -30,10 +37,17 @@ export function createWorld(
   node.mine();
   let offset = 0;
   return {
-    ...{ chain, node, log, time, key, unlinked },
+    chain,
+    node,
+    log,
+    time,
+    key,
+    unlinked,
     takeOver: () =>
       MintLane.takeOver({
-        ...{ lane: { chain: CHAIN, signer: SIGNER }, rules: { ...RULES, ...given }, activityIdOf },
+        lane: { chain: CHAIN, signer: SIGNER },
+        rules: { ...RULES, ...given },
+        activityIdOf,
         nodes: createNodeChoice(nodesOf(node)),
         log: {
           ...log,

@@ -35,9 +35,19 @@ export function toRequest(
   } = {},
 ): MintRequestRecord {
   return {
-    ...{ chain: CHAIN, contractAddress: toBytes(contract), referenceId, signer: SIGNER, projectId: 'demo' },
+    chain: CHAIN,
+    contractAddress: toBytes(contract),
+    referenceId,
+    signer: SIGNER,
+    projectId: 'demo',
     attemptId: createHash('sha256').update(`${contract}:${referenceId}:${attempt}`).digest().subarray(0, 16),
-    ...{ environmentId: 'demo-development', ownerAddress: toBytes(owner), tokenId: null, amount: null, metadata: null },
-    ...{ requestedAt: 1_000, traceId: '0'.repeat(32), ...given },
+    environmentId: 'demo-development',
+    ownerAddress: toBytes(owner),
+    tokenId: null,
+    amount: null,
+    metadata: null,
+    requestedAt: 1_000,
+    traceId: '0'.repeat(32),
+    ...given,
   };
 }

@@ -61,7 +61,10 @@ export async function openMinting({ stores: real = testStores() }: { stores?: St
   const contracts = await chain.deployDemo(keys.record.address as `0x${string}`);
   const node = { name: 'demo-chain', id: `eip155:${chain.id}`, urls: [chain.rpc], pollMs: 100 };
   const processes = openServiceProcesses(MAIN, {
-    ...{ ...stores.environment, REDIS_URL: redis.url, SIGNER_KEYS: signerKeys, LOG_LEVEL: 'error' },
+    ...stores.environment,
+    REDIS_URL: redis.url,
+    SIGNER_KEYS: signerKeys,
+    LOG_LEVEL: 'error',
     CHAIN_NODES: JSON.stringify([{ ...node, stuckAfterS: 5, resendEveryS: 1 }]),
     CONSUMER_GROUP: `minter-${randomBytes(4).toString('hex')}`,
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
@@ -82,7 +85,12 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
   const states = () => readStates(kafka, stores.prefix);
   const signer = toBytes(keys.record.address);
   return {
-    ...{ chain, contracts, key: keys.record, stores, setState: keys.setState, states },
+    chain,
+    contracts,
+    key: keys.record,
+    stores,
+    setState: keys.setState,
+    states,
     start: (settings) => processes.start(settings),
     publish: async (requests) => {
       for (const { referenceId, ...given } of requests) {

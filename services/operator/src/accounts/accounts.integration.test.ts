@@ -23,7 +23,9 @@ function createContext(kafka?: readonly string[]) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(places.storesOn(kafka), { topicPrefix: places.topicPrefix, author });
   return {
-    ...{ accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
+    accounts: sourcesOf(ACCOUNTS),
+    projects: sourcesOf(PROJECTS),
+    portal: () => 'http://localhost:8090',
     openSessions: () => openRedisSessions({ url: places.redis.url }),
   };
 }

@@ -126,7 +126,10 @@ async function publishMissing(
     return { number: index + 1, value: toShownContent(ACTIVITIES.toRow(record)), fault: null };
   });
   const { published, refused } = await way.import({
-    ...{ chain, tail: await way.readTail(), stop, onProgress: () => {} },
+    chain,
+    tail: await way.readTail(),
+    stop,
+    onProgress: () => {},
     lines: async function* () {
       yield* lines;
     },

@@ -33,8 +33,16 @@ async function stateOf(job: ChainJob, chain: IndexedChain, course: IndexCourse |
   const { blocksPerSecond, remainingMs } = paceTo(horizon, { course, behind, nowMs: job.context.wallClockMs() });
   const remainingSeconds = remainingMs === null ? null : Math.ceil(remainingMs / 1000);
   return {
-    ...{ chain: chain.name, reachable: furthest !== null, head, horizon, indexed, behind, changedAt },
-    ...{ blocksPerSecond, remainingSeconds, nodes: nodes.map(({ name, head, fault }) => ({ name, head, fault })) },
+    chain: chain.name,
+    reachable: furthest !== null,
+    head,
+    horizon,
+    indexed,
+    behind,
+    changedAt,
+    blocksPerSecond,
+    remainingSeconds,
+    nodes: nodes.map(({ name, head, fault }) => ({ name, head, fault })),
   };
 }
 

@@ -35,9 +35,17 @@ afterAll(async () => {
 
 const bytesOf = (address: string) => Buffer.from(address.slice(2), 'hex');
 const FIRST: Omit<TokenRecord, 'contractAddress'> = {
-  ...{ chain: CHAIN, rootContractAddress: null, symbol: 'OLD', decimals: 2, imageUrl: 'https://images.example/x.png' },
-  ...{ name: 'As it was called', verificationStatus: 'unverified', isCanonical: true, rootChainId: 'eip155:1' },
-  ...{ bridgeUsed: null, traceId: '1'.repeat(32) },
+  chain: CHAIN,
+  rootContractAddress: null,
+  symbol: 'OLD',
+  decimals: 2,
+  imageUrl: 'https://images.example/x.png',
+  name: 'As it was called',
+  verificationStatus: 'unverified',
+  isCanonical: true,
+  rootChainId: 'eip155:1',
+  bridgeUsed: null,
+  traceId: '1'.repeat(32),
 };
 const publish = (token: TokenRecord) => {
   const topic = stores.prefix + TOPIC;

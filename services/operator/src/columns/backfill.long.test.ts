@@ -151,7 +151,9 @@ describe('the backfill of a property column', () => {
 function toTarget({ environment }: ColumnsFixture) {
   const { CLICKHOUSE_URL, CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE } = environment;
   return {
-    ...{ url: CLICKHOUSE_URL!, user: CLICKHOUSE_USER!, password: CLICKHOUSE_PASSWORD! },
+    url: CLICKHOUSE_URL!,
+    user: CLICKHOUSE_USER!,
+    password: CLICKHOUSE_PASSWORD!,
     database: CLICKHOUSE_DATABASE!,
   };
 }

@@ -44,7 +44,10 @@ describe('columns of properties', () => {
   });
 
   const parts = (all: number, toDo: number) => ({
-    ...{ parts: all, partsToDo: toDo, bytesOnDisk: expect.any(Number), partsWithoutBytes: expect.any(Number) },
+    parts: all,
+    partsToDo: toDo,
+    bytesOnDisk: expect.any(Number),
+    partsWithoutBytes: expect.any(Number),
   });
 
   it('are refused, without any change, under an existing name with another path, type or default', async () => {

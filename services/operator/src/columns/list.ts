@@ -19,9 +19,16 @@ type Row = ReturnType<typeof toRow>;
 
 function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, untold }: ReturnType<typeof sumMonths>) {
   return {
-    ...{ name, column: columnOf(name), path: column?.path ?? null, type: column?.type ?? type },
-    ...{ default: column?.fallback ?? null, since: column?.since ?? null },
-    ...{ parts, partsToDo: toDo, bytesOnDisk: bytes, partsWithoutBytes: untold },
+    name,
+    column: columnOf(name),
+    path: column?.path ?? null,
+    type: column?.type ?? type,
+    default: column?.fallback ?? null,
+    since: column?.since ?? null,
+    parts,
+    partsToDo: toDo,
+    bytesOnDisk: bytes,
+    partsWithoutBytes: untold,
   };
 }
 

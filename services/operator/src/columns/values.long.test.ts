@@ -43,7 +43,8 @@ describe('the values of a property column', () => {
   let fixture: ColumnsFixture;
   const events = (environmentId: string) =>
     VALUES.map(({ json }, index) => ({
-      ...{ environmentId, name: `event ${String(index).padStart(2, '0')}` },
+      environmentId,
+      name: `event ${String(index).padStart(2, '0')}`,
       properties: json === null ? (index % 2 === 0 ? '' : '{"other":1}') : `{"other":{"v":0},"deep":{"v":${json}}}`,
     }));
 

@@ -24,7 +24,9 @@ function createOperator({
 } = {}) {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
-    ...{ accounts, projects: createMemorySources(PROJECTS), portal: () => portal },
+    accounts,
+    projects: createMemorySources(PROJECTS),
+    portal: () => portal,
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
   const run = async (...args: string[]) => {

@@ -40,7 +40,9 @@ Exit code: 0 done, 1 it failed: no account is free or there is none of that name
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const OF_ENVIRONMENT = {
-  ...{ environment: text, 'all-environments': flag, json: flag },
+  environment: text,
+  'all-environments': flag,
+  json: flag,
   project: { type: 'string', default: 'demo' },
 } as const;
 

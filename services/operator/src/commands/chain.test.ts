@@ -12,9 +12,16 @@ async function run(...words: string[]) {
     throw new Error('nobody asks');
   };
   const command = createChainCommand({
-    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere, createNode: nowhere, openPublisher: nowhere },
-    ...{ chains: () => CHAINS, wallClockMs: () => 0 },
-    ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', stop: new AbortController().signal },
+    openLog: nowhere,
+    openProducer: nowhere,
+    openStore: nowhere,
+    createNode: nowhere,
+    openPublisher: nowhere,
+    chains: () => CHAINS,
+    wallClockMs: () => 0,
+    schemas: { idOf: nowhere, schemaOf: nowhere },
+    topicPrefix: '',
+    stop: new AbortController().signal,
   });
   return runHere([command], ['chain', ...words]);
 }

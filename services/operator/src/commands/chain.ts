@@ -30,7 +30,12 @@ node or a store does not answer.`;
 
 const text = { type: 'string' } as const;
 const OPTIONS = {
-  ...{ chain: text, from: text, to: text, 'writer-group': text, address: text, status: text },
+  chain: text,
+  from: text,
+  to: text,
+  'writer-group': text,
+  address: text,
+  status: text,
   json: { type: 'boolean', default: false },
 } as const;
 

@@ -41,7 +41,11 @@ store does not answer.`;
 const text = { type: 'string' } as const;
 const json = { type: 'boolean', default: false } as const;
 const LIST_OPTIONS = {
-  ...{ environment: text, state: text, max: text, after: text, json },
+  environment: text,
+  state: text,
+  max: text,
+  after: text,
+  json,
   project: { type: 'string', default: 'demo' },
 } as const;
 

@@ -45,7 +45,11 @@ export function createFeedCommands(
   return [
     createChainCommand({
       ...sources,
-      ...{ chains: addresses.indexedChains, createNode, openPublisher, stop, wallClockMs: Date.now },
+      chains: addresses.indexedChains,
+      createNode,
+      openPublisher,
+      stop,
+      wallClockMs: Date.now,
     }),
     createImportCommand({ ...sources, stdin, folder, stop }),
     createReplicateCommand({ clickhouse: addresses.clickhouse, chainApi: addresses.chainApi, writeOut, folder, stop }),

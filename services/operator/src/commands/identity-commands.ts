@@ -44,7 +44,8 @@ export function createIdentityCommands(
     openPeople: stores.openPeople,
     openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
     pepper: addresses.pepper,
-    ...{ topicPrefix, generation },
+    topicPrefix,
+    generation,
   };
   const identity = createIdentityCommand(context);
   const rebuild: Command = {

@@ -9,9 +9,14 @@ async function run(...words: string[]) {
     throw new Error('nobody asks');
   };
   const command = createImportCommand({
-    ...{ openLog: nowhere, openProducer: nowhere, openStore: nowhere },
-    ...{ schemas: { idOf: nowhere, schemaOf: nowhere }, topicPrefix: '', folder: '/nowhere' },
-    ...{ stdin: Readable.from([]), stop: new AbortController().signal },
+    openLog: nowhere,
+    openProducer: nowhere,
+    openStore: nowhere,
+    schemas: { idOf: nowhere, schemaOf: nowhere },
+    topicPrefix: '',
+    folder: '/nowhere',
+    stdin: Readable.from([]),
+    stop: new AbortController().signal,
   });
   return runHere([command], ['import', ...words]);
 }

@@ -45,7 +45,9 @@ answer.`;
 
 const text = { type: 'string' } as const;
 const OPTIONS = {
-  ...{ topic: text, chain: text, 'writer-group': text },
+  topic: text,
+  chain: text,
+  'writer-group': text,
   json: { type: 'boolean', default: false },
 } as const;
 /** Maximum number of refused lines shown for one import; more would hide the first ones. */

@@ -5,8 +5,16 @@ import { createOffsetsCommand, OFFSET_GROUPS } from './offsets.ts';
 
 const mark = { base: 70, epoch: 3, crc: 9 };
 const intact: GroupPartition = {
-  ...{ topic: 'messages', partition: 1, committed: 80, readTo: 80, mark, start: 10, end: 90 },
-  ...{ finding: { kind: 'intact' }, partsAt: null, decision: null },
+  topic: 'messages',
+  partition: 1,
+  committed: 80,
+  readTo: 80,
+  mark,
+  start: 10,
+  end: 90,
+  finding: { kind: 'intact' },
+  partsAt: null,
+  decision: null,
 };
 const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, partsAt: 50 };
 

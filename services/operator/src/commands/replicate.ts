@@ -58,8 +58,16 @@ Exit code: 0 copied to the end, or ended by Ctrl-C; 1 it failed, 2 wrong words, 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const OPTIONS = {
-  ...{ chain: text, url: text, to: text, out: text, table: text, state: text },
-  ...{ 'page-size': text, 'patience-seconds': text, follow: flag, json: flag },
+  chain: text,
+  url: text,
+  to: text,
+  out: text,
+  table: text,
+  state: text,
+  'page-size': text,
+  'patience-seconds': text,
+  follow: flag,
+  json: flag,
 } as const;
 
 const PAGE_MAX = 200;
@@ -117,7 +125,9 @@ function toJob(values: Values, { folder, chainApi }: ReplicateContext): Job {
   if (!/^[A-Za-z_]\w{0,99}$/.test(table)) throw new UsageError('--table: expected letters, digits and _');
   const state = textOf(values, 'state') ?? (to === 'stdout' ? null : `${chain}.${to}.state.json`);
   return {
-    ...{ chain, to, table },
+    chain,
+    to,
+    table,
     out: resolve(folder, textOf(values, 'out') ?? `${chain}.ndjson`),
     statePath: state === null ? null : resolve(folder, state),
     pageSize: numberOf(values, 'page-size', { min: 1, max: PAGE_MAX, fallback: PAGE_MAX }),

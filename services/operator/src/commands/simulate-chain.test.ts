@@ -13,11 +13,16 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
     throw new UnreachableError('the import was opened');
   };
   const sources = {
-    ...{ openLog: opened, openProducer: async () => opened(), openStore: opened, topicPrefix: '' },
+    openLog: opened,
+    openProducer: async () => opened(),
+    openStore: opened,
+    topicPrefix: '',
     schemas: { idOf: opened, schemaOf: opened },
   };
   const command = createSimulateCommand({
-    ...{ headerPrefix: 'x-service', folder: '/nowhere', stop: new AbortController().signal },
+    headerPrefix: 'x-service',
+    folder: '/nowhere',
+    stop: new AbortController().signal,
     chain: { sources, chainApi: () => stack },
     mint: { indexedChains: opened, createNode: opened, createAskNode: opened, clickhouse: opened },
   });

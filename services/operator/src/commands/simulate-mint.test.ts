@@ -27,19 +27,24 @@ async function runBeside(stack: object | null, ...words: string[]) {
   };
   const sources = { openLog: opened, openProducer: async () => opened(), openStore: opened, topicPrefix: '' };
   const command = createSimulateCommand({
-    ...{ headerPrefix: 'x-service', folder, stop: new AbortController().signal },
+    headerPrefix: 'x-service',
+    folder,
+    stop: new AbortController().signal,
     chain: {
       sources: { ...sources, schemas: { idOf: opened, schemaOf: opened } },
       chainApi: () => (stack === null ? null : API),
     },
     mint: {
       indexedChains: () => [{ name: 'demo-chain', urls: [] as readonly string[] } as IndexedChain],
-      ...{ createNode: opened, createAskNode: opened },
+      createNode: opened,
+      createAskNode: opened,
       clickhouse: () => ({ url: 'http://127.0.0.1:1', user: '', password: '', database: '' }),
     },
   });
   const code = await runCommand([command], ['simulate', ...words], {
-    ...{ result: () => {}, progress: (line) => void progress.push(line), isInteractive: false },
+    result: () => {},
+    progress: (line) => void progress.push(line),
+    isInteractive: false,
   });
   return { code, progress: progress.join('\n') };
 }

@@ -76,7 +76,10 @@ function toStack(context: SimulateMintContext) {
     throw new UnreachableError('no stack with a chain runs here: start it (npm run up, without --no-chain)');
   const { erc721, erc1155 } = contracts;
   return {
-    ...{ url: api.url, chain, contracts, clickhouse: context.clickhouse() },
+    url: api.url,
+    chain,
+    contracts,
+    clickhouse: context.clickhouse(),
     nodes: chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url })),
     role: createMinterRole({ ask: createAskNode({ url: rpc }), signer, contracts: [erc721, erc1155] }),
     keyHeader: `${headerPrefix}-api-key`,

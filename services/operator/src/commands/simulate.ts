@@ -77,16 +77,28 @@ Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does 
 
 const text = { type: 'string' } as const;
 const BOTH = {
-  ...{ rate: text, broken: text, seed: text, 'settle-seconds': text },
+  rate: text,
+  broken: text,
+  seed: text,
+  'settle-seconds': text,
   json: { type: 'boolean', default: false },
   yes: { type: 'boolean', default: false },
 } as const;
 const OF_CHAIN = { chain: text, activities: text, url: text } as const;
 const OF_MINT = { mint: { type: 'boolean' }, assets: text } as const;
 const OF_GAME = {
-  ...{ players: text, minutes: text, messages: text, environment: text, project: text },
-  ...{ gateway: text, key: text, 'secret-key': text },
-  ...{ 'clickhouse-url': text, 'clickhouse-user': text, 'clickhouse-password': text, 'clickhouse-database': text },
+  players: text,
+  minutes: text,
+  messages: text,
+  environment: text,
+  project: text,
+  gateway: text,
+  key: text,
+  'secret-key': text,
+  'clickhouse-url': text,
+  'clickhouse-user': text,
+  'clickhouse-password': text,
+  'clickhouse-database': text,
 } as const;
 
 const MINUTE_MS = 60_000;

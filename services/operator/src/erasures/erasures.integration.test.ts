@@ -55,9 +55,18 @@ async function erase() {
   await records.putFences(keys.map((key) => ({ ...shared, key, cutoffMs: T })));
   await records.putReceipts([
     {
-      ...{ ...shared, closureHash: hashClosure(keys), closureCount: 2, acceptedAt: T - 2_000, fencedAt: T + 1 },
-      ...{ visiblyErasedAt: T + 2, physicallyErasedAt: null, logExpiresAt: T + 3, logExpiredAt: null },
-      ...{ deleted: {}, verified: {}, logEnds: {} },
+      ...shared,
+      closureHash: hashClosure(keys),
+      closureCount: 2,
+      acceptedAt: T - 2_000,
+      fencedAt: T + 1,
+      visiblyErasedAt: T + 2,
+      physicallyErasedAt: null,
+      logExpiresAt: T + 3,
+      logExpiredAt: null,
+      deleted: {},
+      verified: {},
+      logEnds: {},
     },
   ]);
   return { id: toUuidText(shared.erasureId), keys, names };
@@ -91,15 +100,15 @@ describe('erasures, on the stores of a deployment', () => {
     const consent = { environmentId: ENVIRONMENT, identityKey: chose.keys[0]!, status: 'full', receivedAt: T } as const;
     expect(await people.consents.apply({ ...consent, place })).toBe('applied');
     const none = {
-      ...{ 'clickhouse.events': 0, 'clickhouse.identity_links': 0, 'clickhouse.identity_overrides': 0 },
-      ...{
-        'clickhouse.identity_unlinks': 0,
-        'clickhouse.consent_log': 0,
-        'clickhouse.identity_days': 0,
-        'clickhouse.identities': 0,
-        'redis.i': 0,
-        'redis.c': 0,
-      },
+      'clickhouse.events': 0,
+      'clickhouse.identity_links': 0,
+      'clickhouse.identity_overrides': 0,
+      'clickhouse.identity_unlinks': 0,
+      'clickhouse.consent_log': 0,
+      'clickhouse.identity_days': 0,
+      'clickhouse.identities': 0,
+      'redis.i': 0,
+      'redis.c': 0,
     };
     const cases = [
       [gone, 0, none],

@@ -129,7 +129,10 @@ describe('operator erasures show', () => {
     expect((await run('show', done.id)).text).toContain('log         2026-06-16T02:00:00.000Z  0 s ago');
     const { results } = await run('show', done.id, '--json');
     expect(JSON.parse(results[0]!)).toMatchObject({
-      ...{ erasureId: done.id, state: 'log expired', closureCount: 1, logExpiredAt: '2026-06-16T02:00:00.000Z' },
+      erasureId: done.id,
+      state: 'log expired',
+      closureCount: 1,
+      logExpiredAt: '2026-06-16T02:00:00.000Z',
       deleted: { 'clickhouse.events': 12 },
     });
   });
@@ -137,8 +140,13 @@ describe('operator erasures show', () => {
 
 describe('operator erasures verify', () => {
   const createRow = (key: Buffer) => ({
-    ...{ environment_id: ENVIRONMENT, event_time: T, received_at: T, identity_key: key },
-    ...{ anonymous_key: Buffer.alloc(16), from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
+    environment_id: ENVIRONMENT,
+    event_time: T,
+    received_at: T,
+    identity_key: key,
+    anonymous_key: Buffer.alloc(16),
+    from_key: Buffer.alloc(16),
+    to_key: Buffer.alloc(16),
   });
 
   it('ends with 0 when nothing is left, and with 1 and the place when a row is', async () => {
@@ -205,8 +213,12 @@ describe('operator erasures verify', () => {
 
 describe('operator erasures scrub and remove', () => {
   const left = {
-    ...{ environment_id: ENVIRONMENT, event_time: T, received_at: T },
-    ...{ anonymous_key: Buffer.alloc(16), from_key: Buffer.alloc(16), to_key: Buffer.alloc(16) },
+    environment_id: ENVIRONMENT,
+    event_time: T,
+    received_at: T,
+    anonymous_key: Buffer.alloc(16),
+    from_key: Buffer.alloc(16),
+    to_key: Buffer.alloc(16),
   };
 
   it('find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {

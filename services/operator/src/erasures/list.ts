@@ -75,9 +75,14 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
 function toJson({ request, receipt }: Erasure): object {
   const time = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : toTimeText(ms));
   return {
-    ...{ erasureId: toUuidText(request.erasureId), environmentId: request.environmentId },
-    ...{ state: stateOf(receipt), requestedAt: time(request.requestedAt), cutoffAt: time(request.cutoffAt) },
-    ...{ visiblyErasedAt: time(receipt?.visiblyErasedAt), physicallyErasedAt: time(receipt?.physicallyErasedAt) },
-    ...{ logExpiredAt: time(receipt?.logExpiredAt), identities: receipt?.closureCount ?? null },
+    erasureId: toUuidText(request.erasureId),
+    environmentId: request.environmentId,
+    state: stateOf(receipt),
+    requestedAt: time(request.requestedAt),
+    cutoffAt: time(request.cutoffAt),
+    visiblyErasedAt: time(receipt?.visiblyErasedAt),
+    physicallyErasedAt: time(receipt?.physicallyErasedAt),
+    logExpiredAt: time(receipt?.logExpiredAt),
+    identities: receipt?.closureCount ?? null,
   };
 }

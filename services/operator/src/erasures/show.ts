@@ -89,11 +89,21 @@ function toJson(receipt: ErasureReceipt): object {
   const time = (ms: number | null) => (ms === null ? null : toTimeText(ms));
   const { erasureId, environmentId, closureHash, closureCount, deleted, verified, logEnds, traceId } = receipt;
   return {
-    ...{ erasureId: toUuidText(erasureId), environmentId, state: stateOf(receipt) },
-    ...{ closureHash: closureHash.toString('hex'), closureCount, cutoffAt: time(receipt.cutoffAt) },
-    ...{ acceptedAt: time(receipt.acceptedAt), fencedAt: time(receipt.fencedAt) },
-    ...{ visiblyErasedAt: time(receipt.visiblyErasedAt), physicallyErasedAt: time(receipt.physicallyErasedAt) },
-    ...{ logExpiresAt: time(receipt.logExpiresAt), logExpiredAt: time(receipt.logExpiredAt) },
-    ...{ deleted, verified, logEnds, traceId },
+    erasureId: toUuidText(erasureId),
+    environmentId,
+    state: stateOf(receipt),
+    closureHash: closureHash.toString('hex'),
+    closureCount,
+    cutoffAt: time(receipt.cutoffAt),
+    acceptedAt: time(receipt.acceptedAt),
+    fencedAt: time(receipt.fencedAt),
+    visiblyErasedAt: time(receipt.visiblyErasedAt),
+    physicallyErasedAt: time(receipt.physicallyErasedAt),
+    logExpiresAt: time(receipt.logExpiresAt),
+    logExpiredAt: time(receipt.logExpiredAt),
+    deleted,
+    verified,
+    logEnds,
+    traceId,
   };
 }

@@ -11,7 +11,10 @@ export async function scrub({ context, records, values, terminal }: ErasuresWork
   const scrubbed = await withPeople(context, ({ guards }) =>
     withRows(context, (rows) =>
       scrubRows({
-        ...{ rows, records, wallClockMs, signal },
+        rows,
+        records,
+        wallClockMs,
+        signal,
         people: guards,
         onSurvivors: (survivors, look) => {
           for (const each of survivors) terminal.progress(`look ${look} found ${toText(each)}: sweeping`);
@@ -40,7 +43,10 @@ export async function remove({ context, records, values, terminal }: ErasuresWor
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({
-      ...{ rows, records, wallClockMs, signal },
+      rows,
+      records,
+      wallClockMs,
+      signal,
       onReplaced: (files) => {
         if (files !== lastFiles) terminal.progress(`${files} replaced files are still there`);
         lastFiles = files;

@@ -69,7 +69,13 @@ function reasonOf({ hash, left, onDisk, receipt, laterErasures }: Verification):
 function toJson({ receipt, identities, hash, laterErasures, left, onDisk }: Verification): object {
   const { erasureId, environmentId, closureCount } = receipt;
   return {
-    ...{ erasureId: toUuidText(erasureId), environmentId, identities, closureCount, hash },
-    ...{ laterErasures: laterErasures.map(toUuidText), left, onDisk },
+    erasureId: toUuidText(erasureId),
+    environmentId,
+    identities,
+    closureCount,
+    hash,
+    laterErasures: laterErasures.map(toUuidText),
+    left,
+    onDisk,
   };
 }

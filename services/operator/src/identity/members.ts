@@ -49,7 +49,9 @@ function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: H
   const person = { personKey: personKey.toString('hex') };
   if (linked.length === 0) return [{ key: key.toString('hex'), kind, linkedAt: null, ...person }];
   return linked.map((member) => ({
-    ...{ key: member.key.toString('hex'), kind: member.kind, linkedAt: member.linkedAt },
+    key: member.key.toString('hex'),
+    kind: member.kind,
+    linkedAt: member.linkedAt,
     ...person,
   }));
 }

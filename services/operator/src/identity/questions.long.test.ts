@@ -30,8 +30,8 @@ async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
   const [from, to] = [key(parts.fromKind, parts.fromId), key(parts.toKind, parts.toId)];
   const isAlias = parts.link === 'alias';
   const named = isAlias
-    ? { ...{ fromId: parts.fromId, fromKey: from, toId: parts.toId, toKey: to }, anonymousId: '', userId: '' }
-    : { ...{ anonymousId: parts.fromId, anonymousKey: from, userId: parts.toId, userKey: to }, identityKey: to };
+    ? { fromId: parts.fromId, fromKey: from, toId: parts.toId, toKey: to, anonymousId: '', userId: '' }
+    : { anonymousId: parts.fromId, anonymousKey: from, userId: parts.toId, userKey: to, identityKey: to };
   const record = { environmentId: ENVIRONMENT, type: parts.link as 'alias' | 'identify', ...named };
   await fixture.publish([fixture.toMessage(messageRecordOf('', record))]);
 }

@@ -49,15 +49,15 @@ function toAnswer(subject: Subject, found: KnownPerson, stored: StoredPerson | n
   const person = personKey.toString('hex');
   const agrees = isLinked ? stored?.personKey === person : stored === null;
   return {
-    ...{ environmentId: subject.environmentId, identityKey: subject.key.toString('hex'), kind: subject.kind },
-    ...{
-      personKey: person,
-      isLinked,
-      isKnown,
-      stored,
-      agrees,
-      says: sentenceOf({ isLinked, isKnown, stored, agrees }),
-    },
+    environmentId: subject.environmentId,
+    identityKey: subject.key.toString('hex'),
+    kind: subject.kind,
+    personKey: person,
+    isLinked,
+    isKnown,
+    stored,
+    agrees,
+    says: sentenceOf({ isLinked, isKnown, stored, agrees }),
   };
 }
 

@@ -7,7 +7,8 @@ import { environmentOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subje
 import type { UnlinkContext } from './unlink.ts';
 
 const OPTIONS = {
-  ...{ ...SUBJECT_OPTIONS, ...QUERY_OPTIONS },
+  ...SUBJECT_OPTIONS,
+  ...QUERY_OPTIONS,
   yes: { type: 'boolean', default: false },
   'wait-seconds': { type: 'string' },
 } as const;

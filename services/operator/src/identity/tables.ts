@@ -112,8 +112,10 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         WHERE environment_id = '${environmentId}' AND identity_key IN (${toList(keys)}) AND side != 'none'
         SETTINGS max_execution_time = ${querySeconds}`);
       return (await readInTime(rows, querySeconds)).map(([key, side, generation, offset]) => ({
-        ...{ key: String(key), side: String(side) },
-        ...{ generation: Number(generation), offset: Number(offset) },
+        key: String(key),
+        side: String(side),
+        generation: Number(generation),
+        offset: Number(offset),
       }));
     },
     async rawIdsOf(environmentId, keys, querySeconds) {
@@ -158,11 +160,16 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
   const [receivedAt, eventTime, link, aKey, aKind, bKey, bKind, outcome, reason, movedCount, messageId, traceId] = row;
   const [generation, partition, offset, step] = row.slice(-4).map(Number);
   return {
-    ...{ receivedAt: Number(receivedAt), eventTime: Number(eventTime), link: String(link) },
+    receivedAt: Number(receivedAt),
+    eventTime: Number(eventTime),
+    link: String(link),
     a: { key: String(aKey), kind: String(aKind) },
     b: { key: String(bKey), kind: String(bKind) },
-    ...{ outcome: String(outcome), reason: String(reason), movedCount: Number(movedCount) },
-    ...{ messageId: String(messageId), traceId: String(traceId) },
+    outcome: String(outcome),
+    reason: String(reason),
+    movedCount: Number(movedCount),
+    messageId: String(messageId),
+    traceId: String(traceId),
     place: { generation: generation!, partition: partition!, offset: offset!, step: step! },
   };
 }

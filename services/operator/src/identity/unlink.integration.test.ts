@@ -25,8 +25,17 @@ const ask = async (...args: string[]) => {
 
 /** An alias of a steam id and an e-mail address, as a gateway publishes it. */
 const alias = (from: string, to: string, receivedAt: number): IdentityLinkRecord => ({
-  ...{ environmentId: ENVIRONMENT, messageId: randomBytes(16), traceId: 'e'.repeat(32), link: 'alias', unlink: [] },
-  ...{ fromKind: 'steam', fromId: from, toKind: 'email', toId: to, eventTime: receivedAt, receivedAt },
+  environmentId: ENVIRONMENT,
+  messageId: randomBytes(16),
+  traceId: 'e'.repeat(32),
+  link: 'alias',
+  unlink: [],
+  fromKind: 'steam',
+  fromId: from,
+  toKind: 'email',
+  toId: to,
+  eventTime: receivedAt,
+  receivedAt,
 });
 const publishFacts = (facts: readonly IdentityLinkRecord[]) =>
   fixture.publish(

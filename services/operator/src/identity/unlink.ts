@@ -33,7 +33,10 @@ export interface UnlinkContext extends QuestionContext {
 
 const many = { type: 'string', multiple: true } as const;
 const OPTIONS = {
-  ...{ ...SUBJECT_OPTIONS, kind: many, id: many, key: many },
+  ...SUBJECT_OPTIONS,
+  kind: many,
+  id: many,
+  key: many,
   yes: { type: 'boolean', default: false },
   'wait-seconds': { type: 'string' },
 } as const;
@@ -136,7 +139,9 @@ function tell(decision: IdentityDecisionRecord, values: Values, terminal: Termin
   if (values.json === true)
     terminal.result(
       JSON.stringify({
-        ...{ outcome: stays === null ? 'unchanged' : outcome, reason, place },
+        outcome: stays === null ? 'unchanged' : outcome,
+        reason,
+        place,
         split: moved.length === 0 ? null : { personKey: hex(root), keys: moved.map(({ key }) => hex(key)) },
         stayed: !stays?.stayed.length
           ? null

@@ -41,7 +41,9 @@ class World {
   ): Promise<Imported> {
     const tail = Map.groupBy(this.log.slice(this.stored), ({ id }) => id);
     return importLines({
-      ...{ subject: ACTIVITIES, parse, tail },
+      subject: ACTIVITIES,
+      parse,
+      tail,
       lines: async function* (): AsyncGenerator<Line> {
         for (const [index, value] of values.entries()) yield { number: index + 1, value, fault: null };
       },

@@ -43,7 +43,12 @@ export async function openImportWay<R, Row extends ImportedRow>(
 ): Promise<ImportWay<R, Row>> {
   const producer = await openProducer(topicPrefix + subject.topic.name);
   const log = await openImportLog({
-    ...{ subject, producer, schemas, topicPrefix, writerGroup, onProgress },
+    subject,
+    producer,
+    schemas,
+    topicPrefix,
+    writerGroup,
+    onProgress,
     log: await openLog(),
   });
   const store = await openStore();
@@ -58,7 +63,8 @@ export async function openImportWay<R, Row extends ImportedRow>(
     readTail: log.readTail,
     import: ({ chain, ...job }) =>
       importLines({
-        ...{ subject, ...job },
+        subject,
+        ...job,
         parse: subject.createParse({ chain, traceId: randomBytes(16).toString('hex') }),
         readStanding: (rows) => subject.readStanding(store, rows),
         publish: log.publish,

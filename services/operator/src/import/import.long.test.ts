@@ -112,7 +112,11 @@ describe('an import of activities', () => {
       const { record } = (await activities())[0]!;
       // A tick and an unreadable record follow them, as in any log.
       await log.producer.sendPlaced({
-        ...{ topic: record.topic, partition: record.partition, key: null, value: null, headers: { [TICK_HEADER]: '' } },
+        topic: record.topic,
+        partition: record.partition,
+        key: null,
+        value: null,
+        headers: { [TICK_HEADER]: '' },
       });
       await log.publish([
         { topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') },

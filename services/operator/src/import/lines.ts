@@ -112,7 +112,8 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
 }
 
 const tooLong = (number: number): Line => ({
-  ...{ number, value: undefined },
+  number,
+  value: undefined,
   fault: `is longer than ${LINE_BYTES_MAX} bytes`,
 });
 

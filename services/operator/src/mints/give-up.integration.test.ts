@@ -35,12 +35,30 @@ afterAll(async () => {
 
 const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const stateOf = (referenceId: string, over: Partial<MintStateRecord> = {}): MintStateRecord => ({
-  ...{ chain: 'demo-chain', contractAddress: bytes(CONTRACT), referenceId, signer: bytes(SIGNER) },
-  ...{ attemptId: Buffer.alloc(16, ++count), projectId: 'demo', environmentId: 'demo-development' },
-  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, requestedAt: 1_000 },
-  ...{ traceId: '0'.repeat(32), revision: 2, status: 'pending', stage: 'waiting', reason: 'The key is disabled.' },
-  ...{ nonce: null, transactionHash: null, activityId: null, error: null, requestPartition: 0, requestOffset: count },
-  ...{ changedAt: 2_000, ...over },
+  chain: 'demo-chain',
+  contractAddress: bytes(CONTRACT),
+  referenceId,
+  signer: bytes(SIGNER),
+  attemptId: Buffer.alloc(16, ++count),
+  projectId: 'demo',
+  environmentId: 'demo-development',
+  ownerAddress: Buffer.alloc(20, 1),
+  tokenId: '7',
+  amount: null,
+  requestedAt: 1_000,
+  traceId: '0'.repeat(32),
+  revision: 2,
+  status: 'pending',
+  stage: 'waiting',
+  reason: 'The key is disabled.',
+  nonce: null,
+  transactionHash: null,
+  activityId: null,
+  error: null,
+  requestPartition: 0,
+  requestOffset: count,
+  changedAt: 2_000,
+  ...over,
 });
 const carried = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
 
@@ -52,7 +70,10 @@ async function openMinter() {
   return (states: readonly MintStateRecord[], partition = 0) =>
     publisher.publish(
       states.map((state) => ({
-        ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
+        topic,
+        partition,
+        key: Buffer.from(toMintStateKey(state)),
+        headers: {},
         value: frameRecord(own.schemaIdOf(topic), mintStateCodec.encode(state)),
       })),
     );
@@ -93,14 +114,19 @@ describe('mints give-up', () => {
     const { code, out } = await runMain(environment(), wordsOf(...asked, '--yes'));
     expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
     expect(await lastOf('sword')).toMatchObject({
-      ...{ status: 'failed', stage: 'settled', reason: null, revision: 3 },
+      status: 'failed',
+      stage: 'settled',
+      reason: null,
+      revision: 3,
       error: 'Given up by the operator: the key is lost',
     });
     expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
     // The minter's earlier decisions are void: it must read the log before it continues.
     await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
     expect((await readAudit()).at(-1)).toMatchObject({
-      ...{ action: 'mint.give-up', projectId: 'demo', environmentId: 'demo-development' },
+      action: 'mint.give-up',
+      projectId: 'demo',
+      environmentId: 'demo-development',
       object: sword.attemptId.toString('hex'),
       detail: expect.stringContaining('the key is lost'),
     });

@@ -71,7 +71,13 @@ function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: 
     const [{ projectId, attemptId }] = states as [MintStateRecord];
     const object = only === null ? signer : attemptId.toString('hex');
     return {
-      ...{ actor: changedBy, action: 'mint.give-up', object, projectId, environmentId, address: '', requestId },
+      actor: changedBy,
+      action: 'mint.give-up',
+      object,
+      projectId,
+      environmentId,
+      address: '',
+      requestId,
       detail: { chain, signer, assets: states.length, reason },
     };
   });

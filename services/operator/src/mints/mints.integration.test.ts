@@ -9,11 +9,27 @@ import { runProgram } from '../test/run-program.ts';
 const START_MS = 120_000;
 const contractAddress = `0x${'c0'.repeat(20)}`;
 const row: MintState = {
-  ...{ chain: 'demo-chain', contractAddress, referenceId: 'sword', attemptId: 'a1'.repeat(16) },
-  ...{ signer: `0x${'51'.repeat(20)}`, projectId: 'demo', environmentId: 'demo-development' },
-  ...{ ownerAddress: `0x${'ab'.repeat(20)}`, tokenId: '7', amount: null, traceId: '0'.repeat(32) },
-  ...{ requestedAt: 1_764_000_000_000, revision: 3, status: 'failed', stage: 'settled', reason: null, nonce: 4 },
-  ...{ transactionHash: `0x${'cd'.repeat(32)}`, activityId: null, error: 'no role', changedAt: 1_764_000_001_000 },
+  chain: 'demo-chain',
+  contractAddress,
+  referenceId: 'sword',
+  attemptId: 'a1'.repeat(16),
+  signer: `0x${'51'.repeat(20)}`,
+  projectId: 'demo',
+  environmentId: 'demo-development',
+  ownerAddress: `0x${'ab'.repeat(20)}`,
+  tokenId: '7',
+  amount: null,
+  traceId: '0'.repeat(32),
+  requestedAt: 1_764_000_000_000,
+  revision: 3,
+  status: 'failed',
+  stage: 'settled',
+  reason: null,
+  nonce: 4,
+  transactionHash: `0x${'cd'.repeat(32)}`,
+  activityId: null,
+  error: 'no role',
+  changedAt: 1_764_000_001_000,
 };
 const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000 };
 

@@ -15,32 +15,48 @@ const [contractAddress, older, newer] = ['c0', '51', '52'].map((byte) => `0x${by
 const owner = { projectId: 'demo', environmentId: 'demo-development' };
 const change = { revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' };
 const collection: CollectionRecord = {
-  ...{ id: `demo-chain:${contractAddress}`, chain: 'demo-chain', contractAddress, name: 'Swords', state: 'linked' },
-  ...{ ...owner, ...change, createdAt: 1 },
+  id: `demo-chain:${contractAddress}`,
+  chain: 'demo-chain',
+  contractAddress,
+  name: 'Swords',
+  state: 'linked',
+  ...owner,
+  ...change,
+  createdAt: 1,
 };
 const key = (address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord => ({
-  ...{ address, ...owner, ...change, name: 'k', sealed: 's', state: 'live', createdAt: 1 },
+  address,
+  ...owner,
+  ...change,
+  name: 'k',
+  sealed: 's',
+  state: 'live',
+  createdAt: 1,
   ...over,
 });
 
 const failed: MintState & Pick<MintAsset, 'metadata'> = {
-  ...{
-    chain: 'demo-chain',
-    contractAddress,
-    referenceId: 'sword',
-    attemptId: 'a1'.repeat(16),
-    signer: older,
-    ...owner,
-  },
-  ...{
-    ownerAddress: `0x${'ab'.repeat(20)}`,
-    tokenId: '7',
-    amount: null,
-    metadata: '{"name":"Sword"}',
-    traceId: '0'.repeat(32),
-  },
-  ...{ requestedAt: 1_000, revision: 3, status: 'failed', stage: 'settled', reason: null, nonce: null },
-  ...{ transactionHash: null, activityId: null, error: 'reverted', changedAt: 2_000 },
+  chain: 'demo-chain',
+  contractAddress,
+  referenceId: 'sword',
+  attemptId: 'a1'.repeat(16),
+  signer: older,
+  ...owner,
+  ownerAddress: `0x${'ab'.repeat(20)}`,
+  tokenId: '7',
+  amount: null,
+  metadata: '{"name":"Sword"}',
+  traceId: '0'.repeat(32),
+  requestedAt: 1_000,
+  revision: 3,
+  status: 'failed',
+  stage: 'settled',
+  reason: null,
+  nonce: null,
+  transactionHash: null,
+  activityId: null,
+  error: 'reverted',
+  changedAt: 2_000,
 };
 
 function openRetry() {
@@ -49,12 +65,12 @@ function openRetry() {
   const retry = (state: typeof failed, over: Partial<Parameters<typeof retryMint>[0]> = {}) =>
     retryMint(
       {
-        ...{
-          claims,
-          collections: [collection],
-          signableKeys: [key(newer, { createdAt: 2 }), key(older, { state: 'disabled' })],
-        },
-        ...{ publish: async (records) => void published.push(...records), traceId: 'f'.repeat(32), ...over },
+        claims,
+        collections: [collection],
+        signableKeys: [key(newer, { createdAt: 2 }), key(older, { state: 'disabled' })],
+        publish: async (records) => void published.push(...records),
+        traceId: 'f'.repeat(32),
+        ...over,
       },
       state,
     );
@@ -142,7 +158,11 @@ describe('a rebuild of mints', () => {
 
 describe('the list of signers', () => {
   const waiting = (over: Partial<MintState>): MintState => ({
-    ...{ ...failed, status: 'pending', stage: 'waiting', error: null, reason: 'The signer lacks MINTER_ROLE.' },
+    ...failed,
+    status: 'pending',
+    stage: 'waiting',
+    error: null,
+    reason: 'The signer lacks MINTER_ROLE.',
     ...over,
   });
   const inPieces = async function* (...pieces: readonly (readonly MintState[])[]) {
@@ -168,8 +188,13 @@ describe('the list of signers', () => {
     ]);
     expect(lanes).toMatchObject([
       {
-        ...{ chain: 'demo-chain', signer: newer, keyState: 'disabled', pending: 5, openNonces: [4, 9] },
-        ...{ oldestPendingAt: 500, failed: 0 },
+        chain: 'demo-chain',
+        signer: newer,
+        keyState: 'disabled',
+        pending: 5,
+        openNonces: [4, 9],
+        oldestPendingAt: 500,
+        failed: 0,
         waiting: [
           { reason: 'The signer lacks MINTER_ROLE.', count: 2 },
           { reason: 'Its key is disabled.', count: 1 },

@@ -49,7 +49,10 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
     throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable makes one`);
   const { projectId, environmentId } = linked;
   const accept = createAcceptMints({
-    ...{ claims, quotas: UNLIMITED, policy: POLICY, publish },
+    claims,
+    quotas: UNLIMITED,
+    policy: POLICY,
+    publish,
     // An attempt with an unknown result is not decided here: its requester asks again.
     isLogKnown: async () => false,
   });

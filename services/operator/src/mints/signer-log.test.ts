@@ -9,16 +9,36 @@ const SIGNER = `0x${'51'.repeat(20)}`;
 const topic = TOPICS.mintStates.name;
 
 const stateOf = (number: number): MintStateRecord => ({
-  ...{ chain: 'demo-chain', contractAddress: Buffer.alloc(20, 7), referenceId: `asset-${number}` },
+  chain: 'demo-chain',
+  contractAddress: Buffer.alloc(20, 7),
+  referenceId: `asset-${number}`,
   attemptId: Buffer.from(number.toString(16).padStart(32, '0'), 'hex'),
-  ...{ signer: Buffer.alloc(20, 0x51), projectId: 'demo', environmentId: 'demo-development' },
-  ...{ ownerAddress: Buffer.alloc(20, 1), tokenId: '7', amount: null, requestedAt: 1_000, traceId: '0'.repeat(32) },
-  ...{ revision: 1, status: 'pending', stage: 'accepted', reason: null, nonce: null, transactionHash: null },
-  ...{ activityId: null, error: null, requestPartition: 0, requestOffset: number, changedAt: 2_000 },
+  signer: Buffer.alloc(20, 0x51),
+  projectId: 'demo',
+  environmentId: 'demo-development',
+  ownerAddress: Buffer.alloc(20, 1),
+  tokenId: '7',
+  amount: null,
+  requestedAt: 1_000,
+  traceId: '0'.repeat(32),
+  revision: 1,
+  status: 'pending',
+  stage: 'accepted',
+  reason: null,
+  nonce: null,
+  transactionHash: null,
+  activityId: null,
+  error: null,
+  requestPartition: 0,
+  requestOffset: number,
+  changedAt: 2_000,
 });
 
 const placed = (state: MintStateRecord): PlacedRecord => ({
-  ...{ topic, partition: 0, key: Buffer.from(toMintStateKey(state)), headers: {} },
+  topic,
+  partition: 0,
+  key: Buffer.from(toMintStateKey(state)),
+  headers: {},
   value: frameRecord(SCHEMA_ID, mintStateCodec.encode(state)),
 });
 

@@ -94,7 +94,10 @@ async function write(
   for (let from = 0; from < states.length; from += PIECE) {
     const piece = states.slice(from, from + PIECE);
     const records = piece.map((state) => ({
-      ...{ topic, partition, key: Buffer.from(toMintStateKey(state)), headers: {} },
+      topic,
+      partition,
+      key: Buffer.from(toMintStateKey(state)),
+      headers: {},
       value: frameRecord(schemaId, mintStateCodec.encode(state)),
     }));
     try {

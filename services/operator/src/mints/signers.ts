@@ -54,8 +54,14 @@ export async function readSigners(
       const { chain, signer } = state;
       const name = `${chain} ${signer}`;
       const lane = lanes.get(name) ?? {
-        ...{ chain, signer, pending: 0, succeeded: 0, failed: 0, oldestPendingAt: null },
-        ...{ reasons: new Map<string, number>(), nonces: new Set<number>() },
+        chain,
+        signer,
+        pending: 0,
+        succeeded: 0,
+        failed: 0,
+        oldestPendingAt: null,
+        reasons: new Map<string, number>(),
+        nonces: new Set<number>(),
       };
       lanes.set(name, lane);
       count(lane, state);
@@ -69,11 +75,20 @@ export async function readSigners(
   const idle = keys
     .filter(({ address }) => !used.has(address))
     .map(({ address }) => ({
-      ...{ chain: null, signer: address, ...ofKey(address), pending: 0, succeeded: 0, failed: 0 },
-      ...{ waiting: [], openNonces: [], oldestPendingAt: null },
+      chain: null,
+      signer: address,
+      ...ofKey(address),
+      pending: 0,
+      succeeded: 0,
+      failed: 0,
+      waiting: [],
+      openNonces: [],
+      oldestPendingAt: null,
     }));
   const busy = [...lanes.values()].map(({ reasons, nonces, ...lane }) => ({
-    ...{ ...lane, ...ofKey(lane.signer), openNonces: [...nonces].sort((one, other) => one - other) },
+    ...lane,
+    ...ofKey(lane.signer),
+    openNonces: [...nonces].sort((one, other) => one - other),
     waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
   }));
   return [...busy, ...idle].sort(compareLanes);

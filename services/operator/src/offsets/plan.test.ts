@@ -5,15 +5,25 @@ import { planDecision } from './plan.ts';
 
 const mark = { base: 70, epoch: 3, crc: 9 };
 const shortened: GroupPartition = {
-  ...{ topic: 'messages', partition: 2, committed: 80, readTo: 95, mark, start: 10, end: 60 },
-  ...{ finding: { kind: 'shortened', end: 60 }, partsAt: 50, decision: null },
+  topic: 'messages',
+  partition: 2,
+  committed: 80,
+  readTo: 95,
+  mark,
+  start: 10,
+  end: 60,
+  finding: { kind: 'shortened', end: 60 },
+  partsAt: 50,
+  decision: null,
 };
 
 describe('a decision about a log that was replaced', () => {
   it('continues where the two logs diverge, and reads nothing twice and skips nothing', () => {
     const { decision, says, passesOver } = planDecision(shortened, 'earliest-unread', 1_000);
     expect(decision).toEqual({
-      ...{ from: 50, answers: { committed: 80, mark }, decidedAtMs: 1_000 },
+      from: 50,
+      answers: { committed: 80, mark },
+      decidedAtMs: 1_000,
       replaced: [{ start: 50, end: 95 }],
     });
     expect(passesOver).toBe(0);

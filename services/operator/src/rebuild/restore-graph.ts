@@ -57,7 +57,8 @@ export async function restoreGraph(
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
     const fences = await readCutoffs(sources.records);
     const rebuilt = await rebuildGraph(people, {
-      ...{ fences, applied },
+      fences,
+      applied,
       later: toRows(sources, tail),
       stored: readOverrides(sources.query),
       unlinks: readUnlinkSides(sources.query),

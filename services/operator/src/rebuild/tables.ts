@@ -91,8 +91,11 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
   for await (const row of rows) {
     const [, , generation, offset, side, unlinkedAt] = row;
     yield {
-      ...{ ...toIdentity(row), side: wordOf(SIDES, side) },
-      ...{ generation: Number(generation), offset: Number(offset), unlinkedAt: Number(unlinkedAt) },
+      ...toIdentity(row),
+      side: wordOf(SIDES, side),
+      generation: Number(generation),
+      offset: Number(offset),
+      unlinkedAt: Number(unlinkedAt),
     };
   }
 }
@@ -109,10 +112,15 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<PlacedSusp
   });
   for await (const [environmentId, generation, , offset, , aKey, aKind, bKey, bKind, reason, receivedAt] of rows)
     yield* toSuspects({
-      ...{ environmentId: String(environmentId), generation: Number(generation), offset: Number(offset) },
-      ...{ aKey: Buffer.from(String(aKey), 'hex'), bKey: Buffer.from(String(bKey), 'hex') },
-      ...{ aKind: wordOf(IDENTITY_KINDS, aKind), bKind: wordOf(IDENTITY_KINDS, bKind) },
-      ...{ reason: String(reason), receivedAt: Number(receivedAt) },
+      environmentId: String(environmentId),
+      generation: Number(generation),
+      offset: Number(offset),
+      aKey: Buffer.from(String(aKey), 'hex'),
+      bKey: Buffer.from(String(bKey), 'hex'),
+      aKind: wordOf(IDENTITY_KINDS, aKind),
+      bKind: wordOf(IDENTITY_KINDS, bKind),
+      reason: String(reason),
+      receivedAt: Number(receivedAt),
     });
 }
 
@@ -141,8 +149,10 @@ export async function* readDecidedPlaces(
   });
   for await (const [environmentId, generation, partition, offset] of rows)
     yield {
-      ...{ environmentId: String(environmentId), generation: Number(generation) },
-      ...{ partition: Number(partition), offset: Number(offset) },
+      environmentId: String(environmentId),
+      generation: Number(generation),
+      partition: Number(partition),
+      offset: Number(offset),
     };
 }
 
@@ -159,7 +169,8 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedCons
     const [, , partition, offset, status, receivedAt, loggedAt] = row;
     const { environmentId, key } = toIdentity(row);
     yield {
-      ...{ environmentId, identityKey: key },
+      environmentId,
+      identityKey: key,
       status: wordOf(CHOSEN_STATUSES, status),
       receivedAt: Number(receivedAt),
       place: { partition: Number(partition), offset: Number(offset), loggedAtMs: Number(loggedAt) },

@@ -39,7 +39,10 @@ async function run(words: readonly string[], answer?: string) {
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
   const keys = createKeysCommand({
-    ...{ ...createMemoryAccess(), ...shared, prefix: 'svcapik', publish: async () => {} },
+    ...createMemoryAccess(),
+    ...shared,
+    prefix: 'svcapik',
+    publish: async () => {},
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
     openAccessLog: createOpensAccessLog(stores(), topicPrefix),
   });

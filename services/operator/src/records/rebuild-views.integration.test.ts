@@ -23,7 +23,10 @@ async function run(...words: string[]) {
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
   const commands = [
     createKeysCommand({
-      ...{ ...createMemoryAccess(), ...shared, signableKeys: sourcesOf(SIGNABLE_KEYS), prefix: 'svcapik' },
+      ...createMemoryAccess(),
+      ...shared,
+      signableKeys: sourcesOf(SIGNABLE_KEYS),
+      prefix: 'svcapik',
       kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
       publish: async () => {},
     }),

@@ -57,7 +57,9 @@ export async function openRecordLog<R extends Change>(
     const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
     const next = `the next command about ${kind.name} tells what holds`;
     const log = createRecordLog({
-      ...{ kind, schemaId, schemaOf: schemas.schemaOf },
+      kind,
+      schemaId,
+      schemaOf: schemas.schemaOf,
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
       send: (record) => producer.sendPlaced({ topic, ...record }).catch(unconfirmed('the change', next)),

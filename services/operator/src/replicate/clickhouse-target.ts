@@ -57,7 +57,11 @@ export async function openClickHouseTarget(
 
 function toRow(chain: string, { id, updated_at, indexed_at, type, details, blockchain_metadata }: Activity) {
   return {
-    ...{ chain, id, updated_at, indexed_at, type },
+    chain,
+    id,
+    updated_at,
+    indexed_at,
+    type,
     details: JSON.stringify(details),
     blockchain_metadata: JSON.stringify(blockchain_metadata),
   };

@@ -78,7 +78,10 @@ describe('the program that copies', () => {
         expected.map(({ id, updated_at, details }) => [
           id,
           {
-            ...{ id, chain: CHAIN, details: JSON.stringify(details), blockchain_metadata: 'null' },
+            id,
+            chain: CHAIN,
+            details: JSON.stringify(details),
+            blockchain_metadata: 'null',
             at: updated_at.replace('T', ' ').replace('Z', ''),
           },
         ]),

@@ -50,7 +50,11 @@ function run({ kills = [], url = history.url, target = out(), ...over }: Job = {
   let kill: Kill | null = null;
   return replicate({
     readHistory: createReadHistory({
-      ...{ url, chain: CHAIN, pageSize: 3, patienceMs: Number.POSITIVE_INFINITY, onWait: () => {} },
+      url,
+      chain: CHAIN,
+      pageSize: 3,
+      patienceMs: Number.POSITIVE_INFINITY,
+      onWait: () => {},
       pause: async (ms) => void waits.push(ms),
       ...over,
     }),

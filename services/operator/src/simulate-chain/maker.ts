@@ -45,7 +45,8 @@ export function createMaker(run: Run, chain: string): Maker {
   let taken = 0;
   let lastUs = 0;
   return {
-    ...{ contracts: contracts.all, random },
+    contracts: contracts.all,
+    random,
     make: () => {
       const { type, details } = deeds.next();
       const place = blocks.next();

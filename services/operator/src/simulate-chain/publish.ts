@@ -43,7 +43,8 @@ export function createPublish(options: PublishOptions): (lines: readonly Traffic
       lines.flatMap((line) => (line.activity === null ? [] : [[line.sequence, line.activity] as const])),
     );
     const versions = [...last].map(([sequence, activity]) => ({
-      ...{ sequence, isNew: ledger.find(sequence) === null },
+      sequence,
+      isNew: ledger.find(sequence) === null,
       version: ledger.publish(sequence, activity),
     }));
     const imported = await importPatiently(lines, {
@@ -83,7 +84,9 @@ async function importPatiently(
     const refusals = new Map<number, readonly string[]>();
     try {
       const result = await way.import({
-        ...{ chain: null, tail: NO_TAIL, onProgress: () => {} },
+        chain: null,
+        tail: NO_TAIL,
+        onProgress: () => {},
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
         // Never aborted: sent lines are judged, so an import is always completed.

@@ -15,12 +15,18 @@ const idOf = (sequence: number) => toMessageId(run, sequence);
 
 function madeOf(sequence: number, amount: number): MadeActivity {
   return {
-    ...{ id: idOf(sequence), chain: CHAIN.name, type: 'mint', indexed_at: toTimestamp(0), blockchain_metadata: null },
+    id: idOf(sequence),
+    chain: CHAIN.name,
+    type: 'mint',
+    indexed_at: toTimestamp(0),
+    blockchain_metadata: null,
     details: { to: '0x1', amount: String(amount), asset: { contract_type: 'ERC20', contract_address: '0x2' } },
   };
 }
 const shownOf = (sequence: number, amount: number, place: number) => ({
-  ...{ ...madeOf(sequence, amount), chain: CHAIN, updated_at: toTimestamp(1_000_000 + place) },
+  ...madeOf(sequence, amount),
+  chain: CHAIN,
+  updated_at: toTimestamp(1_000_000 + place),
 });
 
 /** Two activities, the second in two versions, all acknowledged. */

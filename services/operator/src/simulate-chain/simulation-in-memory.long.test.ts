@@ -8,8 +8,15 @@ import { type Falsehoods, openFalseChain } from './test/open-false-chain.ts';
 async function run(falsehoods: Falsehoods, { before = 0 } = {}): Promise<ChainSimulationResult> {
   const chain = await openFalseChain(falsehoods);
   const options = {
-    ...{ url: chain.url, chain: CHAIN, activities: chain.activities, tokens: chain.tokens },
-    ...{ rate: 0, brokenShare: 0.05, settleIdleMaxMs: 1_500, stop: new AbortController().signal, onProgress: () => {} },
+    url: chain.url,
+    chain: CHAIN,
+    activities: chain.activities,
+    tokens: chain.tokens,
+    rate: 0,
+    brokenShare: 0.05,
+    settleIdleMaxMs: 1_500,
+    stop: new AbortController().signal,
+    onProgress: () => {},
   };
   try {
     if (before > 0) await simulateChain({ ...options, seed: 4, activitiesMax: before });

@@ -95,8 +95,16 @@ export async function simulateChain(options: ChainSimulationOptions): Promise<Ch
     { ...options, differences, patienceMs: options.settleIdleMaxMs, onCall: () => void calls.made++ },
   );
   return {
-    ...{ run, chain: options.chain.name, sent, latency, calls, readings, tokens: tokens.length },
-    ...{ sentMs: played.sentMs, settledMs: played.settledMs, judgedMs: performance.now() - startedAt },
+    run,
+    chain: options.chain.name,
+    sent,
+    latency,
+    calls,
+    readings,
+    tokens: tokens.length,
+    sentMs: played.sentMs,
+    settledMs: played.settledMs,
+    judgedMs: performance.now() - startedAt,
     unknown: ledger.unknown,
     served: [...ledger.entries()].filter(([, { position }]) => position !== null).length,
     before: before.places,
@@ -109,9 +117,13 @@ function createStage(options: ChainSimulationOptions): Stage {
   const { seed, chain, activitiesMax, brokenShare } = options;
   const run = createRun(seed, Date.now());
   return {
-    ...{ options, run, ledger: createLedger(), differences: createDifferences<ChainDifferenceKind>() },
+    options,
+    run,
+    ledger: createLedger(),
+    differences: createDifferences<ChainDifferenceKind>(),
     sent: { portions: 0, activities: 0, laterVersions: 0, replaced: 0, refused: 0, bytes: 0, retries: 0 },
-    ...{ latency: createLatency(), calls: { made: 0, waited: 0 } },
+    latency: createLatency(),
+    calls: { made: 0, waited: 0 },
     traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenShare }),
   };
 }
@@ -120,7 +132,11 @@ function createStage(options: ChainSimulationOptions): Stage {
 function createReader({ options, calls }: Stage, filters: Readonly<Record<string, string>> = {}): ReadHistory {
   const { url, chain, settleIdleMaxMs, onProgress } = options;
   const read = createReadHistory({
-    ...{ url, chain: chain.name, pageSize: PAGE_SIZE, filters, patienceMs: settleIdleMaxMs },
+    url,
+    chain: chain.name,
+    pageSize: PAGE_SIZE,
+    filters,
+    patienceMs: settleIdleMaxMs,
     onWait: (why, ms) => {
       calls.made++;
       calls.waited++;
@@ -140,7 +156,12 @@ async function play(stage: Stage, before: Beginning) {
   const replica = createReplica({ run, chain, ledger, differences, onServed: latency.add });
   const faulty = new AbortController();
   const publish = createPublish({
-    ...{ way: options.activities, ledger, differences, sent, patienceMs: settleIdleMaxMs, onProgress },
+    way: options.activities,
+    ledger,
+    differences,
+    sent,
+    patienceMs: settleIdleMaxMs,
+    onProgress,
   });
   const startedAt = performance.now();
   let sentMs: number | null = null;
@@ -153,8 +174,13 @@ async function play(stage: Stage, before: Beginning) {
     sentMs = performance.now() - startedAt;
   };
   const followed = follow(before.cursor, {
-    ...{ readHistory: createReader(stage), replica, ledger, onProgress, stop: faulty.signal },
-    ...{ isSending: () => sentMs === null, idleMaxMs: settleIdleMaxMs },
+    readHistory: createReader(stage),
+    replica,
+    ledger,
+    onProgress,
+    stop: faulty.signal,
+    isSending: () => sentMs === null,
+    idleMaxMs: settleIdleMaxMs,
   });
   const giveUp = (fault: unknown) => {
     faulty.abort();

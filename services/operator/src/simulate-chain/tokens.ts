@@ -28,7 +28,8 @@ export function makeTokens(random: Random, chain: string, contracts: readonly Co
     const isKnown = rank < contracts.length / 2;
     return [
       {
-        ...{ chain, contract_address: address },
+        chain,
+        contract_address: address,
         root_contract_address: isBridged ? `0x${random.hex(40)}` : null,
         symbol: isKnown ? `GLD${rank}` : null,
         decimals: random.pick([18, 18, 6, 0]),
@@ -60,7 +61,10 @@ export async function publishTokens(
   const broken = { ...tokens[0], contract_address: BROKEN_ADDRESS, decimals: 256 };
   const refusals: string[] = [];
   const result = await way.import({
-    ...{ chain: null, tail: NO_TAIL, onProgress: () => {}, stop: new AbortController().signal },
+    chain: null,
+    tail: NO_TAIL,
+    onProgress: () => {},
+    stop: new AbortController().signal,
     lines: toLines([broken, ...tokens].map((line) => JSON.stringify(line))).read,
     onRefused: (number, faults) => void refusals.push(`${number}: ${faults.join('; ')}`),
   });

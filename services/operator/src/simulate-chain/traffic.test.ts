@@ -24,7 +24,8 @@ function movesOf({ type, details }: MadeActivity) {
   return assets.map((asset) => ({
     asset: `${asset.contract_address} ${'token_id' in asset ? asset.token_id : ''}`,
     isUnique: asset.contract_type === 'ERC721',
-    ...{ giver, taker },
+    giver,
+    taker,
     amount: BigInt('amount' in asset ? asset.amount : details.amount!),
   }));
 }

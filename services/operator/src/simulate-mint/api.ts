@@ -60,7 +60,8 @@ export function openMintApi({ url, headers: always, onWait }: MintApiOptions): M
     call: async ({ method = 'GET', path, body, headers = {} }) => {
       let [isDoubtful, refusedAt] = [false, Number.NaN];
       const deliver = createDelivery({
-        ...{ client, totalMaxMs: PATIENCE_MS },
+        client,
+        totalMaxMs: PATIENCE_MS,
         onRetry: (reason) => {
           count(tally.again, reason);
           isDoubtful ||= reason !== REFUSED;

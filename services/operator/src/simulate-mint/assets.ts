@@ -50,7 +50,11 @@ export function createAssetMaker(run: Run, random: Random, contracts: DemoContra
   const stackIds = Array.from({ length: STACKS }, newTokenId);
   const drawOwner = () => inAnyCase(random, random.pick(owners));
   const make = (given: Partial<AskedAsset> & Pick<AskedAsset, 'collection'>): AskedAsset => ({
-    ...{ referenceId: newReference(), owner: drawOwner(), tokenId: null, amount: null, expected: TOKEN },
+    referenceId: newReference(),
+    owner: drawOwner(),
+    tokenId: null,
+    amount: null,
+    expected: TOKEN,
     metadata: random.chance(0.3) ? makeMetadata(random) : null,
     ...given,
   });
@@ -96,19 +100,24 @@ function listBad({ make, newTokenId, contracts, stackIds }: BadParts): readonly 
   return [
     () =>
       make({
-        ...{ collection: 'erc721', owner: NOBODY, tokenId: newTokenId() },
+        collection: 'erc721',
+        owner: NOBODY,
+        tokenId: newTokenId(),
         ...failing(`ERC721InvalidReceiver(${NOBODY})`),
       }),
     () => make({ collection: 'erc721', owner: NOBODY, ...failing(`ERC721InvalidReceiver(${NOBODY})`) }),
     () =>
       make({
-        ...{ collection: 'erc721', tokenId: newTokenId(), amount: '2' },
+        collection: 'erc721',
+        tokenId: newTokenId(),
+        amount: '2',
         ...failing('A token of an ERC-721 collection has an amount of 1.'),
       }),
     () => {
       const beyond = String(THRESHOLD + BigInt(newTokenId()));
       return make({
-        ...{ collection: 'erc721', tokenId: beyond },
+        collection: 'erc721',
+        tokenId: beyond,
         ...failing(`TokenIdNotBelowThreshold(${beyond}, ${THRESHOLD})`),
       });
     },
@@ -117,7 +126,9 @@ function listBad({ make, newTokenId, contracts, stackIds }: BadParts): readonly 
     // The owner is a contract that does not accept tokens.
     () =>
       make({
-        ...{ collection: 'erc1155', owner: contracts.erc20, tokenId },
+        collection: 'erc1155',
+        owner: contracts.erc20,
+        tokenId,
         ...failing(`ERC1155InvalidReceiver(${contracts.erc20})`),
       }),
   ];

@@ -46,8 +46,11 @@ export async function readChainTokens(stage: MintStage, from: ChainPlace): Promi
       const contract = `0x${contractAddress?.toString('hex')}`;
       if (type !== 'mint' || !of.has(contract) || !assets.isOwner(details.to)) continue;
       tokens.push({
-        ...{ activityId: toUuidText(id), contract, owner: details.to, amount: details.amount },
-        ...{ transactionHash: `0x${blockchainMetadata?.transactionHash.toString('hex')}` },
+        activityId: toUuidText(id),
+        contract,
+        owner: details.to,
+        amount: details.amount,
+        transactionHash: `0x${blockchainMetadata?.transactionHash.toString('hex')}`,
         tokenId: details.asset.token_id ?? '',
       });
     }

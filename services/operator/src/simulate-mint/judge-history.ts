@@ -57,9 +57,13 @@ async function readMints(stage: MintStage, { timestampS }: ChainPlace): Promise<
   const mints: Activity[] = [];
   for (const collection of COLLECTIONS) {
     const readHistory = createReadHistory({
-      ...{ url: options.url, chain: options.chain.name, pageSize: PAGE_SIZE, patienceMs: options.settleIdleMaxMs },
+      url: options.url,
+      chain: options.chain.name,
+      pageSize: PAGE_SIZE,
+      patienceMs: options.settleIdleMaxMs,
       filters: {
-        ...{ contract_address: options.contracts[collection], activity_type: 'mint' },
+        contract_address: options.contracts[collection],
+        activity_type: 'mint',
         from_indexed_at: new Date(timestampS * 1_000).toISOString(),
       },
       onWait: (why, ms) => {

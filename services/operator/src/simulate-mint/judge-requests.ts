@@ -34,8 +34,10 @@ function describeMembers({ options }: MintStage, { asset }: BookEntry, request: 
   const { id, name } = options.chain;
   const { chain, collection_address, owner_address, amount, created_at, updated_at } = request;
   const expected = {
-    ...{ chain: { id, name }, collection_address: options.contracts[asset.collection] },
-    ...{ owner_address: asset.owner.toLowerCase(), amount: asset.amount },
+    chain: { id, name },
+    collection_address: options.contracts[asset.collection],
+    owner_address: asset.owner.toLowerCase(),
+    amount: asset.amount,
   };
   const wrong = [...describeDifferences(expected, { chain, collection_address, owner_address, amount })];
   if (asset.tokenId !== null && request.token_id !== asset.tokenId)

@@ -103,7 +103,10 @@ async function playConflicts(stage: MintStage, asset: AskedAsset): Promise<void>
   await placeConflict(stage, { name: 'another asset under its id', assets: [other], taken, fresh: [] });
   const fresh = stage.assets.good(collection);
   await placeConflict(stage, {
-    ...{ name: 'a taken one beside a fresh one', assets: [fresh, asset], taken, fresh: [fresh.referenceId] },
+    name: 'a taken one beside a fresh one',
+    assets: [fresh, asset],
+    taken,
+    fresh: [fresh.referenceId],
   });
 }
 

@@ -103,7 +103,9 @@ function listAccess(stage: MintStage): readonly MakeProbe[] {
     return () => {
       const good = assets.good('erc721');
       const call: ApiCall = {
-        ...{ method: 'POST', path: mintsOf(stage, 'erc721'), body: { assets: [toBody(good)] } },
+        method: 'POST',
+        path: mintsOf(stage, 'erc721'),
+        body: { assets: [toBody(good)] },
         ...over,
       };
       return { ...expected, name, call, fresh: good.referenceId };

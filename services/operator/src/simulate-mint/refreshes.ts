@@ -87,7 +87,8 @@ function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly
   const [{ kind, metadata }] = subjects as [GivenMetadata, ...GivenMetadata[]];
   if (kind === 'collection')
     return {
-      ...{ method: 'POST', path: `${path}/refresh-metadata` },
+      method: 'POST',
+      path: `${path}/refresh-metadata`,
       body: { collection_metadata: metadata },
     } as const;
   const list = subjects.map((each) => ({

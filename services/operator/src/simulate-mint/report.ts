@@ -15,11 +15,15 @@ export function toJson(result: MintSimulationResult): Record<string, unknown> {
     assets: { accepted: result.accepted, neverHeardOf: result.doubted, ...deeds },
     ended: { succeeded: result.succeeded, failed: result.failed },
     found: {
-      ...{ tokens: result.tokens, attempts: result.attempts, activities: result.activities },
+      tokens: result.tokens,
+      attempts: result.attempts,
+      activities: result.activities,
       metadata: result.metadata,
     },
     calls: {
-      ...{ made: calls.calls, refused429: calls.refused, waited429Seconds: round(calls.waitedMs / 1000) },
+      made: calls.calls,
+      refused429: calls.refused,
+      waited429Seconds: round(calls.waitedMs / 1000),
       again: Object.fromEntries(calls.again),
     },
     answeredMs: { p50: round(calls.latency.quantileMs(0.5)), p99: round(calls.latency.quantileMs(0.99)) },

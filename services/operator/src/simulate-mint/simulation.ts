@@ -38,8 +38,16 @@ export interface MintSimulationResult {
 }
 
 const DEEDS: MintDeeds = {
-  ...{ orders: 0, conflicts: 0, probes: 0, lists: 0, listed: 0, refreshes: 0, refreshed: 0 },
-  ...{ withoutRole: 0, waitedForRole: 0, again: 0 },
+  orders: 0,
+  conflicts: 0,
+  probes: 0,
+  lists: 0,
+  listed: 0,
+  refreshes: 0,
+  refreshed: 0,
+  withoutRole: 0,
+  waitedForRole: 0,
+  again: 0,
 };
 
 /** Plays a game that mints, waits for all results, and reconciles every place that shows them. */
@@ -60,9 +68,16 @@ export async function simulateMints(options: MintSimulationOptions): Promise<Min
     options.say('reconciling requests, rows, chain, history and metadata');
     const judged = await judge(stage, played, from);
     return {
-      ...{ run, chain: options.chain.name, deeds, calls: api.tally, ...judged },
-      ...{ accepted: book.accepted, doubted: book.doubted, minted: latencyOf(played.shown) },
-      ...{ playedMs: playedAt - startedAt, judgedMs: performance.now() - playedAt },
+      run,
+      chain: options.chain.name,
+      deeds,
+      calls: api.tally,
+      ...judged,
+      accepted: book.accepted,
+      doubted: book.doubted,
+      minted: latencyOf(played.shown),
+      playedMs: playedAt - startedAt,
+      judgedMs: performance.now() - playedAt,
       differences: differences.byKind(),
     };
   } finally {
@@ -75,7 +90,11 @@ function createStage(options: MintSimulationOptions): MintStage {
   const random = createRandom(options.seed);
   const headers = { [options.keyHeader]: options.secretKey };
   return {
-    ...{ options, run, random, book: createMintBook(), deeds: { ...DEEDS } },
+    options,
+    run,
+    random,
+    book: createMintBook(),
+    deeds: { ...DEEDS },
     assets: createAssetMaker(run, random, options.contracts),
     api: openMintApi({ url: options.url, headers, onWait: options.onProgress }),
     rows: createMintRows(options.clickhouse, referencePrefix(run)),
@@ -97,7 +116,11 @@ async function judge(
   const activities = await judgeHistory(stage, from, tokens);
   const failed = [...shown.values()].filter(({ status }) => status === 'failed').length;
   return {
-    ...{ attempts, activities, failed, tokens: tokens.length, succeeded: succeededOf(shown).length },
+    attempts,
+    activities,
+    failed,
+    tokens: tokens.length,
+    succeeded: succeededOf(shown).length,
     metadata: await judgeMetadata(stage, refreshes),
   };
 }

@@ -66,9 +66,19 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
   const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
   const kindText = (kind: IdentityKind) => (kind === 'untyped' ? '' : kind);
   const sources = given.map(({ link, from, to }) => ({
-    ...{ environmentId: 'test', messageId: Buffer.alloc(16), eventTime: 1, receivedAt: 1, traceId: '' },
-    ...{ type: link, anonymousId: link === 'identify' ? from.id : '', userId: to.id, identityType: kindText(to.kind) },
-    ...{ fromId: from.id, fromType: kindText(from.kind), toId: to.id, toType: kindText(to.kind) },
+    environmentId: 'test',
+    messageId: Buffer.alloc(16),
+    eventTime: 1,
+    receivedAt: 1,
+    traceId: '',
+    type: link,
+    anonymousId: link === 'identify' ? from.id : '',
+    userId: to.id,
+    identityType: kindText(to.kind),
+    fromId: from.id,
+    fromType: kindText(from.kind),
+    toId: to.id,
+    toType: kindText(to.kind),
   }));
   const graphFacts = sources.map((source, offset) => toGraphFact(toLinkFact(source)!, offset));
   await graph.apply({ generation: 0, partition: 0, after: -1, through: given.length, facts: graphFacts });

@@ -50,7 +50,10 @@ export async function openRebuildFixture() {
   const linkerGroup = `${fixture.prefix}linker`;
   return {
     ...fixture,
-    ...{ database, people, linkerGroup, keyOf },
+    database,
+    people,
+    linkerGroup,
+    keyOf,
     restore: createRestore(fixture, { url, fate }),
     fate,
     startLinker: (settings: Record<string, string> = {}) =>
@@ -127,7 +130,11 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   const receivedAt = 1_790_000_000_000 + Math.floor(Math.random() * 1_000_000);
   const record: IdentityLinkRecord = {
     ...link,
-    ...{ messageId: randomBytes(16), eventTime: receivedAt, receivedAt, traceId: 'e'.repeat(32), unlink: [] },
+    messageId: randomBytes(16),
+    eventTime: receivedAt,
+    receivedAt,
+    traceId: 'e'.repeat(32),
+    unlink: [],
   };
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }

@@ -22,7 +22,10 @@ export async function openRecordPlaces(): Promise<RecordPlaces> {
   await applyTopics(topics);
   const redis = await openRedisDatabase();
   return {
-    ...{ topicPrefix, brokers, registry, redis },
+    topicPrefix,
+    brokers,
+    registry,
+    redis,
     storesOn: (kafka = brokers) => createTestStores({ redis: redis.url, kafka, registry }),
     close: async () => {
       await redis.close();

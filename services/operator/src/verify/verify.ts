@@ -64,7 +64,10 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
     people === null
       ? null
       : await comparePersons({
-          ...{ query, records, people, onProgress },
+          query,
+          records,
+          people,
+          onProgress,
           awaitDecisionsStored: () => awaitDecisionsStored(options),
         });
   return { partitions, persons, derived: await findDrift(query, onProgress) };

@@ -32,8 +32,14 @@ export async function visitOf(
   const may = (action: Action, projectId: string | null = project?.id ?? null) =>
     account !== null && mayDo({ account, action, projectId });
   return {
-    ...{ exchange, path: url.pathname, query: url.searchParams, project, environment, account },
-    ...{ params: names, signal: exchange.gone },
+    exchange,
+    path: url.pathname,
+    query: url.searchParams,
+    project,
+    environment,
+    account,
+    params: names,
+    signal: exchange.gone,
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
     address: parts.addressOf(exchange.request),

@@ -78,7 +78,8 @@ function openReader(highWaterMark: number) {
     },
   });
   return {
-    ...{ stream, chunks },
+    stream,
+    chunks,
     pause: () => {
       isReading = false;
     },

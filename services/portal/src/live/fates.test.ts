@@ -57,14 +57,12 @@ describe('the fate of a message', () => {
     await until('it is told', () => looker.of('message').length === 1);
     const told = looker.of('message')[0];
     expect(told).toEqual({
-      ...{
-        kind: 'message',
-        fate: 'fenced',
-        place: told?.place,
-        receivedAt: expect.any(Number),
-        traceId: '',
-        reason: '',
-      },
+      kind: 'message',
+      fate: 'fenced',
+      place: told?.place,
+      receivedAt: expect.any(Number),
+      traceId: '',
+      reason: '',
     });
     expect(JSON.stringify(looker.events)).not.toContain('ada@');
   });

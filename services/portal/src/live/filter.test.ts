@@ -19,15 +19,14 @@ const message = toMessageEntry(
   100,
 );
 const rejection = toRejectionEntry(at, {
-  ...{
-    environmentId: 'demo',
-    code: 'INVALID_FORMAT',
-    field: 'userId',
-    surface: 'unity',
-    library: '',
-    libraryVersion: '',
-  },
-  ...{ receivedAt: 1, traceId: 'b'.repeat(32) },
+  environmentId: 'demo',
+  code: 'INVALID_FORMAT',
+  field: 'userId',
+  surface: 'unity',
+  library: '',
+  libraryVersion: '',
+  receivedAt: 1,
+  traceId: 'b'.repeat(32),
 });
 const wants = (query: string) => {
   const filter = parseFilter(new URLSearchParams(query), true);

@@ -107,7 +107,10 @@ class SharedHub implements LiveHub {
 
   #begin(): Watch {
     return openWatch({
-      ...{ ...this.#parts, limits: this.#limits, buffer: this.#buffer, readFinding: this.#readFinding },
+      ...this.#parts,
+      limits: this.#limits,
+      buffer: this.#buffer,
+      readFinding: this.#readFinding,
       take: (finding) => this.#take(finding),
       changed: (entry) => this.#changed(entry),
       withdraw: (entry) => this.#withdraw(entry),

@@ -94,8 +94,10 @@ describe('live messages on real stores', () => {
     const { topic: messages, value, place } = await send('unlucky');
     await send('of another', { environmentId: `${environmentId}-2` });
     const headers = {
-      ...{ reason: 'too large: words of it', 'original-topic': messages },
-      ...{ 'original-partition': String(place.partition), 'original-offset': String(place.offset) },
+      reason: 'too large: words of it',
+      'original-topic': messages,
+      'original-partition': String(place.partition),
+      'original-offset': String(place.offset),
     };
     await producer.sendPlaced({ topic: `${messages}.dead`, key: null, value, headers });
     await until('all is told', () =>

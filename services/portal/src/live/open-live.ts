@@ -23,7 +23,8 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
   const warnOf = (sentence: string) => (error: unknown) => logger.warn({ error }, sentence);
   const [messages, rejections] = [topicPrefix + TOPICS.messages.name, topicPrefix + TOPICS.rejections.name];
   const hub = openLiveHub({
-    ...{ ...rest, log },
+    ...rest,
+    log,
     topics: { messages, rejections, letters: [deadLetterTopicOf(messages), deadLetterTopicOf(rejections)] },
     openFences: (environmentId) =>
       openFenceSet({

@@ -32,7 +32,13 @@ const put = (contract: Contract, versions: readonly Version[]) =>
   );
 
 const asking = (contracts: readonly Contract[], over: Partial<ActivityQuestion> = {}): ActivityQuestion => ({
-  ...{ nowMs: NOW_MS, contracts, type: '', tokenId: '', sinceMs: 0, untilMs: END_MS, ...over },
+  nowMs: NOW_MS,
+  contracts,
+  type: '',
+  tokenId: '',
+  sinceMs: 0,
+  untilMs: END_MS,
+  ...over,
 });
 const idsOf = async (question: ActivityQuestion) => (await reads.activities(question)).activities.map(({ id }) => id);
 
@@ -41,7 +47,10 @@ describe('the search of activities', () => {
     const ages = fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 8 * DAY_US, 40 * DAY_US, 800 * DAY_US);
     const list = fc.array(
       fc.record({
-        ...{ ageUs: ages, isOfSecond: fc.boolean(), isUpdated: fc.boolean(), isTwice: fc.boolean() },
+        ageUs: ages,
+        isOfSecond: fc.boolean(),
+        isUpdated: fc.boolean(),
+        isTwice: fc.boolean(),
         part: fc.nat(2),
       }),
       { minLength: 1, maxLength: 14 },
@@ -132,7 +141,9 @@ describe('the search of activities', () => {
     const members = {
       type: 'sale',
       details: {
-        ...{ order_id: 'o', from: '0xa', to: '0xb' },
+        order_id: 'o',
+        from: '0xa',
+        to: '0xb',
         asset: ['1', '2'].map((tokenId) => ({
           contract_address: contract.contractAddress,
           token_id: tokenId,
@@ -148,8 +159,16 @@ describe('the search of activities', () => {
     await own.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
     expect((await reads.activities(asking([contract]))).activities).toEqual([
       {
-        ...{ ...contract, id, type: 'sale', from: '0xa', to: '0xb', transactionHash: '0xhash', blockNumber: '9' },
-        ...{ updatedUs: NOW_MS * 1000, updatedMs: NOW_MS, indexedMs: NOW_MS },
+        ...contract,
+        id,
+        type: 'sale',
+        from: '0xa',
+        to: '0xb',
+        transactionHash: '0xhash',
+        blockNumber: '9',
+        updatedUs: NOW_MS * 1000,
+        updatedMs: NOW_MS,
+        indexedMs: NOW_MS,
         assets: ['1', '2'].map((tokenId) => ({ contractAddress: contract.contractAddress, tokenId, amount: '1' })),
         payment: { contractAddress: '', symbol: '<b>"ETH"</b>', amount: '105' },
       },

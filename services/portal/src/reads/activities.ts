@@ -157,8 +157,14 @@ function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...wi
     {
       view: 'portal_activities',
       args: {
-        ...{ contracts: toNames(contracts), type, token: tokenId, before },
-        ...{ since: sinceUs, until: untilUs, indexed_since: Math.max(0, sinceMs), indexed_until: untilMs },
+        contracts: toNames(contracts),
+        type,
+        token: tokenId,
+        before,
+        since: sinceUs,
+        until: untilUs,
+        indexed_since: Math.max(0, sinceMs),
+        indexed_until: untilMs,
       },
       columns: [
         ...['chain', 'contract_address', 'toString(id)', 'toUnixTimestamp64Micro(updated_at)'],
@@ -228,7 +234,10 @@ export function readTokens(
       columns: ['chain', 'contract_address', "ifNull(name, '')", "ifNull(symbol, '')", 'decimals'],
       rowsMax: contracts.length,
       toRow: ([chain, contract, name, symbol, decimals]) => ({
-        ...{ chain: String(chain), contractAddress: String(contract), name: String(name), symbol: String(symbol) },
+        chain: String(chain),
+        contractAddress: String(contract),
+        name: String(name),
+        symbol: String(symbol),
         decimals: decimals == null ? null : Number(decimals),
       }),
     },
@@ -247,12 +256,19 @@ function toActivityLine([chain, contract, id, updated, indexed, text]: readonly 
   const [details, metadata] = [objectOf(members.details), objectOf(members.blockchain_metadata)];
   const { asset } = details;
   return {
-    ...{ chain: String(chain), contractAddress: String(contract), id: String(id), type: textOf(members.type) },
-    ...{ updatedUs: Number(updated), updatedMs: Math.floor(Number(updated) / US_OF_MS), indexedMs: Number(indexed) },
-    ...{ from: textOf(details.from), to: textOf(details.to) },
+    chain: String(chain),
+    contractAddress: String(contract),
+    id: String(id),
+    type: textOf(members.type),
+    updatedUs: Number(updated),
+    updatedMs: Math.floor(Number(updated) / US_OF_MS),
+    indexedMs: Number(indexed),
+    from: textOf(details.from),
+    to: textOf(details.to),
     assets: (Array.isArray(asset) ? asset : [{ amount: details.amount, ...objectOf(asset) }]).map(toAsset),
     payment: details.payment === undefined ? null : toPayment(objectOf(details.payment)),
-    ...{ transactionHash: textOf(metadata.transaction_hash), blockNumber: textOf(metadata.block_number) },
+    transactionHash: textOf(metadata.transaction_hash),
+    blockNumber: textOf(metadata.block_number),
   };
 }
 

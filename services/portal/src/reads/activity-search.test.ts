@@ -49,7 +49,10 @@ async function readAll(source: ActivitySource<ActivityPlace>, over: { max?: numb
   const pages: (readonly ActivityPlace[])[] = [];
   for (let from: ActivityPlace | null = FROM; from !== null; ) {
     const page: { activities: readonly ActivityPlace[]; next: ActivityPlace | null } = await searchBackwards(source, {
-      ...{ ...BOUNDS, max: 3, ...over, from },
+      ...BOUNDS,
+      max: 3,
+      ...over,
+      from,
     });
     pages.push(page.activities);
     from = page.next;

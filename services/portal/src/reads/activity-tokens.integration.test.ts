@@ -16,7 +16,12 @@ beforeAll(async () => {
 afterAll(() => own?.close());
 
 const asking = (contracts: readonly Contract[], tokenId: string): ActivityQuestion => ({
-  ...{ nowMs: NOW_MS, contracts, type: '', tokenId, sinceMs: 0, untilMs: Date.UTC(2256, 0) },
+  nowMs: NOW_MS,
+  contracts,
+  type: '',
+  tokenId,
+  sinceMs: 0,
+  untilMs: Date.UTC(2256, 0),
 });
 
 /** Reads page after page of a token to the end. */
@@ -33,7 +38,10 @@ async function readAll(question: ActivityQuestion, { activities } = own.reads): 
 it('a search for a token finds each activity that has it in its last version, once, the newest first, and no other', async () => {
   const tokens = fc.constantFrom('4', '47', '4711', '0', '');
   const activity = fc.record({
-    ...{ token: tokens, former: fc.option(tokens), isTwice: fc.boolean(), isOfSecond: fc.boolean() },
+    token: tokens,
+    former: fc.option(tokens),
+    isTwice: fc.boolean(),
+    isOfSecond: fc.boolean(),
     ageUs: fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 40 * DAY_US, 800 * DAY_US),
   });
   await fc.assert(

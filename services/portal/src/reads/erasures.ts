@@ -45,11 +45,18 @@ function toErasureLine(values: readonly unknown[]): ErasureLine {
     isDone ? { physicallyErasedAt: physicallyErasedMs ?? null, logExpiredAt: logExpiredMs ?? null } : null,
   );
   return {
-    ...{ erasureId: String(id), requestedMs: Number(requested), cutoffMs: Number(cutoff), traceId: String(trace) },
-    ...{ state, identities: isDone ? Number(identities) : null, deleted: isDone ? Number(deleted) : null },
+    erasureId: String(id),
+    requestedMs: Number(requested),
+    cutoffMs: Number(cutoff),
+    traceId: String(trace),
+    state,
+    identities: isDone ? Number(identities) : null,
+    deleted: isDone ? Number(deleted) : null,
     fencedMs: fencedMs ?? null,
-    ...{ visiblyErasedMs: visiblyErasedMs ?? null, physicallyErasedMs: physicallyErasedMs ?? null },
-    ...{ logExpiresMs: logExpiresMs ?? null, logExpiredMs: logExpiredMs ?? null },
+    visiblyErasedMs: visiblyErasedMs ?? null,
+    physicallyErasedMs: physicallyErasedMs ?? null,
+    logExpiresMs: logExpiresMs ?? null,
+    logExpiredMs: logExpiredMs ?? null,
   };
 }
 
@@ -91,7 +98,9 @@ export function readOpenErasures(query: QueryRows, environmentIds: readonly stri
       tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
       rowsMax: 20_000,
       toRow: ([environmentId, count, oldest, id]) => ({
-        ...{ environmentId: String(environmentId), count: Number(count), oldestMs: Number(oldest) },
+        environmentId: String(environmentId),
+        count: Number(count),
+        oldestMs: Number(oldest),
         oldestId: String(id),
       }),
     },
@@ -121,9 +130,15 @@ export async function readReceipt(
       ],
       rowsMax: 1,
       toRow: ([id, environment, digest, count, trace, deleted, verified, logEnds, ...times]) => ({
-        ...{ erasureId: id, environmentId: environment, closureHash: digest, closureCount: Number(count) },
+        erasureId: id,
+        environmentId: environment,
+        closureHash: digest,
+        closureCount: Number(count),
         ...Object.fromEntries(RECEIPT_TIMES.map((name, at) => [toName(name), toIso(times[at])])),
-        ...{ deleted, verified, logEnds, traceId: trace },
+        deleted,
+        verified,
+        logEnds,
+        traceId: trace,
       }),
     },
     options,

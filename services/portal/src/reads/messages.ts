@@ -93,11 +93,21 @@ function toLine(sight: Sight, values: readonly unknown[]): MessageLine {
   const [messageId, type, name, happened, received, surface, library, libraryVersion, test, consentLevel] = values;
   const [anonymousId, userId, identityType, identityId, traceId] = values.slice(10).map(String);
   return {
-    ...{ messageId: String(messageId), type: String(type), name: String(name), happenedMs: Number(happened) },
-    ...{ receivedMs: Number(received), surface: String(surface), library: String(library) },
-    ...{ libraryVersion: String(libraryVersion), isTest: test === true, consentLevel: String(consentLevel) },
-    ...{ anonymousId: idFor(sight, anonymousId!), userId: idFor(sight, userId!), identityType: identityType! },
-    ...{ identityId: identityId!, traceId: traceId! },
+    messageId: String(messageId),
+    type: String(type),
+    name: String(name),
+    happenedMs: Number(happened),
+    receivedMs: Number(received),
+    surface: String(surface),
+    library: String(library),
+    libraryVersion: String(libraryVersion),
+    isTest: test === true,
+    consentLevel: String(consentLevel),
+    anonymousId: idFor(sight, anonymousId!),
+    userId: idFor(sight, userId!),
+    identityType: identityType!,
+    identityId: identityId!,
+    traceId: traceId!,
   };
 }
 
@@ -259,12 +269,26 @@ function toWhole(sight: Sight, values: readonly unknown[]): WholeMessage {
   const [pageUrl = '', pagePath = '', pageReferrer = '', pageTitle = '', properties = '', traits = ''] =
     texts.slice(11);
   const named = {
-    ...{ fromId, fromType, toId, toType, deviceId, userAgent },
-    ...{ pageUrl, pagePath, pageReferrer, pageTitle, properties, traits },
+    fromId,
+    fromType,
+    toId,
+    toType,
+    deviceId,
+    userAgent,
+    pageUrl,
+    pagePath,
+    pageReferrer,
+    pageTitle,
+    properties,
+    traits,
   };
   return {
     ...toLine(sight, values),
-    ...{ sessionId, locale, timezone, screen, browserLanguage },
+    sessionId,
+    locale,
+    timezone,
+    screen,
+    browserLanguage,
     named: sight === 'raw ids' ? named : null,
   };
 }

@@ -20,10 +20,19 @@ describe('what mints tell', () => {
   const mintOf = (environment: string, ageMs: number, over: object = {}) => {
     made++;
     return {
-      ...{ environment_id: environment, chain: 'main', contract: bytesOf('c'), signer: bytesOf('s') },
-      ...{ owner: bytesOf('o'), attempt_id: String(made).padStart(16, 'a'), reference_id: `r-${made}`, revision: 1 },
-      ...{ requested_at: toSqlTime(NOW_MS - ageMs), changed_at: toSqlTime(NOW_MS - ageMs + 500) },
-      ...{ status: 'succeeded', stage: 'settled', ...over },
+      environment_id: environment,
+      chain: 'main',
+      contract: bytesOf('c'),
+      signer: bytesOf('s'),
+      owner: bytesOf('o'),
+      attempt_id: String(made).padStart(16, 'a'),
+      reference_id: `r-${made}`,
+      revision: 1,
+      requested_at: toSqlTime(NOW_MS - ageMs),
+      changed_at: toSqlTime(NOW_MS - ageMs + 500),
+      status: 'succeeded',
+      stage: 'settled',
+      ...over,
     };
   };
   const waits = { status: 'pending', stage: 'waiting' };

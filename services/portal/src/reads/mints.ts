@@ -117,8 +117,12 @@ export function readMintSigners(
       tail: 'ORDER BY chain, contract_address, held_at DESC, signer_address',
       rowsMax: 5_000,
       toRow: ([chain, contract, signer, held, waiting, waits, why]) => ({
-        ...{ chain: String(chain), contractAddress: String(contract), signerAddress: String(signer) },
-        ...{ heldMs: Number(held) > 0 ? Number(held) : null, waiting: Number(waiting), waitsMs: Number(waits) },
+        chain: String(chain),
+        contractAddress: String(contract),
+        signerAddress: String(signer),
+        heldMs: Number(held) > 0 ? Number(held) : null,
+        waiting: Number(waiting),
+        waitsMs: Number(waits),
         why: String(why),
       }),
     },
@@ -132,10 +136,20 @@ function toMintLine(values: readonly unknown[]): MintLine {
   const [chain, contract, reference, requested, changed, signer, owner, tokenId, amount, ...rest] = values;
   const [status, stage, reason, error, transaction, trace] = rest;
   return {
-    ...{ chain: String(chain), contractAddress: String(contract), referenceId: String(reference) },
-    ...{ requestedMs: Number(requested), changedMs: Number(changed) },
-    ...{ signerAddress: String(signer), ownerAddress: String(owner) },
-    ...{ tokenId: orNull(tokenId), amount: orNull(amount), status: String(status), stage: String(stage) },
-    ...{ reason: orNull(reason), error: orNull(error), transactionHash: orNull(transaction), traceId: String(trace) },
+    chain: String(chain),
+    contractAddress: String(contract),
+    referenceId: String(reference),
+    requestedMs: Number(requested),
+    changedMs: Number(changed),
+    signerAddress: String(signer),
+    ownerAddress: String(owner),
+    tokenId: orNull(tokenId),
+    amount: orNull(amount),
+    status: String(status),
+    stage: String(stage),
+    reason: orNull(reason),
+    error: orNull(error),
+    transactionHash: orNull(transaction),
+    traceId: String(trace),
   };
 }

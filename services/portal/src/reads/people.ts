@@ -31,7 +31,8 @@ export interface LinkDecision {
 }
 
 const argsOf = ({ environmentId, identityIds }: IdentityQuestion) => ({
-  ...{ environment: environmentId, identities: identityIds },
+  environment: environmentId,
+  identities: identityIds,
 });
 
 /** All changes, the newest first. */
@@ -45,8 +46,11 @@ export function readConsents(query: QueryRows, question: IdentityQuestion, optio
       tail: 'ORDER BY logged_at DESC, kafka_partition DESC, kafka_offset DESC',
       rowsMax: 200,
       toRow: ([identityId, status, source, received, traceId]) => ({
-        ...{ identityId: String(identityId), status: String(status), source: String(source) },
-        ...{ receivedMs: Number(received), traceId: String(traceId) },
+        identityId: String(identityId),
+        status: String(status),
+        source: String(source),
+        receivedMs: Number(received),
+        traceId: String(traceId),
       }),
     },
     options,
@@ -67,9 +71,15 @@ export function readLinks(query: QueryRows, question: IdentityQuestion, options?
       tail: 'ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC',
       rowsMax: 200,
       toRow: ([received, link, aId, aKind, bId, bKind, outcome, reason, moved, messageId, traceId]) => ({
-        ...{ receivedMs: Number(received), link: String(link), outcome: String(outcome), reason: String(reason) },
-        ...{ a: { identityId: String(aId), kind: String(aKind) }, b: { identityId: String(bId), kind: String(bKind) } },
-        ...{ movedCount: Number(moved), messageId: String(messageId), traceId: String(traceId) },
+        receivedMs: Number(received),
+        link: String(link),
+        outcome: String(outcome),
+        reason: String(reason),
+        a: { identityId: String(aId), kind: String(aKind) },
+        b: { identityId: String(bId), kind: String(bKind) },
+        movedCount: Number(moved),
+        messageId: String(messageId),
+        traceId: String(traceId),
       }),
     },
     options,

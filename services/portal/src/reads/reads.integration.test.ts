@@ -11,7 +11,11 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
 const environmentOf = () => `e-${randomBytes(4).toString('hex')}`;
 const search = (environmentId: string, over: Partial<MessageSearch> = {}): MessageSearch => ({
-  ...{ environmentId, sinceMs: NOW_MS - 400 * DAY_MS, untilMs: NOW_MS + 1, sight: 'raw ids', ...over },
+  environmentId,
+  sinceMs: NOW_MS - 400 * DAY_MS,
+  untilMs: NOW_MS + 1,
+  sight: 'raw ids',
+  ...over,
 });
 
 let own: OwnReads;
@@ -24,8 +28,14 @@ afterAll(() => own?.close());
 
 describe('the search of messages', () => {
   const eventOf = (environment: string, happenedMs: number, over: object = {}) => ({
-    ...{ environment_id: environment, type: 'track', event_name: 'jump', event_time: toSqlTime(happenedMs) },
-    ...{ received_at: toSqlTime(happenedMs + 5), message_id: randomUUID(), surface: 'web', ...over },
+    environment_id: environment,
+    type: 'track',
+    event_name: 'jump',
+    event_time: toSqlTime(happenedMs),
+    received_at: toSqlTime(happenedMs + 5),
+    message_id: randomUUID(),
+    surface: 'web',
+    ...over,
   });
 
   it('gives each message once, the newest first, page by page, whatever times and copies there are', async () => {
@@ -121,8 +131,13 @@ describe('the search of messages', () => {
     const environment = environmentOf();
     const secret = 'RAWID';
     const event = eventOf(environment, NOW_MS, {
-      ...{ user_id: `${secret}-player`, anonymous_id: `${secret}-visitor`, device_id: secret, page_url: secret },
-      ...{ properties: `{"friend":"${secret}"}`, traits: `{"email":"${secret}"}`, user_agent: secret },
+      user_id: `${secret}-player`,
+      anonymous_id: `${secret}-visitor`,
+      device_id: secret,
+      page_url: secret,
+      properties: `{"friend":"${secret}"}`,
+      traits: `{"email":"${secret}"}`,
+      user_agent: secret,
     });
     await own.insert('events', [event]);
     const { messages } = await reads.messages(search(environment, { sight: 'masked ids' }));
@@ -212,7 +227,9 @@ describe('the other reads', () => {
   it('give of each environment the erasure that has waited longest for its receipt, and how many do', async () => {
     const [ours, other, done, unasked] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
     const requestOf = (environment: string, ageMs: number, erasureId = randomUUID()) => ({
-      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: toSqlTime(NOW_MS) },
+      environment_id: environment,
+      erasure_id: erasureId,
+      cutoff_at: toSqlTime(NOW_MS),
       requested_at: toSqlTime(NOW_MS - ageMs),
     });
     const [oldest, ofOurs, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
@@ -230,8 +247,12 @@ describe('the other reads', () => {
       visibly_erased_at: toSqlTime(NOW_MS),
     };
     const receiptOf = (environment: string, erasureId: string) => ({
-      ...{ environment_id: environment, erasure_id: erasureId, cutoff_at: toSqlTime(NOW_MS), ...times },
-      ...{ closure_count: 1, log_expires_at: toSqlTime(NOW_MS) },
+      environment_id: environment,
+      erasure_id: erasureId,
+      cutoff_at: toSqlTime(NOW_MS),
+      ...times,
+      closure_count: 1,
+      log_expires_at: toSqlTime(NOW_MS),
     });
     // A receipt closes the erasure of its own environment alone.
     await own.insert('erasure_receipts', [

@@ -41,7 +41,11 @@ export interface Rejection {
 
 /** What is counted of a question beside its environment. */
 const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionQuestion) => ({
-  ...{ environment: environmentId, since: sinceMs, until: untilMs, code, field },
+  environment: environmentId,
+  since: sinceMs,
+  until: untilMs,
+  code,
+  field,
 });
 
 /** The most frequent first. */
@@ -57,8 +61,13 @@ export function countRejections(query: QueryRows, question: RejectionQuestion, o
       tail: 'ORDER BY errors DESC, code, field, library, library_version, surface',
       rowsMax: 200,
       toRow: ([code, field, surface, library, libraryVersion, errors, last, trace]) => ({
-        ...{ code: String(code), field: String(field), surface: String(surface), library: String(library) },
-        ...{ libraryVersion: String(libraryVersion), errors: Number(errors), lastMs: Number(last) },
+        code: String(code),
+        field: String(field),
+        surface: String(surface),
+        library: String(library),
+        libraryVersion: String(libraryVersion),
+        errors: Number(errors),
+        lastMs: Number(last),
         lastTraceId: String(trace),
       }),
     },
@@ -101,8 +110,12 @@ export function readRejectionsOfTrace(
       tail: 'ORDER BY received_at, code, field',
       rowsMax: 500,
       toRow: ([code, field, surface, library, libraryVersion, received]) => ({
-        ...{ code: String(code), field: String(field), surface: String(surface), library: String(library) },
-        ...{ libraryVersion: String(libraryVersion), receivedMs: Number(received) },
+        code: String(code),
+        field: String(field),
+        surface: String(surface),
+        library: String(library),
+        libraryVersion: String(libraryVersion),
+        receivedMs: Number(received),
       }),
     },
     options,
@@ -136,8 +149,11 @@ export function readMinuteCounts(
       tail: 'ORDER BY minute_at, environment_id, fate',
       rowsMax: 20_000,
       toRow: ([environmentId, fate, minute, count, last]) => ({
-        ...{ environmentId: String(environmentId), fate: fate === 'accepted' ? 'accepted' : 'rejected' },
-        ...{ minuteMs: Number(minute) * 1000, count: Number(count), lastMs: Number(last) },
+        environmentId: String(environmentId),
+        fate: fate === 'accepted' ? 'accepted' : 'rejected',
+        minuteMs: Number(minute) * 1000,
+        count: Number(count),
+        lastMs: Number(last),
       }),
     },
     options,

@@ -38,7 +38,12 @@ it('finds whom the graph in Redis has linked, and puts an erasure on the log who
   const log = openLogReader({ brokers, clientId: 'test' });
   const schemas = createSchemaRegistry({ url: registry });
   const people = createPortalPeople({
-    ...{ people: graph, keyOf, producer, registry: schemas, topicPrefix, clockSkewMs: 2_000 },
+    people: graph,
+    keyOf,
+    producer,
+    registry: schemas,
+    topicPrefix,
+    clockSkewMs: 2_000,
     onFault: (fault) => expect.fail(String(fault)),
   });
   const portal = await openPortal({ people, reads: createMemoryReads() });

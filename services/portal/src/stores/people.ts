@@ -66,7 +66,9 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   } = parts;
   const [erasures, links] = [topicPrefix + TOPICS.erasures.name, topicPrefix + TOPICS.identityLinks.name];
   const requestErasure = createRequestErasure({
-    ...{ people, clockSkewMs, onFault },
+    people,
+    clockSkewMs,
+    onFault,
     publish: (request) => producer.sendPlaced({ topic: erasures, ...request }, { attemptsMaxMs: REQUEST_MAX_MS }),
     schemaId: () => registry.idOf(schemaSubjectOf(erasures), erasureRequestCodec.schema),
   });

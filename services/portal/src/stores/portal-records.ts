@@ -111,14 +111,17 @@ function createLog<R extends Change>({
   const topic = topicPrefix + kind.topic;
   const logWith = (schemaId: number) =>
     createRecordLog({
-      ...{ kind, schemaId, schemaOf: registry.schemaOf },
+      kind,
+      schemaId,
+      schemaOf: registry.schemaOf,
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
       send: (record) => producer.sendPlaced({ topic, ...record }),
     });
   const { bounds, read } = logWith(0);
   return {
-    ...{ bounds, read },
+    bounds,
+    read,
     append: async (record) => logWith(await registry.idOf(schemaSubjectOf(topic), kind.codec.schema)).append(record),
   };
 }

@@ -54,7 +54,11 @@ export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): Portal
   const people = openMemoryPeople();
   void people.rebuild.mintEpoch();
   return createPortalPeople({
-    ...{ people, keyOf, topicPrefix: '', clockSkewMs: 2_000, onFault: () => {} },
+    people,
+    keyOf,
+    topicPrefix: '',
+    clockSkewMs: 2_000,
+    onFault: () => {},
     producer: { sendPlaced: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },
     registry: { idOf: async () => 7, schemaOf: () => Promise.reject(new Error('nothing is read in this test')) },
     ...own,
@@ -67,12 +71,10 @@ function openUnseenLive(): LiveHub {
   return openLiveHub({
     log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
     topics: { messages: 'messages', rejections: 'rejections', letters: [] },
-    ...{
-      writerGroup: 'event-writer',
-      schemaOf: nothing,
-      openFences: () => expect.fail('nobody looks'),
-      onFault: () => {},
-    },
+    writerGroup: 'event-writer',
+    schemaOf: nothing,
+    openFences: () => expect.fail('nobody looks'),
+    onFault: () => {},
   });
 }
 
@@ -110,8 +112,17 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
-      ...{ id: randomUUID(), name: 'Somebody', login: `login-${randomUUID()}`, state: 'live', createdAt: Date.now() },
-      ...{ isAdministrator: false, roles: [], passwordHash: null, passkeys: [], openId: null, invitation: null },
+      id: randomUUID(),
+      name: 'Somebody',
+      login: `login-${randomUUID()}`,
+      state: 'live',
+      createdAt: Date.now(),
+      isAdministrator: false,
+      roles: [],
+      passwordHash: null,
+      passkeys: [],
+      openId: null,
+      invitation: null,
       sessionsFrom: 0,
       ...rights,
     };
@@ -119,7 +130,10 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
   };
   const browser = () => createBrowser(origin.origin);
   return {
-    ...{ origin: origin.origin, parts, addAccount, browser },
+    origin: origin.origin,
+    parts,
+    addAccount,
+    browser,
     addProject: (name) =>
       createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
     signIn: async (role) => {
@@ -144,7 +158,9 @@ function createParts(origin: URL): PortalAppParts {
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
-    ...{ origin, sessions, oneTime: oneTimeTexts },
+    origin,
+    sessions,
+    oneTime: oneTimeTexts,
     // The least that argon2id takes: what a guess costs is a matter of the tests of passwords.
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
@@ -159,7 +175,8 @@ function createParts(origin: URL): PortalAppParts {
     usage: createMemoryKeyUsage(),
     people: createMemoryPeople(),
     reads: createMemoryReads(),
-    ...{ live: openUnseenLive(), searchMessages: null },
+    live: openUnseenLive(),
+    searchMessages: null,
     standing: {
       writerDelay: async () => ({ waiting: 0, oldestMs: null }),
       openLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),

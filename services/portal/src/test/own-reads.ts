@@ -17,7 +17,10 @@ export async function openOwnReads(): Promise<OwnReads> {
   const { target, query: send, close } = await openOwnDatabase();
   const query = createQueryRows(target);
   return {
-    ...{ reads: createPortalReads(query), query, send, close },
+    reads: createPortalReads(query),
+    query,
+    send,
+    close,
     insert: (table, rows) =>
       send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`),
   };

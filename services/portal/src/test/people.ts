@@ -15,8 +15,17 @@ export async function addPerson(
   hash ??= parts.passwords.hash({ password: PASSWORD, login: 'nobody' });
   const passwordHash = await hash;
   const account = {
-    ...{ id: `id-of-${login}`, login, name: `Name of ${login}`, state: 'live' as const, createdAt: 1 },
-    ...{ isAdministrator: false, roles: [], passwordHash, passkeys: [], openId: null, invitation: null },
+    id: `id-of-${login}`,
+    login,
+    name: `Name of ${login}`,
+    state: 'live' as const,
+    createdAt: 1,
+    isAdministrator: false,
+    roles: [],
+    passwordHash,
+    passkeys: [],
+    openId: null,
+    invitation: null,
     sessionsFrom: 0,
     ...rights,
   };

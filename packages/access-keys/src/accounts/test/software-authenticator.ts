@@ -24,7 +24,10 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
   const clientData = (type: string, { challenge }: Asked) =>
     Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
   const toResponse = (response: Record<string, Buffer>) => ({
-    ...{ id: toText(id), rawId: toText(id), type: 'public-key', clientExtensionResults: {} },
+    id: toText(id),
+    rawId: toText(id),
+    type: 'public-key',
+    clientExtensionResults: {},
     response: Object.fromEntries(Object.entries(response).map(([name, bytes]) => [name, toText(bytes)])),
   });
   return {

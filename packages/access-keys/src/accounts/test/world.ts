@@ -11,7 +11,12 @@ export const HASH = '$argon2id$…';
 export const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: HASH, passkey: null });
 
 export const passkeyOf = (id: string, counter = 0): Passkey => ({
-  ...{ id, counter, publicKey: 'AQ', transports: [], name: 'Phone', createdAt: 1 },
+  id,
+  counter,
+  publicKey: 'AQ',
+  transports: [],
+  name: 'Phone',
+  createdAt: 1,
 });
 
 /** Accounts and sessions in memory, with a clock that is moved by hand. */
@@ -23,7 +28,9 @@ export function createWorld() {
   const store = storeOf('test');
   const { sessions, oneTimeTexts, empty } = createMemorySessions({ wallClockMs });
   const as = (actorId: string | null): AccountContext => ({
-    ...{ sessions, actorId, wallClockMs },
+    sessions,
+    actorId,
+    wallClockMs,
     store: storeOf(actorId ?? 'test'),
   });
   const operator = as(null);
@@ -40,7 +47,18 @@ export function createWorld() {
   };
   const find = (id: string) => standing().find((account) => account.id === id)!;
   return {
-    ...{ clock, view, log, store, sessions, oneTimeTexts, empty, as, operator, standing, find },
-    ...{ addAdministrator, addMember },
+    clock,
+    view,
+    log,
+    store,
+    sessions,
+    oneTimeTexts,
+    empty,
+    as,
+    operator,
+    standing,
+    find,
+    addAdministrator,
+    addMember,
   };
 }

@@ -53,7 +53,11 @@ export async function openHostileProvider(): Promise<HostileProvider> {
   const at = (path: string) => new URL(path, issuer).href;
 
   const provider: HostileProvider = {
-    ...{ issuer, client: CLIENT, subject: 'somebody', lies: {}, asked: [] },
+    issuer,
+    client: CLIENT,
+    subject: 'somebody',
+    lies: {},
+    asked: [],
     visit: (authorization) => {
       const code = randomUUID();
       grants.set(code, toGrant(authorization, provider.subject));
@@ -102,13 +106,12 @@ function toAnswer({ searchParams: wanted }: URL, said: Readonly<Record<string, s
 
 function metadataOf(at: (path: string) => string, { metadata }: Lies): object {
   return {
-    ...{
-      issuer: at('/'),
-      authorization_endpoint: at('/authorize'),
-      token_endpoint: at('/token'),
-      jwks_uri: at('/jwks'),
-    },
-    ...{ response_types_supported: ['code'], subject_types_supported: ['public'] },
+    issuer: at('/'),
+    authorization_endpoint: at('/authorize'),
+    token_endpoint: at('/token'),
+    jwks_uri: at('/jwks'),
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['ES256'],
     authorization_response_iss_parameter_supported: true,
     ...metadata,

@@ -5,7 +5,10 @@ import { createRowBinary } from './row-binary.ts';
 export function readEventRow(row: Buffer): Record<string, unknown> {
   const { left, take, text, time, uuid, key } = createRowBinary(row);
   const readers = {
-    ...{ string: text, time, uuid, key },
+    string: text,
+    time,
+    uuid,
+    key,
     boolean: () => take(1)[0] === 1,
     nullableDouble: () => (take(1)[0] === 1 ? null : take(8).readDoubleLE()),
   };

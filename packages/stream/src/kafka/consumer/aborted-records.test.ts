@@ -19,7 +19,10 @@ const entry: fc.Arbitrary<Entry> = fc.record({
 });
 
 const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => ({
-  ...{ offset, timestamp: 0, value: null, headers: {} },
+  offset,
+  timestamp: 0,
+  value: null,
+  headers: {},
   key: kind === 'record' ? null : Buffer.of(0, 0, 0, kind === 'commit' ? 1 : 0),
   isControlRecord: kind !== 'record',
   batchContext: { producerId: String(producer), inTransaction: true },

@@ -107,7 +107,12 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   const deadLetters = await openProducer({ brokers, clientId: 'test' });
   const open = () =>
     openBlockConsumer({
-      ...{ brokers, groupId: `${topic}-group`, topics: [topic], sink: createTokenSink(store), metrics, deadLetters },
+      brokers,
+      groupId: `${topic}-group`,
+      topics: [topic],
+      sink: createTokenSink(store),
+      metrics,
+      deadLetters,
       limits: { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 },
       sessionTimeoutMs: SESSION_TIMEOUT_MS,
     });
@@ -142,7 +147,10 @@ it('reads a partition that was added to its topic within ten seconds', async () 
   const topic = await fixture.createTopic({ partitions: 1 });
   const read: number[] = [];
   const consumer = await openRecordConsumer({
-    ...{ brokers, groupId: `${topic}-group`, topics: [topic], sessionTimeoutMs: SESSION_TIMEOUT_MS },
+    brokers,
+    groupId: `${topic}-group`,
+    topics: [topic],
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
     onBatch: async (records) => void read.push(...records.map(({ partition }) => partition)),
   });
   await until('it is a member', () => consumer.ready());

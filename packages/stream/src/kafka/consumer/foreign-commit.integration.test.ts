@@ -31,8 +31,13 @@ async function openBench(unread: number) {
   const store = new TokenStore();
   const open = () =>
     openBlockConsumer({
-      ...{ brokers: fixture.brokers, groupId, topics: [topic], sink: createTokenSink(store), deadLetters: producer },
-      ...{ sessionTimeoutMs: 3_000, limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 } },
+      brokers: fixture.brokers,
+      groupId,
+      topics: [topic],
+      sink: createTokenSink(store),
+      deadLetters: producer,
+      sessionTimeoutMs: 3_000,
+      limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
     });
   const fill = (count: number) =>
     send(

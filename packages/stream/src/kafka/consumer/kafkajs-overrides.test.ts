@@ -187,7 +187,9 @@ it('reports every fetched batch before it is delivered, asks how long each fetch
   const told: string[] = [];
   const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
     cluster,
-    ...{ checkForStaleAssignment: () => {}, seekOffsets: async () => {}, preferredReadReplicasPerTopicPartition: {} },
+    checkForStaleAssignment: () => {},
+    seekOffsets: async () => {},
+    preferredReadReplicasPerTopicPartition: {},
     filterPartitionsByNode: () => [{ topic: 'topic', partitions: [0] }],
     getActiveTopicPartitions: () => ({ topic: new Set([0]) }),
     subscriptionState: { assigned: () => [], isPaused: () => false },

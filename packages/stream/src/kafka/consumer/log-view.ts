@@ -92,7 +92,10 @@ export function createLogView(given: Cluster): LogView {
     const partitions = [topicId === null ? asked : { ...asked, topicId }];
     // The batch was read before, so its transaction has ended.
     const { responses } = await broker.fetch({
-      ...{ maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES, isolationLevel: READ_UNCOMMITTED },
+      maxWaitTime: FETCH_WAIT_MS,
+      minBytes: 1,
+      maxBytes: ONE_BATCH_BYTES,
+      isolationLevel: READ_UNCOMMITTED,
       topics: [{ topic, partitions }],
     });
     return responses[0]?.partitions[0]?.messages.batches?.[0] ?? null;

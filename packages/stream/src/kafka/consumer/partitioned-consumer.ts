@@ -239,7 +239,11 @@ export class PartitionedConsumer implements Consumer {
     const { groupId, whenExpired, openWorker, logger, streamMetrics, sessionTimeoutMs } = this.#options;
     const { topic, partition } = first.log;
     return new GuardedPartition(first, {
-      ...{ groupId, whenExpired, logger, metrics: streamMetrics, drainBudgetMs: sessionTimeoutMs / 2 },
+      groupId,
+      whenExpired,
+      logger,
+      metrics: streamMetrics,
+      drainBudgetMs: sessionTimeoutMs / 2,
       openWorker: (log) => openWorker(log, this.#retention),
       examine: async () =>
         (await examinePartitions(group, { groupId, view }, [{ topic, partitions: [partition] }]))[0]!,

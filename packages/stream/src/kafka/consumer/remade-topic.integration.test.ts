@@ -45,8 +45,14 @@ describe('a topic that is deleted and made anew while a member does not fetch it
     store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
     await fill(topic, 'old', READ);
     const consumer = await openBlockConsumer({
-      ...{ brokers: fixture.brokers, groupId: `${topic}-group`, topics: [topic], sessionTimeoutMs: 3_000, logger },
-      ...{ sink: createTokenSink(store), deadLetters: producer, metrics: createMetrics('test') },
+      brokers: fixture.brokers,
+      groupId: `${topic}-group`,
+      topics: [topic],
+      sessionTimeoutMs: 3_000,
+      logger,
+      sink: createTokenSink(store),
+      deadLetters: producer,
+      metrics: createMetrics('test'),
       limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
     });
     // One block of 20 is written and two wait, so nothing is fetched.
@@ -67,7 +73,11 @@ describe('a topic that is deleted and made anew while a member does not fetch it
     const seen: string[] = [];
     await fill(topic, 'old', READ);
     const consumer = await openRecordConsumer({
-      ...{ brokers: fixture.brokers, groupId: `${topic}-group`, topics: [topic], sessionTimeoutMs: 3_000, logger },
+      brokers: fixture.brokers,
+      groupId: `${topic}-group`,
+      topics: [topic],
+      sessionTimeoutMs: 3_000,
+      logger,
       batchRecordsMax: 5,
       onBatch: async (records) => {
         await gate.promise;

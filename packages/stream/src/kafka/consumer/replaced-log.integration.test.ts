@@ -35,7 +35,10 @@ describe('a log that is not the one whose offset was committed', () => {
     const options = { brokers: fixture.brokers, groupId: `${topic}-group`, topics: [topic], logger, metrics };
     const open = () =>
       openBlockConsumer({
-        ...{ ...options, sink: createTokenSink(store), deadLetters: producer, sessionTimeoutMs: SESSION_TIMEOUT_MS },
+        ...options,
+        sink: createTokenSink(store),
+        deadLetters: producer,
+        sessionTimeoutMs: SESSION_TIMEOUT_MS,
         limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
       });
     return { ...options, store, lines, open };
@@ -98,7 +101,10 @@ describe('a log that is not the one whose offset was committed', () => {
     const { topic, groupId } = await replaceLog(80);
     const seen: number[] = [];
     const consumer = await openRecordConsumer({
-      ...{ brokers: fixture.brokers, groupId, topics: [topic], sessionTimeoutMs: SESSION_TIMEOUT_MS },
+      brokers: fixture.brokers,
+      groupId,
+      topics: [topic],
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
       onBatch: async (records) => void seen.push(...records.map(({ offset }) => offset)),
     });
     await until('the assignment', () => consumer.lag().size > 0);

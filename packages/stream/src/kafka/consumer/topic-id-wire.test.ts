@@ -21,7 +21,11 @@ const ask = (partition: number, topicId: string, fetchOffset = '7') => ({
   topicId,
 });
 const request: FetchRequest = {
-  ...{ maxWaitTime: 150, minBytes: 1, maxBytes: 4_000, isolationLevel: 1, rackId: 'rack' },
+  maxWaitTime: 150,
+  minBytes: 1,
+  maxBytes: 4_000,
+  isolationLevel: 1,
+  rackId: 'rack',
   topics: [
     { topic: 'one', partitions: [ask(0, ONE), ask(3, ONE, '9007199254740993')] },
     { topic: 'other', partitions: [ask(1, OTHER)] },
@@ -33,8 +37,11 @@ describe('a question that names topics by their ids', () => {
     const topics = request.topics.map(({ partitions }) => ({
       topicId: toUuid(partitions[0]!.topicId!),
       partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
-        ...{ partition, fetchOffset: BigInt(fetchOffset), partitionMaxBytes: maxBytes },
-        ...{ currentLeaderEpoch: -1, lastFetchedEpoch: -1 },
+        partition,
+        fetchOffset: BigInt(fetchOffset),
+        partitionMaxBytes: maxBytes,
+        currentLeaderEpoch: -1,
+        lastFetchedEpoch: -1,
       })),
     }));
     const fetch = fetchV13.createRequest(150, 1, 4_000, 1, 0, -1, topics, [], 'rack');
@@ -104,7 +111,10 @@ describe('an answer that names topics by their ids', () => {
       ['one', [3, 0]],
     ]);
     expect(responses[1]!.partitions[0]).toMatchObject({
-      ...{ errorCode: 0, highWatermark: '99', lastStableOffset: '98', preferredReadReplica: -1 },
+      errorCode: 0,
+      highWatermark: '99',
+      lastStableOffset: '98',
+      preferredReadReplica: -1,
       abortedTransactions: [{ producerId: '5', firstOffset: '6' }],
     });
     expect((responses[1]!.partitions[0]!.messages as { batches?: unknown }).batches).toEqual([

@@ -77,7 +77,9 @@ async function askTopicId(broker: Broker, topic: string): Promise<string | null>
   if (!knows(broker, METADATA)) return null;
   return await send(broker, {
     request: {
-      ...{ apiKey: METADATA.key, apiVersion: METADATA.version, apiName: 'Metadata' },
+      apiKey: METADATA.key,
+      apiVersion: METADATA.version,
+      apiName: 'Metadata',
       encode: async () => encodeMetadata(topic),
     },
     response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
@@ -87,7 +89,9 @@ async function askTopicId(broker: Broker, topic: string): Promise<string | null>
 async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
   return await send(broker, {
     request: {
-      ...{ apiKey: FETCH.key, apiVersion: FETCH.version, apiName: 'Fetch' },
+      apiKey: FETCH.key,
+      apiVersion: FETCH.version,
+      apiName: 'Fetch',
       encode: async () => encodeFetch(request),
     },
     response: {
@@ -118,7 +122,8 @@ function changeCluster(cluster: Cluster): TopicIds {
     const fetch = async (request: FetchRequest) => {
       const asked = request.topics.flatMap(({ topic, partitions }) =>
         partitions.map((each) => ({
-          ...{ topic, partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }] },
+          topic,
+          partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }],
         })),
       );
       const isKnown = asked.every(({ partitions }) => partitions[0]!.topicId !== undefined);

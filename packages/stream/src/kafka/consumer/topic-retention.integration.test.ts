@@ -100,8 +100,13 @@ describe('how long a broker keeps records of a topic', () => {
     const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
     const metrics = createMetrics('test');
     const consumer = await openBlockConsumer({
-      ...{ brokers: fixture.brokers, groupId: `${topic}-group`, topics: [topic], sessionTimeoutMs: 3_000, metrics },
-      ...{ sink: createTokenSink(new TokenStore()), deadLetters: producer },
+      brokers: fixture.brokers,
+      groupId: `${topic}-group`,
+      topics: [topic],
+      sessionTimeoutMs: 3_000,
+      metrics,
+      sink: createTokenSink(new TokenStore()),
+      deadLetters: producer,
       limits: { rowsMax: 1, bytesMax: 1_000, ageMaxMs: 1 },
     });
     const hours = new RegExp(`^stream_retention_hours_left\\{topic="${topic}",service="test"\\} 36$`, 'm');

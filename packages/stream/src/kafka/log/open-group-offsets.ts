@@ -34,7 +34,9 @@ async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
   const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] });
   const commits = (group?.topics ?? []).flatMap(({ name: topic, partitions }) =>
     partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => ({
-      ...{ topic, partition, metadata: metadata ?? '' },
+      topic,
+      partition,
+      metadata: metadata ?? '',
       offset: Number(committedOffset),
     })),
   );
@@ -56,15 +58,19 @@ type Place = { readonly topic: string; readonly partition: number };
 async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & { offset: number }) {
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const wanted = {
-    ...{ partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES },
-    ...{ currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH },
+    partition,
+    fetchOffset: BigInt(offset),
+    partitionMaxBytes: ONE_BATCH_BYTES,
+    currentLeaderEpoch: NO_EPOCH,
+    lastFetchedEpoch: NO_EPOCH,
   };
   // The batch was read before, so its transaction has ended.
   const { responses } = await askFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
   const mark: LogMark = {
-    ...{ base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch },
+    base: Number(batch.firstOffset),
+    epoch: batch.partitionLeaderEpoch,
     // Makes the checksum unsigned; the client reads it as signed or unsigned.
     crc: batch.crc >>> 0,
   };

@@ -31,13 +31,11 @@ describe('200', () => {
     const template = toRequestedState(api.minting.requests[0]!);
     const askedAt = Date.now();
     const stateOf = (referenceId: string, at: number): MintState => ({
-      ...{
-        ...template,
-        referenceId,
-        attemptId: String(at).repeat(32),
-        requestedAt: askedAt + at,
-        changedAt: askedAt + at,
-      },
+      ...template,
+      referenceId,
+      attemptId: String(at).repeat(32),
+      requestedAt: askedAt + at,
+      changedAt: askedAt + at,
     });
     const seen: string[] = [];
     let cursor = '';

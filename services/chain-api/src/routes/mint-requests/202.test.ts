@@ -21,8 +21,12 @@ describe('202', () => {
     const [request] = api.minting.requests;
     expect(toSignerKey(request!)).toBe(`demo-chain:${SIGNER}`);
     expect(request).toMatchObject({
-      ...{ referenceId: 'sword-1', projectId: 'demo', environmentId: 'demo-development' },
-      ...{ tokenId: '7', amount: '1', metadata: '{"name":"Sword"}' },
+      referenceId: 'sword-1',
+      projectId: 'demo',
+      environmentId: 'demo-development',
+      tokenId: '7',
+      amount: '1',
+      metadata: '{"name":"Sword"}',
       traceId: answer.headers.get('x-trace-id'),
     });
     expect(`0x${request!.ownerAddress.toString('hex')}`).toBe(OWNER.toLowerCase());

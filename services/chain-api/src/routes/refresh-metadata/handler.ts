@@ -29,7 +29,9 @@ export interface RefreshParts {
 export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
   const refresh = createRefresh(parts);
   const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
-    ...{ method: 'POST', path, policy: parts.policy },
+    method: 'POST',
+    path,
+    policy: parts.policy,
     answer: async (call) => {
       const { texts } = await refresh(call, (body) => ({ subjects: parse(body), read: null }));
       const headers = toQuotaHeaders('refresh', texts, false);
@@ -38,7 +40,9 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   });
   return [
     {
-      ...{ method: 'POST', path: '/refresh-metadata', policy: parts.policy },
+      method: 'POST',
+      path: '/refresh-metadata',
+      policy: parts.policy,
       answer: async (call) => {
         const { texts, read } = await refresh(call, (body) => {
           const metadata = parseCollectionBody(body);

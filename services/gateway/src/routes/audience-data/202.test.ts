@@ -15,8 +15,13 @@ async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [Iden
   const source = { generation: 0, partition: 0 };
   const after = await graph.lastApplied(source);
   const step: Parameters<IdentityGraph['apply']>[0]['facts'][number]['steps'][number] = {
-    ...{ link: 'alias', blocked: false, otherKeys: [] },
-    ...{ aKey: keyOf(gateway, ...a), aKind: a[0], bKey: keyOf(gateway, ...b), bKind: b[0] },
+    link: 'alias',
+    blocked: false,
+    otherKeys: [],
+    aKey: keyOf(gateway, ...a),
+    aKind: a[0],
+    bKey: keyOf(gateway, ...b),
+    bKind: b[0],
   };
   const fact = { environmentId: ENVIRONMENT, offset: after + 1, receivedAt: 1, eventTime: 1, steps: [step] };
   await graph.apply({ ...source, after, through: after + 1, facts: [fact] });

@@ -171,7 +171,10 @@ describe('a body', () => {
     const texts = { eventName: 'LONE\ud800', deviceId: '\udc00', sessionId: 's\ud800', context };
     expect((await post({ messages: [message(texts)] })).status).toBe(200);
     expect(sentMessages(producer)[0]).toMatchObject({
-      ...{ eventName: 'LONE\ufffd', deviceId: '\ufffd', sessionId: 's\ufffd', pageTitle: 'a\ufffd' },
+      eventName: 'LONE\ufffd',
+      deviceId: '\ufffd',
+      sessionId: 's\ufffd',
+      pageTitle: 'a\ufffd',
     });
     const answer = await post({ messages: [message({ anonymousId: 'a\ud800' })] });
     expect(answer.status).toBe(400);

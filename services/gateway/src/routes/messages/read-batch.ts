@@ -83,7 +83,10 @@ function linkOf(
   const { environmentId, receivedAt, traceId } = envelope;
   const id = message * UUID_BYTES;
   return toLinkFact({
-    ...{ environmentId, receivedAt, traceId, type },
+    environmentId,
+    receivedAt,
+    traceId,
+    type,
     // A copy, because the next request overwrites the memory of the scan.
     messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
     eventTime: batch.eventTimes[message]!,

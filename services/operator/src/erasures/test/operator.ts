@@ -30,11 +30,19 @@ export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT
   if (receipt !== undefined)
     await records.putReceipts([
       {
-        ...{ ...shared, closureHash: hashClosure(keys), closureCount: keys.length, acceptedAt: requestedAt },
-        ...{ fencedAt: T + 1_000, visiblyErasedAt: T + 10_000, physicallyErasedAt: null },
-        ...{ logExpiresAt: T + 78 * 3_600_000, logExpiredAt: null },
-        ...{ deleted: { 'clickhouse.events': 12, 'redis.i': 2 }, verified: { 'clickhouse.events': 0 } },
-        ...{ logEnds: { 'audience.messages.v1/1': 7, 'audience.messages.v1/0': 1_234 }, ...receipt },
+        ...shared,
+        closureHash: hashClosure(keys),
+        closureCount: keys.length,
+        acceptedAt: requestedAt,
+        fencedAt: T + 1_000,
+        visiblyErasedAt: T + 10_000,
+        physicallyErasedAt: null,
+        logExpiresAt: T + 78 * 3_600_000,
+        logExpiredAt: null,
+        deleted: { 'clickhouse.events': 12, 'redis.i': 2 },
+        verified: { 'clickhouse.events': 0 },
+        logEnds: { 'audience.messages.v1/1': 7, 'audience.messages.v1/0': 1_234 },
+        ...receipt,
       },
     ]);
   return { erasureId, id: toUuidText(erasureId), keys };

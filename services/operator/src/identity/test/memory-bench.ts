@@ -93,9 +93,15 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
   const { receivedAt, eventTime, reason, moved, generation, partition, offset, step } = decision;
   const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
   stored.links.push({
-    ...{ receivedAt, eventTime, ...decisionWords(decision), reason, movedCount: moved.length },
-    ...{ a: { key: a, kind: decision.aKind }, b: { key: b, kind: decision.bKind } },
-    ...{ messageId: decision.messageId.toString('hex'), traceId: decision.traceId },
+    receivedAt,
+    eventTime,
+    ...decisionWords(decision),
+    reason,
+    movedCount: moved.length,
+    a: { key: a, kind: decision.aKind },
+    b: { key: b, kind: decision.bKind },
+    messageId: decision.messageId.toString('hex'),
+    traceId: decision.traceId,
     place: { generation, partition, offset, step },
   });
   for (const { key, root, linkedAt } of toOverrides(decision, 0n))
@@ -142,14 +148,21 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
   const log: MemoryLog = { published: [], again: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
   const untold = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
-    ...{ ...untold, clickhouse: nowhere, topicPrefix: '', generation: 0, pepper },
+    ...untold,
+    clickhouse: nowhere,
+    topicPrefix: '',
+    generation: 0,
+    pepper,
     openPeople: async () => people,
     openTables: () => createMemoryTables(stored),
     openUnlinkLog: async () => openMemoryLog(log),
   });
   const run = createRun(command);
   return {
-    ...{ people, stored, run, log },
+    people,
+    stored,
+    run,
+    log,
     /** Runs a command with this answer typed at the terminal. */
     runAnswering: (answer: string) => createRun(command, answer),
     /** Links an anonymous id to a user. */

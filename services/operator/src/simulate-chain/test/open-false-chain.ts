@@ -66,7 +66,8 @@ function createFalseWays(falsehoods: Falsehoods, { activities: store, reader }: 
   ): Pick<ImportWay<R, Row>, 'import'> => ({
     import: async ({ chain, ...job }) => {
       const imported = await importLines<R, Row>({
-        ...{ subject, ...job },
+        subject,
+        ...job,
         parse: subject.createParse({ chain, traceId: 'ab'.repeat(16) }),
         readStanding: (rows) => subject.readStanding(reader, rows),
         publish: (records) => write(records.map(subject.toRow)),
@@ -83,7 +84,11 @@ const toShown = (rows: readonly ShownActivity[]): Shown[] =>
 async function answerHistory({ page: spoil }: Falsehoods, reader: ChainStore, { searchParams: filters }: URL) {
   const { gap, direction } = readCursor(filters.get('page_cursor'));
   const page = await reader.readPage({
-    ...{ chain: CHAIN.name, gap, direction, limit: Number(filters.get('page_size')), horizon: TIME_MAX },
+    chain: CHAIN.name,
+    gap,
+    direction,
+    limit: Number(filters.get('page_size')),
+    horizon: TIME_MAX,
     filters: toFilters(filters),
   });
   const shown = toShown(page.rows);

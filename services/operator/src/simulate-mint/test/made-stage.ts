@@ -42,7 +42,12 @@ export function createMadeStage(seed = 1): MadeStage {
   };
   const tally = { calls: 0, refused: 0, waitedMs: 0, again: new Map<string, number>(), latency: createLatency() };
   return {
-    ...{ run, random, called, answers, stored, holdings },
+    run,
+    random,
+    called,
+    answers,
+    stored,
+    holdings,
     options: {
       chain: CHAIN,
       contracts: CONTRACTS,
@@ -62,15 +67,27 @@ export function createMadeStage(seed = 1): MadeStage {
     rows: { attempts: async () => stored, waitingForRole: async () => 0, metadata: async () => [] },
     differences: createDifferences<MintDifferenceKind>(),
     deeds: {
-      ...{ orders: 0, conflicts: 0, probes: 0, lists: 0, listed: 0, refreshes: 0, refreshed: 0 },
-      ...{ withoutRole: 0, waitedForRole: 0, again: 0 },
+      orders: 0,
+      conflicts: 0,
+      probes: 0,
+      lists: 0,
+      listed: 0,
+      refreshes: 0,
+      refreshed: 0,
+      withoutRole: 0,
+      waitedForRole: 0,
+      again: 0,
     },
     endAt: Number.POSITIVE_INFINITY,
   };
 }
 
 export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer> = {}): ApiAnswer => ({
-  ...{ status, headers: {}, json, text: JSON.stringify(json), isDoubtful: false },
+  status,
+  headers: {},
+  json,
+  text: JSON.stringify(json),
+  isDoubtful: false,
   ...over,
 });
 
@@ -93,12 +110,18 @@ export function toMinted(asset: AskedAsset, number: number): ShownMint {
   const { referenceId, collection, owner, tokenId, amount } = asset;
   const hash = hashOf(referenceId);
   return {
-    ...{ chain: { id: CHAIN.id, name: CHAIN.name }, collection_address: CONTRACTS[collection] },
-    ...{ reference_id: referenceId, owner_address: owner.toLowerCase(), status: 'succeeded', amount, error: null },
+    chain: { id: CHAIN.id, name: CHAIN.name },
+    collection_address: CONTRACTS[collection],
+    reference_id: referenceId,
+    owner_address: owner.toLowerCase(),
+    status: 'succeeded',
+    amount,
+    error: null,
     token_id: tokenId ?? String(THRESHOLD + BigInt(number)),
     activity_id: hash.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
     transaction_hash: `0x${hash}`,
-    ...{ created_at: '2026-11-24T12:00:00.000000Z', updated_at: '2026-11-24T12:00:09.000000Z' },
+    created_at: '2026-11-24T12:00:00.000000Z',
+    updated_at: '2026-11-24T12:00:09.000000Z',
   };
 }
 
@@ -110,15 +133,25 @@ export function toFailed(asset: AskedAsset, message: string): ShownMint {
 
 export function toRow(shown: ShownMint): MintAttemptRow {
   return {
-    ...{ referenceId: shown.reference_id, contract: shown.collection_address, status: shown.status },
-    ...{ tokenId: shown.token_id, amount: shown.amount, owner: shown.owner_address },
-    ...{ transactionHash: shown.transaction_hash, activityId: shown.activity_id, error: shown.error?.message ?? null },
+    referenceId: shown.reference_id,
+    contract: shown.collection_address,
+    status: shown.status,
+    tokenId: shown.token_id,
+    amount: shown.amount,
+    owner: shown.owner_address,
+    transactionHash: shown.transaction_hash,
+    activityId: shown.activity_id,
+    error: shown.error?.message ?? null,
   };
 }
 
 export function toChainToken(shown: ShownMint): ChainToken {
   return {
-    ...{ activityId: shown.activity_id ?? '', contract: shown.collection_address, owner: shown.owner_address },
-    ...{ transactionHash: shown.transaction_hash ?? '', tokenId: shown.token_id ?? '', amount: shown.amount ?? '1' },
+    activityId: shown.activity_id ?? '',
+    contract: shown.collection_address,
+    owner: shown.owner_address,
+    transactionHash: shown.transaction_hash ?? '',
+    tokenId: shown.token_id ?? '',
+    amount: shown.amount ?? '1',
   };
 }

@@ -25,12 +25,16 @@ export function createCountedLog(log: MemoryLog): CountedLog {
   const ofPartition = (topic: string, partition: number) =>
     log.records(topic).filter((record) => record.partition === partition);
   const counted: CountedLog = {
-    ...{ asked, committed, isAway: false },
+    asked,
+    committed,
+    isAway: false,
     reader: {
       bounds: async (topic) => {
         ask();
         return Array.from({ length: PARTITIONS }, (_, partition) => ({
-          ...{ partition, start: 0, end: ofPartition(topic, partition).length },
+          partition,
+          start: 0,
+          end: ofPartition(topic, partition).length,
         }));
       },
       read: async function* ({ topic, partition, start, end }) {

@@ -69,14 +69,22 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
   const fences: LiveWorld['fences'] = { keys: new Set(), isLoaded: true, opened: 0 };
   const faults: unknown[] = [];
   const hub = openLiveHub({
-    ...{ log: brokers.reader, topics: TOPICS, writerGroup: WRITER, limits: { ...FAST, ...limits } },
+    log: brokers.reader,
+    topics: TOPICS,
+    writerGroup: WRITER,
+    limits: { ...FAST, ...limits },
     schemaOf: async (id) => ({ 1: messageRecordCodec.schema, 2: rejectionCodec.schema })[id] ?? null,
     openFences: () => openTestFences(fences),
     onFault: (fault) => faults.push(fault),
   });
   onTestFinished(() => hub.close());
   return {
-    ...{ hub, faults, fences, brokers, asked: brokers.asked, ...createSends(log) },
+    hub,
+    faults,
+    fences,
+    brokers,
+    asked: brokers.asked,
+    ...createSends(log),
     commit: (partition, offset) => void brokers.committed.set(partition, offset),
     look: async (request = {}) => {
       const looker = collect(
@@ -125,8 +133,15 @@ function createSends(log: MemoryLog): Pick<LiveWorld, 'send' | 'reject' | 'bury'
 
 function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
   return {
-    ...{ environmentId: 'demo', code: 'INVALID_FORMAT', field: 'eventName', surface: 'web', library: 'lib' },
-    ...{ libraryVersion: '1.0', receivedAt: 1_790_000_000_000, traceId: 'e'.repeat(32), ...changes },
+    environmentId: 'demo',
+    code: 'INVALID_FORMAT',
+    field: 'eventName',
+    surface: 'web',
+    library: 'lib',
+    libraryVersion: '1.0',
+    receivedAt: 1_790_000_000_000,
+    traceId: 'e'.repeat(32),
+    ...changes,
   };
 }
 
@@ -145,7 +160,10 @@ export function collect(looker: Looker): TestLooker {
   void run();
   const of: TestLooker['of'] = (kind) => events.filter((event) => event.kind === kind) as never;
   return {
-    ...{ looker, events, of, status: () => of('status').at(-1) },
+    looker,
+    events,
+    of,
+    status: () => of('status').at(-1),
     get isOver() {
       return isOver;
     },

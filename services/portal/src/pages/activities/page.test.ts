@@ -25,10 +25,20 @@ let made = 0;
 const createId = () => `0b1f7a52-6c3e-4d8a-9f10-${String(++made).padStart(12, '0')}`;
 
 const lineOf = (contractAddress: string, over: Partial<ActivityLine> = {}): ActivityLine => ({
-  ...{ chain: 'demo-chain', contractAddress, id: createId(), type: 'mint', from: '', to: BUYER, payment: null },
-  ...{ updatedUs: NOW_MS * 1000, updatedMs: NOW_MS, indexedMs: NOW_MS - 1_000 },
+  chain: 'demo-chain',
+  contractAddress,
+  id: createId(),
+  type: 'mint',
+  from: '',
+  to: BUYER,
+  payment: null,
+  updatedUs: NOW_MS * 1000,
+  updatedMs: NOW_MS,
+  indexedMs: NOW_MS - 1_000,
   assets: [{ contractAddress, tokenId: '4711', amount: '1' }],
-  ...{ transactionHash: HASH, blockNumber: '18204511', ...over },
+  transactionHash: HASH,
+  blockNumber: '18204511',
+  ...over,
 });
 
 async function openProject() {
@@ -80,7 +90,11 @@ describe('the page of activities', () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     tokens[`demo-chain ${contractAddress}`] = {
-      ...{ chain: 'demo-chain', contractAddress, name: 'Gold', symbol: 'GLD', decimals: 18 },
+      chain: 'demo-chain',
+      contractAddress,
+      name: 'Gold',
+      symbol: 'GLD',
+      decimals: 18,
     };
     const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
     put(lineOf(contractAddress, { type: 'transfer', assets }));
@@ -93,7 +107,9 @@ describe('the page of activities', () => {
     const [sword, shield] = [
       lineOf(swords.contractAddress),
       lineOf(shields.contractAddress, {
-        ...{ type: 'burn', indexedMs: NOW_MS - 86_400_000, updatedUs: NOW_MS * 1000 - 1 },
+        type: 'burn',
+        indexedMs: NOW_MS - 86_400_000,
+        updatedUs: NOW_MS * 1000 - 1,
         assets: [{ contractAddress: shields.contractAddress, tokenId: '47', amount: '1' }],
       }),
     ];

@@ -36,7 +36,9 @@ export function toAsked(visit: Visit, records: readonly CollectionRecord[]): Ask
     linked,
     collection: linked.find(({ id }) => id === text('collection'))?.id ?? '',
     type: ACTIVITY_TYPES.find((each) => each === text('kind')) ?? '',
-    ...{ tokenId: text('token'), since: text('since'), until: text('until') },
+    tokenId: text('token'),
+    since: text('since'),
+    until: text('until'),
   };
 }
 

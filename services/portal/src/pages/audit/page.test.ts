@@ -9,8 +9,17 @@ const START_MS = Date.parse('2026-11-01T10:00:00Z');
 let entries = 0;
 const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
   entryId: `key:${String(entries++).padStart(6, '0')}:é&1`,
-  ...{ happenedMs: START_MS, environmentId: '', kind: 'key', object: 'key-1', revision: 1, action: 'key.create' },
-  ...{ actor: 'ada', requestId: 'request-1', address: '', detail: '{"name":"server"}', ...over },
+  happenedMs: START_MS,
+  environmentId: '',
+  kind: 'key',
+  object: 'key-1',
+  revision: 1,
+  action: 'key.create',
+  actor: 'ada',
+  requestId: 'request-1',
+  address: '',
+  detail: '{"name":"server"}',
+  ...over,
 });
 
 let portal: TestPortal;

@@ -8,20 +8,28 @@ const [DONE, WAITING] = ['55555555-5555-4555-8555-555555555555', '66666666-6666-
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 
 const lineOf = (over: Partial<ErasureLine>): ErasureLine => ({
-  ...{ erasureId: WAITING, requestedMs: NOW_MS, cutoffMs: NOW_MS, traceId: 't', state: 'waiting', identities: null },
-  ...{
-    deleted: null,
-    fencedMs: null,
-    visiblyErasedMs: null,
-    physicallyErasedMs: null,
-    logExpiresMs: null,
-    logExpiredMs: null,
-  },
+  erasureId: WAITING,
+  requestedMs: NOW_MS,
+  cutoffMs: NOW_MS,
+  traceId: 't',
+  state: 'waiting',
+  identities: null,
+  deleted: null,
+  fencedMs: null,
+  visiblyErasedMs: null,
+  physicallyErasedMs: null,
+  logExpiresMs: null,
+  logExpiredMs: null,
   ...over,
 });
 const done = lineOf({
-  ...{ erasureId: DONE, state: 'erased', identities: 3, deleted: 1234, fencedMs: NOW_MS + 5000 },
-  ...{ visiblyErasedMs: NOW_MS + 3 * MINUTE_MS, logExpiresMs: NOW_MS + 79 * 60 * MINUTE_MS },
+  erasureId: DONE,
+  state: 'erased',
+  identities: 3,
+  deleted: 1234,
+  fencedMs: NOW_MS + 5000,
+  visiblyErasedMs: NOW_MS + 3 * MINUTE_MS,
+  logExpiresMs: NOW_MS + 79 * 60 * MINUTE_MS,
 });
 
 let portal: TestPortal;

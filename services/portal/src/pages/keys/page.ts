@@ -76,7 +76,10 @@ async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: Fo
   if (name.length > NAME_CHARACTERS_MAX)
     throw invalidField('name', `A key's name has ${NAME_CHARACTERS_MAX} characters at most.`);
   const wanted: NewKey = {
-    ...{ projectId: project.id, environmentId: environment.id, environment: environment.kind, kind },
+    projectId: project.id,
+    environmentId: environment.id,
+    environment: environment.kind,
+    kind,
     ...(name === '' ? {} : { name }),
   };
   const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };

@@ -40,7 +40,8 @@ export const INVITATION_PATH = '/invitation';
 function firstOf({ oneTime }: Pick<LinkPagesParts, 'oneTime'>): Link {
   const place = { oneTimeTexts: oneTime };
   return {
-    ...{ path: '/first-sign-in', title: 'Become the first administrator' },
+    path: '/first-sign-in',
+    title: 'Become the first administrator',
     find: async (code) => ((await isFirstLink(place, code)) ? 'new' : null),
     accept: (context, text, person) => acceptFirstLink({ ...context, ...place }, { text, person }),
   };
@@ -48,7 +49,8 @@ function firstOf({ oneTime }: Pick<LinkPagesParts, 'oneTime'>): Link {
 
 function invitationOf({ accounts }: Pick<LinkPagesParts, 'accounts'>, path: string): Link {
   return {
-    ...{ path, title: path === '/reset' ? 'Get back in' : 'Accept the invitation' },
+    path,
+    title: path === '/reset' ? 'Get back in' : 'Accept the invitation',
     find: async (code) => findInvited(await accounts.all(), code, Date.now()),
     accept: (context, text, person) => acceptInvitation(context, { text, person }),
   };

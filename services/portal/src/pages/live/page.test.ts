@@ -79,8 +79,13 @@ describe('the page of live messages', () => {
   it('searches what is stored without JavaScript, in its own environment, and says so where nothing is found', async () => {
     const asked: unknown[] = [];
     const found: FoundMessage = {
-      ...{ messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05', type: 'track', name: '<b>x</b>', receivedAt: 1 },
-      ...{ surface: 'web', isTest: false, traceId: 'a'.repeat(32) },
+      messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
+      type: 'track',
+      name: '<b>x</b>',
+      receivedAt: 1,
+      surface: 'web',
+      isTest: false,
+      traceId: 'a'.repeat(32),
     };
     const { portal, project, path } = await open(async (question) => {
       asked.push(question);
@@ -163,15 +168,21 @@ describe('the page of live messages', () => {
     const environmentId = `${project.id}-production`;
     const identityId = keyOf(environmentId, 'email', 'ada@example.org').toString('hex');
     const line: MessageLine = {
-      ...{ messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05', happenedMs: Date.now(), receivedMs: Date.now() },
-      ...{ type: 'track', name: 'level', surface: 'web', library: '', libraryVersion: '', isTest: false, identityId },
-      ...{
-        consentLevel: '',
-        anonymousId: '',
-        userId: 'ada@example.org',
-        identityType: 'email',
-        traceId: 'a'.repeat(32),
-      },
+      messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
+      happenedMs: Date.now(),
+      receivedMs: Date.now(),
+      type: 'track',
+      name: 'level',
+      surface: 'web',
+      library: '',
+      libraryVersion: '',
+      isTest: false,
+      identityId,
+      consentLevel: '',
+      anonymousId: '',
+      userId: 'ada@example.org',
+      identityType: 'email',
+      traceId: 'a'.repeat(32),
     };
     messages[environmentId] = [line, { ...line, name: 'jump', identityId: 'b'.repeat(32), userId: 'bob@example.org' }];
     const [developer, analyst] = [

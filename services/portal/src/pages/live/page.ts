@@ -24,11 +24,12 @@ export function createLivePage(parts: Parts): PortalPage {
       const { project, environment } = placeOf(visit);
       const path = `${environmentPath(project.id, environment.name)}/live`;
       const place = {
-        ...{ environmentId: environment.id, path, query: visit.query, signal: visit.signal },
-        ...{
-          sight: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
-          nowMs: parts.frame.wallClockMs(),
-        },
+        environmentId: environment.id,
+        path,
+        query: visit.query,
+        signal: visit.signal,
+        sight: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
+        nowMs: parts.frame.wallClockMs(),
       };
       // Refuses what the role may not look for, before anything is read.
       const filter = parseFilter(visit.query, !isMasked(visit));

@@ -19,9 +19,22 @@ async function openProject() {
   const environmentId = `${project.id}-production`;
   const path = `/projects/${project.id}/environments/production/live`;
   const lineOf = (traceId: string, over: Partial<MessageLine> = {}): MessageLine => ({
-    ...{ messageId: `${traceId}-message`, happenedMs: Date.now(), receivedMs: Date.now(), type: 'track' },
-    ...{ name: 'jump', surface: 'web', library: '', libraryVersion: '', isTest: false, identityId: 'b'.repeat(32) },
-    ...{ consentLevel: '', anonymousId: '', userId: 'ada', identityType: '', traceId, ...over },
+    messageId: `${traceId}-message`,
+    happenedMs: Date.now(),
+    receivedMs: Date.now(),
+    type: 'track',
+    name: 'jump',
+    surface: 'web',
+    library: '',
+    libraryVersion: '',
+    isTest: false,
+    identityId: 'b'.repeat(32),
+    consentLevel: '',
+    anonymousId: '',
+    userId: 'ada',
+    identityType: '',
+    traceId,
+    ...over,
   });
   return { environmentId, path, lineOf, browser: await portal.signIn({ project, role: 'developer' }) };
 }

@@ -36,7 +36,13 @@ export function createSearchMessages(reads: Pick<PortalReads, 'message'>): Searc
   return async ({ environmentId, id }) => {
     const found = await reads.message({ environmentId, messageId: id, sight: 'masked ids' });
     return found.map(({ messageId, type, name, receivedMs: receivedAt, surface, isTest, traceId }) => ({
-      ...{ messageId, type, name, receivedAt, surface, isTest, traceId },
+      messageId,
+      type,
+      name,
+      receivedAt,
+      surface,
+      isTest,
+      traceId,
     }));
   };
 }
@@ -108,9 +114,15 @@ export function searchToSave(place: SearchPlace): MessageSearch | null {
 function toQuestion(query: URLSearchParams): StoredQuestion {
   const text = (name: string) => query.get(name) ?? '';
   return {
-    ...{ id: text(FIND_FIELD), name: text('event').trim(), since: text('since').trim(), until: text('until').trim() },
-    ...{ type: text(NARROWING.type), surface: text(NARROWING.surface), test: text(NARROWING.test) },
-    ...{ who: text('who'), after: text('after') },
+    id: text(FIND_FIELD),
+    name: text('event').trim(),
+    since: text('since').trim(),
+    until: text('until').trim(),
+    type: text(NARROWING.type),
+    surface: text(NARROWING.surface),
+    test: text(NARROWING.test),
+    who: text('who'),
+    after: text('after'),
   };
 }
 
@@ -118,7 +130,9 @@ function toForm(path: string, question: StoredQuestion): HtmlValue {
   const { id, name, since, until, who } = question;
   const narrowing = (of: keyof typeof NARROWING, label: string) =>
     choice({
-      ...{ name: NARROWING[of], label, value: question[of] },
+      name: NARROWING[of],
+      label,
+      value: question[of],
       choices: [{ value: '', text: 'all' }, ...FILTER_CHOICES[of].map((value) => ({ value, text: value }))],
     });
   const person = who === '' ? '' : hidden('who', who);
@@ -193,7 +207,13 @@ function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageS
   const sinceMs = since ?? (until ?? nowMs) - DAY_MS;
   if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
   return {
-    ...{ environmentId, sinceMs, untilMs, sight, name, type, surface },
+    environmentId,
+    sinceMs,
+    untilMs,
+    sight,
+    name,
+    type,
+    surface,
     ...(test === '' ? {} : { test: test === 'yes' }),
     ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
   };

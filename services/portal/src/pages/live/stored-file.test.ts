@@ -9,10 +9,22 @@ import { toStoredFile } from './stored-file.ts';
 const NOW_MS = Date.parse('2026-11-01T10:00:00.250Z');
 let made = 0;
 const messageOf = (over: Partial<MessageLine> = {}): MessageLine => ({
-  ...{ messageId: String(made++).padStart(8, '0'), happenedMs: NOW_MS, receivedMs: NOW_MS + 5, type: 'track' },
-  ...{ name: 'jump', surface: 'web', library: 'ts', libraryVersion: '1', isTest: false, consentLevel: 'full' },
-  ...{ anonymousId: 'visitor-7', userId: 'player-7', identityType: 'user', identityId: '0'.repeat(32) },
-  ...{ traceId: 'a trace', ...over },
+  messageId: String(made++).padStart(8, '0'),
+  happenedMs: NOW_MS,
+  receivedMs: NOW_MS + 5,
+  type: 'track',
+  name: 'jump',
+  surface: 'web',
+  library: 'ts',
+  libraryVersion: '1',
+  isTest: false,
+  consentLevel: 'full',
+  anonymousId: 'visitor-7',
+  userId: 'player-7',
+  identityType: 'user',
+  identityId: '0'.repeat(32),
+  traceId: 'a trace',
+  ...over,
 });
 
 let portal: TestPortal;

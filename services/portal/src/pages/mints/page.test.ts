@@ -8,9 +8,21 @@ const [CONTRACT, OWNER, SIGNER] = ['aa', 'bb', 'cc'].map((byte) => `0x${byte.rep
 const HASH = `0x${'dd'.repeat(32)}`;
 
 const lineOf = (over: Partial<MintLine>): MintLine => ({
-  ...{ chain: 'demo-chain', contractAddress: CONTRACT, referenceId: 'hero-1', requestedMs: NOW_MS, changedMs: NOW_MS },
-  ...{ signerAddress: SIGNER, ownerAddress: OWNER, tokenId: null, amount: null, status: 'pending', stage: 'accepted' },
-  ...{ reason: null, error: null, transactionHash: null, traceId: 't' },
+  chain: 'demo-chain',
+  contractAddress: CONTRACT,
+  referenceId: 'hero-1',
+  requestedMs: NOW_MS,
+  changedMs: NOW_MS,
+  signerAddress: SIGNER,
+  ownerAddress: OWNER,
+  tokenId: null,
+  amount: null,
+  status: 'pending',
+  stage: 'accepted',
+  reason: null,
+  error: null,
+  transactionHash: null,
+  traceId: 't',
   ...over,
 });
 

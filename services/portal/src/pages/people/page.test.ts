@@ -63,10 +63,15 @@ async function link(environmentId: string): Promise<void> {
   const [one, other] = [a.toString('hex'), b.toString('hex')];
   ids[environmentId] = { [one]: PLAYER, [other]: ACCOUNT };
   const row: LinkDecision = {
-    ...{ receivedMs: 1_000, link: 'identify', outcome: 'linked', reason: '', movedCount: 2 },
+    receivedMs: 1_000,
+    link: 'identify',
+    outcome: 'linked',
+    reason: '',
+    movedCount: 2,
     a: { identityId: one, kind: 'anonymous' },
     b: { identityId: other, kind: 'steam' },
-    ...{ messageId: '11111111-1111-4111-8111-111111111111', traceId: 'a'.repeat(32) },
+    messageId: '11111111-1111-4111-8111-111111111111',
+    traceId: 'a'.repeat(32),
   };
   const stranger = { identityId: 'f'.repeat(32), kind: 'anonymous' };
   const refused = { ...row, a: stranger, outcome: 'refused', reason: 'shared_device', traceId: 'b'.repeat(32) };
@@ -129,12 +134,19 @@ describe('the search for a person', () => {
     const after = await people.graph.lastApplied(source);
     const key = keyOf(environment.id, 'untyped', 'everybody');
     const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => ({
-      ...{ environmentId: environment.id, offset: after + 1 + at, receivedAt: 1_000, eventTime: 1_000 },
+      environmentId: environment.id,
+      offset: after + 1 + at,
+      receivedAt: 1_000,
+      eventTime: 1_000,
       steps: [
         {
-          ...{ link: 'identify' as const, blocked: false, otherKeys: [] },
-          ...{ aKey: keyOf(environment.id, 'anonymous', `device-${at}`), aKind: 'anonymous' as const },
-          ...{ bKey: key, bKind: 'untyped' as const },
+          link: 'identify' as const,
+          blocked: false,
+          otherKeys: [],
+          aKey: keyOf(environment.id, 'anonymous', `device-${at}`),
+          aKind: 'anonymous' as const,
+          bKey: key,
+          bKind: 'untyped' as const,
         },
       ],
     }));

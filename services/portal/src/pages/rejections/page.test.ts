@@ -6,8 +6,15 @@ import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 const SCRIPT = '<script>alert(1)</script>';
 const TRACE = 'ab'.repeat(16);
 const countOf = (over: Partial<RejectionCount> = {}): RejectionCount => ({
-  ...{ code: 'INVALID_ENUM', field: 'surface', surface: 'web', library: 'playline-web', libraryVersion: '1.2.3' },
-  ...{ errors: 7, lastMs: Date.now() - 1000, lastTraceId: TRACE, ...over },
+  code: 'INVALID_ENUM',
+  field: 'surface',
+  surface: 'web',
+  library: 'playline-web',
+  libraryVersion: '1.2.3',
+  errors: 7,
+  lastMs: Date.now() - 1000,
+  lastTraceId: TRACE,
+  ...over,
 });
 
 let portal: TestPortal;

@@ -75,7 +75,8 @@ function leaving(parts: SignInPagesParts): Readonly<Record<string, Deed>> {
 /** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
 function createLetIn({ frame, note }: SignInPagesParts) {
   const proceed = ({ text, account }: SignedIn, values: FormValues): Answer => ({
-    ...{ kind: 'see', to: toReturnPath(values.text('next')) },
+    kind: 'see',
+    to: toReturnPath(values.text('next')),
     cookie: [frame.cookie.give(text), frame.browserCookie.give(account.id)],
   });
   return async (visit: Visit, values: FormValues, way: Way): Promise<Answer> => {

@@ -8,13 +8,11 @@ const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256
 const jwkOf = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
 const signer = createSigner({ privateKeys: parseSignerKeys(`[${jwkOf(privateKey)}]`) });
 const settings = {
-  ...{
-    keyPrefix: 'svcapik',
-    headerPrefix: 'x-service',
-    gatewayUrl: 'http://g.test',
-    chainApiUrl: 'http://c.test',
-    servedChains: null,
-  },
+  keyPrefix: 'svcapik',
+  headerPrefix: 'x-service',
+  gatewayUrl: 'http://g.test',
+  chainApiUrl: 'http://c.test',
+  servedChains: null,
   signerKey: parseSignerPublicKey(jwkOf(publicKey)),
 };
 

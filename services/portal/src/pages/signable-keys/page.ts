@@ -118,7 +118,11 @@ function toCreate({ parts, visit }: Pick<Shown, 'parts' | 'visit'>, values?: For
   if (parts.settings.signerKey === null) return html`<p>${NO_SIGNER}</p>`;
   const isTyped = values?.text('deed') === 'create';
   const name = field({
-    ...{ name: 'name', label: 'Name', value: isTyped ? values.text('name') : '', isRequired: true, charactersMax: 200 },
+    name: 'name',
+    label: 'Name',
+    value: isTyped ? values.text('name') : '',
+    isRequired: true,
+    charactersMax: 200,
     hint: 'What it signs, such as: minter of swords.',
   });
   return disclosure('Create a key', visit.form('create', html`${name}<button>Create the key</button>`), isTyped);
