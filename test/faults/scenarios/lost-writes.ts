@@ -12,7 +12,6 @@ import { KEY_HEADER, post } from '../world/post.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { environmentOf } from '../world/settings.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
-import { verify } from '../world/verify.ts';
 import { waitFor } from '../world/wait.ts';
 
 /** Keeps all of Redis. @returns a function that restores it while no service is connected, as after a crash */
@@ -117,7 +116,6 @@ export const redisLosesRelease: Scenario = {
     for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
     await settle(world);
     await accounts.people.close();
-    await verify(world);
     return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
   },
 };
@@ -144,7 +142,6 @@ export const redisLosesQuietLinks: Scenario = {
     await awaitLinks(trial, accounts, roots);
     assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link came');
     await accounts.people.close();
-    await verify(world);
     return { rewinds: (await rewindsOf(trial)) - before, 'links lost': links };
   },
 };
