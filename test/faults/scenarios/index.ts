@@ -12,7 +12,7 @@ import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
 import { redisLosesQuietLinks, redisLosesRelease, refusedConsentArrivesLate } from './lost-writes.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
-import { redisLosesItsEnd, redisRestoredFromCopy } from './redis-goes-back.ts';
+import { redisGoesBack } from './redis-goes-back.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
 /** Faults between client and log, and of moving partitions. */
@@ -35,8 +35,7 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,
   redisWiped,
-  redisRestoredFromCopy,
-  redisLosesItsEnd,
+  redisGoesBack,
   redisLosesRelease,
   redisLosesQuietLinks,
   oldEventKept,
