@@ -9,7 +9,7 @@ import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-kil
 import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
 import { leadersMove } from './leaders.ts';
 import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
-import { redisLosesQuietLinks, redisLosesRelease, refusedConsentArrivesLate } from './lost-writes.ts';
+import { redisLosesLastWrites, refusedConsentArrivesLate } from './lost-writes.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
 import { redisGoesBack } from './redis-goes-back.ts';
@@ -36,8 +36,7 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   redisAwayFromLinker,
   redisWiped,
   redisGoesBack,
-  redisLosesRelease,
-  redisLosesQuietLinks,
+  redisLosesLastWrites,
   oldEventKept,
   logShortenedWhileRead,
   logShortenedUnseen,

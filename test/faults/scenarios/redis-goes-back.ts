@@ -62,13 +62,22 @@ function openSizes(world: World) {
   };
 }
 
-/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
-async function createErased(trial: Trial, gateway: ServiceProcess) {
-  const { world, key, environmentId } = trial;
+async function createSecret({ world, environmentId }: Trial): Promise<string> {
   const store = await openRedisKeyStore({ url: world.stack.file.redis });
   const owner = { projectId: 'test-faults', environmentId, environment: 'production', kind: 'secret' } as const;
-  const secret = (await createKey({ store, prefix: 'svcapik' }, owner)).key;
+  const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
   await store.close();
+  return key;
+}
+
+/** A gateway, and the secret key of the trial's environment. */
+interface Access {
+  readonly gateway: ServiceProcess;
+  readonly secret: string;
+}
+
+/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
+async function createErased({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) =>
     fetch(gateway.url + path, {
@@ -155,8 +164,8 @@ function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes
 }
 
 /** Erases a person, takes Redis back, and watches what is answered about the person. */
-async function tryLoss(trial: Trial, gateway: ServiceProcess, back: Back) {
-  const erased = await createErased(trial, gateway);
+async function tryLoss(trial: Trial, access: Access, back: Back) {
+  const erased = await createErased(trial, access);
   await settle(trial.world);
   assert.equal(await waitFor('consents are answered', async () => (await erased.readConsent()) || null), 'full');
   await delay(WRITTEN_MS);
@@ -197,11 +206,12 @@ export const redisGoesBack: Scenario = {
     const persons = createPersons(trial, () => ({ gateway, key }));
     await persons.identify('kept');
     const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
-    const first = await tryLoss(trial, gateway, backToCopy(trial));
+    const access = { gateway, secret: await createSecret(trial) };
+    const first = await tryLoss(trial, access, backToCopy(trial));
     const before = await restoresOf();
     const sizes = openSizes(world);
     try {
-      const second = await tryLoss(trial, gateway, withoutEnd(trial, sizes));
+      const second = await tryLoss(trial, access, withoutEnd(trial, sizes));
       assert.equal(await first.erased.readConsent(), 'not_set', 'the consent of who was erased first');
       await persons.alias('kept');
       await persons.assertWhole(['kept'], 3);
