@@ -20,15 +20,6 @@ test('secrets are created once, and only their owner can read them', () => {
   expect(new Set(passwords).size).toBe(ANALYST_POOL.length + 2);
 });
 
-test('a stack of an earlier release gets the passwords that it lacks', () => {
-  const places = createPlaces();
-  const { analystPasswords: _, ...before } = loadSecrets(places);
-  writeFileSync(join(places.state, 'secrets.json'), JSON.stringify(before));
-  const secrets = loadSecrets(places);
-  expect(secrets).toMatchObject(before);
-  expect(Object.keys(secrets.analystPasswords)).toEqual(ANALYST_POOL);
-});
-
 test('a dropped account gets a new password once, and nothing else changes', () => {
   const places = createPlaces();
   const before = loadSecrets(places);

@@ -11,13 +11,15 @@ import { addressOf, tokenRow } from '../../services/chain-api/src/test/rows.ts';
 import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
 import { START_MAX_MS } from './gateway.ts';
 
+const CALLS = 90;
+
 let wire: Wire;
 let api: ConformanceChainApi;
 beforeAll(async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
   wire = await openWire(Number(clickhouse.port));
   clickhouse.port = String(wire.port);
-  api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: '1500', TRUSTED_PROXIES: '1' });
+  api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: String(CALLS), TRUSTED_PROXIES: '1' });
   await api.putTokens(tokenRow());
 }, START_MAX_MS);
 afterAll(async () => {
@@ -115,18 +117,17 @@ describe('rate limit keys', () => {
 });
 
 describe('the limit without a key', () => {
-  it('is 1,500 calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
+  // The default, 1,500 calls, is a test of the settings.
+  it('is a number of calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
     const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
     const statuses = new Set<number>();
-    for (let calls = 0; calls < 1500; calls += 50) {
-      const answers = await Promise.all(Array.from({ length: 50 }, () => from('192.0.2.77')));
-      for (const { status } of answers) statuses.add(status);
-    }
+    const answers = await Promise.all(Array.from({ length: CALLS }, () => from('192.0.2.77')));
+    for (const { status } of answers) statuses.add(status);
     expect(statuses).toEqual(new Set([200]));
     for (const path of [TOKEN, HISTORY]) {
       const answer = await from('192.0.2.77', path);
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(240);
-      expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
+      expect(answer.headers.get('ratelimit-policy')).toBe(`"calls";q=${CALLS};w=300`);
       await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
     }
     expect((await from('192.0.2.78')).status).toBe(200);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Direction } from '@playline/contracts';
-import { runsOf } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_FILTERS } from './filters.ts';

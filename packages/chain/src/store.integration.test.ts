@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
@@ -57,7 +58,7 @@ describe.each([
         expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
         expect(byId(await chains.reader.readActivities(rows.map(({ id }) => id)))).toEqual(byId(rows));
       }),
-      { numRuns: 20 },
+      { numRuns: runsOf({ quick: 7, all: 20 }) },
     );
   });
 
@@ -81,7 +82,7 @@ describe.each([
           expect(inOrder(found)).toEqual(inOrder(expected));
         },
       ),
-      { numRuns: 20 },
+      { numRuns: runsOf({ quick: 7, all: 20 }) },
     );
   });
 
@@ -98,7 +99,7 @@ describe.each([
         expect(await chains.reader.readToken(newChain(), contractAddress)).toBeNull();
         expect(await chains.reader.readToken(chain, addressOf(9))).toBeNull();
       }),
-      { numRuns: 10 },
+      { numRuns: runsOf({ quick: 4, all: 10 }) },
     );
   });
 

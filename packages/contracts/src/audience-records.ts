@@ -105,8 +105,8 @@ export interface DecidedIdentity {
 }
 
 /**
- * Names a decision outside of the log. Symbols of an Avro enumeration never change, because an earlier release could
- * not read a new one. So an unlink is logged with the symbols of a link and marked by its field `unlink`.
+ * Names a decision outside of the log. Symbols of an Avro enumeration never change, because a release that does not know
+ * a new one could not read it. So an unlink is logged with the symbols of a link and marked by its field `unlink`.
  */
 export function decisionWords({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
   if (unlink === null) return { link, outcome };

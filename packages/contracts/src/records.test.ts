@@ -1,6 +1,5 @@
 import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
-import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decisionWords, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
@@ -168,47 +167,13 @@ describe('the records of a chain', () => {
   });
 });
 
-describe('an unlink beside an earlier release', () => {
-  /** The schema of the release before. */
-  const formerOf = ({ schema }: { schema: string }) => {
-    const record = JSON.parse(schema) as { fields: { name: string }[] };
-    return JSON.stringify({ ...record, fields: record.fields.filter(({ name }) => name !== 'unlink') });
-  };
-  const readFormer = (codec: { schema: string }, bytes: Buffer) => {
-    const former = avro.Type.forSchema(JSON.parse(formerOf(codec)), { wrapUnions: 'never' });
-    const resolver = former.createResolver(avro.Type.forSchema(JSON.parse(codec.schema), { wrapUnions: 'never' }));
-    return former.fromBuffer(bytes, resolver) as Record<string, unknown>;
-  };
-  const some = { environmentId: 'demo', messageId: Buffer.alloc(16, 1), eventTime: 1, receivedAt: 2, traceId: '' };
-  const ids = { fromKind: 'custom', fromId: 'x', toKind: 'custom', toId: 'x' } as const;
-  const place = { generation: 0, partition: 0, offset: 1, step: 0, reason: '', root: Buffer.alloc(16, 3) };
-  const sides = { aKey: Buffer.alloc(16, 3), aKind: 'steam', bKey: Buffer.alloc(16, 4), bKind: 'epic' } as const;
-  const moved = [{ key: Buffer.alloc(16, 3), kind: 'steam' as const, linkedAt: 5 }];
-
-  it('is read there as a link that existed already, and links of that release are still read as links', () => {
-    const fact = {
-      ...some,
-      ...ids,
-      link: 'alias' as const,
-      unlink: [{ key: Buffer.alloc(16, 2), kind: 'steam' as const }],
-    };
-    const { unlink: _, ...former } = fact;
-    expect({ ...readFormer(identityLinkCodec, identityLinkCodec.encode(fact)) }).toEqual(former);
-    const bytes = avro.Type.forSchema(JSON.parse(formerOf(identityLinkCodec))).toBuffer(former);
-    expect({ ...identityLinkCodec.decoderOf(formerOf(identityLinkCodec))(bytes) }).toEqual({ ...former, unlink: [] });
-  });
-
-  it('has its decision read by it under words that it knows, and reads the decisions that it took as links', () => {
-    const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: moved };
-    const decision = { ...some, ...place, ...sides, link: 'alias' as const, outcome: 'linked' as const, moved, unlink };
+describe('a decision', () => {
+  it('of an unlink is named as one, although it is logged with the symbols of a link', () => {
+    const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: [] };
+    const decision = { link: 'alias', outcome: 'linked', unlink } as const;
     expect(decisionWords(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
     expect(decisionWords({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
     expect(decisionWords({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
-    const { unlink: _, ...former } = decision;
-    const read = readFormer(identityDecisionCodec, identityDecisionCodec.encode(decision));
-    expect(read).toMatchObject({ link: 'alias', outcome: 'linked' });
-    const bytes = avro.Type.forSchema(JSON.parse(formerOf(identityDecisionCodec))).toBuffer(former);
-    expect(identityDecisionCodec.decoderOf(formerOf(identityDecisionCodec))(bytes).unlink).toBeNull();
   });
 });
 

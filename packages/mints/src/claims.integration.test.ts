@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MintClaims } from './claims.ts';
@@ -42,7 +43,7 @@ async function openMemory(): Promise<Store & { close(): Promise<void> }> {
 
 const STORES = [
   { name: 'memory', open: openMemory, numRuns: 1000 },
-  { name: 'Redis', open: openRedis, numRuns: 150 },
+  { name: 'Redis', open: openRedis, numRuns: runsOf({ quick: 50, all: 150 }) },
 ];
 const REFERENCES = ['a', 'b', 'c'];
 

@@ -4,7 +4,6 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { MissingEpochFault } from './faults.ts';
 import type { ErasureGuards, ErasureHold } from './guards.ts';
 import { openMemoryPeople } from './memory/index.ts';
-import { toLease, toMember } from './redis/guards.ts';
 import { openRedisPeople } from './redis/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
@@ -186,36 +185,6 @@ describe('erasure holds in redis', () => {
     }
     // The fastest of seven, because other load on the machine slows some of them.
     expect(Math.min(...among) / Math.min(...alone)).toBeLessThan(5);
-  });
-
-  it('of an earlier release stand, and are confirmed, released and dropped like those of this one', async () => {
-    const { people, namespace: own } = await inRedis.open();
-    const { guards: holds } = people;
-    const [environmentId, former] = ['upgraded', `${own}e:{upgraded}`];
-    const [shared, alone] = [newKey(), newKey()];
-    const [first, second, lapsing] = [
-      createHold({ environmentId, keys: [shared, alone], cutoffMs: T }),
-      createHold({ environmentId, keys: [shared], cutoffMs: T + 5, lapsesAtMs: null }),
-      createHold({ environmentId, keys: [shared], cutoffMs: T + 9 }),
-    ];
-    for (const hold of [first, second, lapsing]) {
-      await redis.hset(former, hold.erasureId, toLease(hold));
-      await redis.zadd(`${own}erasure:lapsing`, LAPSES_AT, toMember(hold));
-    }
-    await redis.hset(`${own}h:{upgraded}`, shared, String(T + 9), alone, String(T));
-    const cutoffsOf = () => redis.hmget(`${own}h:{upgraded}`, shared, alone);
-
-    expect(await holds.confirm(first)).toBe(true);
-    expect(await cutoffsOf()).toEqual([String(T + 9), String(T)]);
-    expect(await holds.dropLapsed(LAPSES_AT)).toBe(1);
-    expect(await cutoffsOf()).toEqual([String(T + 5), String(T)]);
-    await holds.release(second);
-    expect(await cutoffsOf()).toEqual([String(T), String(T)]);
-    // A running gateway of that release would release holds that it does not see, so it is refused.
-    await expect(redis.hset(former, second.erasureId, toLease(second))).rejects.toThrow('WRONGTYPE');
-    await holds.release(first);
-    expect(await cutoffsOf()).toEqual([null, null]);
-    expect(await redis.exists(`${own}hl:{upgraded}`, `${own}hk:{upgraded}`, `${own}h:{upgraded}`)).toBe(0);
   });
 
   it('tell of nobody that links wait while there is no epoch: an empty store would say that nobody is held', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
-import { runsOf } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
@@ -381,6 +381,6 @@ it('a store that has lost its last writes, holds, releases, fences and unlinks a
       }
       await run.compare();
     }),
-    { numRuns: 400 },
+    { numRuns: runsOf({ quick: 80, all: 400 }) },
   );
 }, 180_000);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { IDENTITY_TYPES, type IdentityDecisionRecord, identityDecisionCodec } from '@playline/contracts';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
@@ -227,7 +228,7 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
         await rebuildGraph(memory, toSources(log, run));
         expect(await memory.rebuild.digest(run.scenario.environmentId)).toBe(digest);
       }),
-      { numRuns: 80 },
+      { numRuns: runsOf({ quick: 30, all: 80 }) },
     );
   });
 
@@ -285,7 +286,7 @@ describe('the identity graph in Redis, for any facts, batches, redeliveries, fen
         const together = (all: (string | undefined)[]) => all.map((root) => all.indexOf(root));
         expect(together(otherRoots)).toEqual(together(roots));
       }),
-      { numRuns: 50 },
+      { numRuns: runsOf({ quick: 20, all: 50 }) },
     );
   });
 });

@@ -8,7 +8,7 @@ export type {
   PlacedRecord,
 } from './log.ts';
 export { toPartition } from './murmur2.ts';
-export { type TokenOptions, toBlockToken } from './partitions/block-token.ts';
+export { toBlockToken } from './partitions/block-token.ts';
 export {
   type DeadLetter,
   NOTICE_STEP,

@@ -81,6 +81,8 @@ export interface BlockName {
   readonly partition: number;
   readonly start: number;
   readonly end: number;
+  /** Version of the transform that builds the block; part of tokens. */
+  readonly transformVersion: number;
   /**
    * True when rows of the block may have reached the store before: sent by this owner or an earlier one, or before an
    * operator decided to read on in a log that was replaced. The store may then have some of the rows, or remember the
@@ -188,10 +190,7 @@ export interface BlockSink {
    * rows.
    */
   readonly transformVersion: number;
-  /** Versions that `openBlock` can still build, for blocks that an older release named and did not finish. */
-  readonly olderVersions?: readonly number[];
-  /** @param transformVersion the version to build and to put into tokens; `this.transformVersion` when absent */
-  openBlock(topic: string, partition: number, transformVersion?: number): BlockBuilder;
+  openBlock(topic: string, partition: number): BlockBuilder;
 }
 
 export interface BlockLimits {

@@ -10,6 +10,7 @@ import {
 } from '@playline/chain';
 import type { Leftover } from '@playline/chain/memory';
 import { StoreFault } from '@playline/errors';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ACTIVITIES, ACTIVITY_SCHEMA, createMemoryWorld, type MemoryWorld, partitionOf } from './test/memory-writer.ts';
@@ -161,7 +162,7 @@ describe('a replica that follows the feed while writers are killed at any step a
       expect(stored.size).toBe(sent.length);
       expect(world.letters(ACTIVITIES)).toEqual([]);
     });
-    await fc.assert(property, { numRuns: 250 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 250 }) });
   }, 60_000);
 
   it('has, at the end of the feed, all rows up to the watermark; and none is ever added below one', async () => {
@@ -175,6 +176,6 @@ describe('a replica that follows the feed while writers are killed at any step a
       }
       for (const { watermark, standing } of follower.audits) expect(standing).toEqual(standingIn(world, watermark));
     });
-    await fc.assert(property, { numRuns: 250 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 250 }) });
   }, 60_000);
 });

@@ -44,7 +44,7 @@ export interface MintingBlocksParts {
 /** How to open blocks of one topic. */
 export interface OpenBlocks {
   readonly topic: string;
-  readonly open: (partition: number, transformVersion: number) => BlockBuilder;
+  readonly open: (partition: number) => BlockBuilder;
 }
 
 type Row = MintRow | MetadataRow;
@@ -66,7 +66,7 @@ export function createMintingBlocks(
     toRow: (record: T, version: LoggedVersion) => R,
   ): OpenBlocks['open'] => {
     const readRow = createReadRow({ codec, schemaOf, toRow });
-    return (partition, version) => new TimedBlock<R>({ ...plain, readRow, write }, partition, version);
+    return (partition) => new TimedBlock<R>({ ...plain, readRow, write }, partition);
   };
   return [
     { topic: TOPICS.mintRequests.name, open: createOpen(mintRequestCodec, toRequestRow) },

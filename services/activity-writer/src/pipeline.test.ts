@@ -48,7 +48,7 @@ describe('the pipeline of the activity writer', () => {
     vi.setSystemTime(NOW_MS - 60_000);
     await send(2);
     await world.write();
-    world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":2}' });
+    world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":1}' });
     await world.watermarks.publish(HOME, NOW_MS * 1_000 + 500);
     await send(3);
     await world.write();

@@ -20,7 +20,7 @@ import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
 import { createWriteActivities } from './steps/write-activities.ts';
 import { createWriteFolding } from './steps/write-folding.ts';
 
-/** Increase it when the same record gives other rows; keep the version before in `olderVersions` for a release. */
+/** Increase it when the same record gives other rows. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -78,19 +78,19 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
   const plain = { ...createPlainBlocks(publishLetters), onTaken: options.onMint };
   const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, plain);
-  const blocks = new Map<string, (partition: number, transformVersion: number) => BlockBuilder>([
-    [topicPrefix + TOPICS.activities.name, (partition, version) => new TimedBlock(activities, partition, version)],
-    [topicPrefix + TOPICS.tokens.name, (partition, version) => new TimedBlock(tokens, partition, version)],
+  const blocks = new Map<string, (partition: number) => BlockBuilder>([
+    [topicPrefix + TOPICS.activities.name, (partition) => new TimedBlock(activities, partition)],
+    [topicPrefix + TOPICS.tokens.name, (partition) => new TimedBlock(tokens, partition)],
     ...minting.map(({ topic, open }) => [topicPrefix + topic, open] as const),
   ]);
   return {
     topics: [...blocks.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
-      openBlock(topic, partition, transformVersion = TRANSFORM_VERSION) {
+      openBlock(topic, partition) {
         const open = blocks.get(topic);
         if (open === undefined) throw new Error(`nothing reads ${topic}`);
-        return open(partition, transformVersion);
+        return open(partition);
       },
     },
   };

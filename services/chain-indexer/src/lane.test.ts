@@ -1,4 +1,5 @@
 import { type ChainLog, type ChainNode, createReadActivities, NodeFault } from '@playline/chain';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createFaultyNode, NODE_FAULTS, type NodeFaultName } from './test/faulty-node.ts';
@@ -102,7 +103,7 @@ describe('a lane', () => {
         const { chain, logs } = await play(given);
         expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
       }),
-      { numRuns: 400 },
+      { numRuns: runsOf({ quick: 120, all: 400 }) },
     );
   });
 });

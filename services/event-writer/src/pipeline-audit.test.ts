@@ -51,11 +51,11 @@ describe('the audit in the pipeline of the event writer', () => {
     expect(pipeline.topics.filter((topic) => pipeline.auditTopics.includes(topic))).toEqual([]);
   });
 
-  it('derives the audit entry of an older release’s key record, also while the fences are not loaded', async () => {
+  it('derives the audit entry of a key record, also while the fences are not loaded', async () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(KEYS, 0);
     expect(block.add(recordOf(KEYS, keyValue()))).toEqual({ kind: 'ok' });
-    const name = { topic: KEYS, partition: 0, start: 0, end: 1 };
+    const name = { topic: KEYS, partition: 0, start: 0, end: 1, transformVersion: 1 };
     // Its schema is requested meanwhile.
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
     await block.write(name, signal);

@@ -121,9 +121,12 @@ async function createTestPipeline(fences = NO_FENCES) {
 describe('the pipeline of the event writer', () => {
   it('names a block by topic, partition, offsets, time, table and version of the transform', async () => {
     const { store, pipeline } = await createTestPipeline();
-    const block = pipeline.sink.openBlock(MESSAGES, 0, 4);
+    const block = pipeline.sink.openBlock(MESSAGES, 0);
     expect(block.add(recordOf(MESSAGES, messageValue(), 10))).toEqual({ kind: 'ok' });
-    await block.write({ topic: MESSAGES, partition: 3, start: 10, end: 20, firstTimestampMs: 7 }, signal);
+    await block.write(
+      { topic: MESSAGES, partition: 3, start: 10, end: 20, transformVersion: 4, firstTimestampMs: 7 },
+      signal,
+    );
     expect(store.blocks.map(({ table, token }) => [table, token])).toEqual([
       ['events', `${MESSAGES}|3|10|19|7|events|4`],
     ]);
@@ -134,7 +137,7 @@ describe('the pipeline of the event writer', () => {
     const block = pipeline.sink.openBlock(DECISIONS, 0);
     expect(block.add(recordOf(DECISIONS, decisionValue()))).toEqual({ kind: 'ok' });
     expect(block.rows).toBe(2);
-    await block.write({ topic: DECISIONS, partition: 0, start: 0, end: 1 }, signal);
+    await block.write({ topic: DECISIONS, partition: 0, start: 0, end: 1, transformVersion: 1 }, signal);
     expect(store.blocks.map(({ token }) => token)).toEqual([
       `${DECISIONS}|0|0|0|0|identity_links|1`,
       `${DECISIONS}|0|0|0|0|identity_overrides|1`,
@@ -154,7 +157,7 @@ describe('the pipeline of the event writer', () => {
     const block = pipeline.sink.openBlock(topic, 0);
     expect(block.add(recordOf(topic, value))).toEqual({ kind: 'ok' });
     expect(block.rows).toBe(1);
-    await block.write({ topic, partition: 0, start: 0, end: 1 }, signal);
+    await block.write({ topic, partition: 0, start: 0, end: 1, transformVersion: 1 }, signal);
     expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|0|${table}|1`]);
   });
 
@@ -162,7 +165,7 @@ describe('the pipeline of the event writer', () => {
     const { store, pipeline } = await createTestPipeline({ loaded: false, mayHold: () => true, isFenced: () => true });
     const block = pipeline.sink.openBlock(REJECTIONS, 0);
     expect(block.add(recordOf(REJECTIONS, rejectionValue()))).toEqual({ kind: 'ok' });
-    await block.write({ topic: REJECTIONS, partition: 0, start: 0, end: 1 }, signal);
+    await block.write({ topic: REJECTIONS, partition: 0, start: 0, end: 1, transformVersion: 1 }, signal);
     expect(store.blocks).toHaveLength(1);
   });
 
@@ -170,7 +173,7 @@ describe('the pipeline of the event writer', () => {
     const { store, pipeline } = await createTestPipeline();
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     block.add(recordOf(MESSAGES, messageValue()));
-    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1 };
+    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1, transformVersion: 1 };
     store.failNext(new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' }));
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
     store.failNext(new StoreFault('no such table', { kind: 'final', code: 'UNKNOWN_TABLE' }));
@@ -185,7 +188,10 @@ describe('the pipeline of the event writer', () => {
     for (const firstTimestampMs of [1_000, 2_000, 2_000]) {
       const block = pipeline.sink.openBlock(MESSAGES, 0);
       block.add(recordOf(MESSAGES, messageValue()));
-      await block.write({ topic: MESSAGES, partition: 0, start: 0, end: 1, firstTimestampMs }, signal);
+      await block.write(
+        { topic: MESSAGES, partition: 0, start: 0, end: 1, transformVersion: 1, firstTimestampMs },
+        signal,
+      );
       block.release();
     }
     expect(store.blocks.map(({ token }) => token)).toEqual([
@@ -249,7 +255,7 @@ describe('the pipeline of the event writer', () => {
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     const value = messageValue({ anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER });
     expect(block.add(recordOf(MESSAGES, value))).toEqual({ kind: 'ok' });
-    await block.write({ topic: MESSAGES, partition: 0, start: 0, end: 1 }, signal);
+    await block.write({ topic: MESSAGES, partition: 0, start: 0, end: 1, transformVersion: 1 }, signal);
     const bytes = store.blocks[0]!.rows;
     expect(bytes.includes('user-1')).toBe(true);
     expect(bytes.includes('device-1')).toBe(false);
@@ -261,7 +267,7 @@ describe('the pipeline of the event writer', () => {
     const { store, pipeline } = await createTestPipeline(fences);
     const block = pipeline.sink.openBlock(MESSAGES, 0);
     expect(block.add(recordOf(MESSAGES, messageValue()))).toEqual({ kind: 'ok' });
-    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1 };
+    const name = { topic: MESSAGES, partition: 0, start: 0, end: 1, transformVersion: 1 };
     await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
     fences.loaded = true;
     await block.write(name, signal);
@@ -273,7 +279,7 @@ describe('the pipeline of the event writer', () => {
     for (const start of [0, 1]) {
       const block = pipeline.sink.openBlock(MESSAGES, 0);
       block.add(recordOf(MESSAGES, messageValue(), start));
-      await block.write({ topic: MESSAGES, partition: 0, start, end: start + 1 }, signal);
+      await block.write({ topic: MESSAGES, partition: 0, start, end: start + 1, transformVersion: 1 }, signal);
       block.release();
     }
     expect(new Set(store.blocks.map(({ rows }) => rows.length)).size).toBe(1);

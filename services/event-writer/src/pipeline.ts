@@ -43,7 +43,7 @@ import { createWriteMessages } from './steps/write-messages.ts';
 import { createWriteRecords } from './steps/write-records.ts';
 import { createWriteRows } from './steps/write-rows.ts';
 
-/** Raised when the same record gives other rows. The previous version then stays in `olderVersions` for one release. */
+/** Raised when the same record gives other rows. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -103,10 +103,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     auditTopics: [...audit.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
-      openBlock(topic, _partition, transformVersion = TRANSFORM_VERSION) {
+      openBlock(topic) {
         const step = steps.get(topic);
         if (step === undefined) throw new Error(`no step reads ${topic}`);
-        return deferring(step.openBlock(transformVersion));
+        return deferring(step.openBlock());
       },
     },
     prefetch: async () => {

@@ -1,5 +1,6 @@
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS, PARKED } from './test/linker-bench.ts';
@@ -188,7 +189,7 @@ describe('facts whose erasure takes long', () => {
       await allCommitted();
       await fated.close();
     });
-    await fc.assert(property, { numRuns: 25 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 8, all: 25 }) });
   });
 
   it('are all decided and committed, in any order of links, holds, releases and crashes, with room for few of them', async () => {
@@ -220,6 +221,6 @@ describe('facts whose erasure takes long', () => {
       for (const decision of bench.decisions()) expect(texts.get(stepOf(decision))).toBe(toText(decision));
       await fated.close();
     });
-    await fc.assert(property, { numRuns: 40 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 12, all: 40 }) });
   });
 });

@@ -2,6 +2,7 @@ import { toOverrideVersion } from '@playline/events';
 import { toOverrides, toUnlinkFact } from '@playline/people';
 import type { Producer } from '@playline/stream';
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
@@ -168,6 +169,6 @@ describe('a linker whose Redis has lost its last writes', () => {
       await linker.close();
       await expectOneAnswer(bench);
     });
-    await fc.assert(property, { numRuns: 60 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 20, all: 60 }) });
   }, 60_000);
 });

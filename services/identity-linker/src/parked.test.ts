@@ -1,4 +1,5 @@
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
@@ -90,7 +91,7 @@ describe('the linker', () => {
           await linker.linker.close();
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runsOf({ quick: 12, all: 40 }) },
     );
   });
 

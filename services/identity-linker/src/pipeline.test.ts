@@ -3,6 +3,7 @@ import { createGraphFact, type IdentityGraph, toUnlinkFact } from '@playline/peo
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
@@ -218,7 +219,7 @@ describe('the linker', () => {
           await Promise.all([linker.linker.close(), calmLinker.linker.close()]);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runsOf({ quick: 10, all: 25 }) },
     );
   });
 });

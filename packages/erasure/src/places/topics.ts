@@ -36,7 +36,7 @@ export const TOPIC_PLACES: readonly Place[] = [
   withPerson('audience.identity-links.v1.parked.dead', letters(PARKED)),
   withPerson('audience.identity-decisions.v1', 'keyed hashes of identities'),
   withPerson('audience.identity-decisions.v1.dead', letters('keyed hashes of identities')),
-  withPerson('audience.rejections.v1', 'names of our contract; of an earlier release text of clients'),
+  withPerson('audience.rejections.v1', 'names of our contract'),
   withPerson('audience.rejections.v1.dead', letters('text of clients')),
   withPerson('audience.consents.v1', 'keyed hashes of identities and what they chose'),
   withPerson('audience.consents.v1.dead', letters('keyed hashes of identities and what they chose')),

@@ -24,7 +24,7 @@ export interface AuditRow {
   readonly revision: number;
   /** Such as `key.create`. */
   readonly action: string;
-  /** '' when unknown: earlier releases did not record it. */
+  /** '' when no person or program made the change. */
   readonly actor: string;
   readonly requestId: string;
   /** Where the request came from; '' for rows made from a record, because records do not contain it. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_FIELDS } from '../row/fields.ts';
@@ -104,7 +105,7 @@ describe('the event store in ClickHouse', () => {
           })),
         );
       }),
-      { numRuns: 25 },
+      { numRuns: runsOf({ quick: 8, all: 25 }) },
     );
   });
 
@@ -216,7 +217,7 @@ describe('the event store in ClickHouse', () => {
         );
         expect(rows.map(({ place }) => place).sort((a, b) => a - b)).toEqual(firsts.sort((a, b) => a - b));
       }),
-      { numRuns: 20 },
+      { numRuns: runsOf({ quick: 8, all: 20 }) },
     );
   });
 

@@ -65,8 +65,8 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
 /**
- * Creates the fact that splits identities off from the rest of their person. An older release that knows no unlinks
- * reads it as a link of an id with itself, which changes nothing.
+ * Creates the fact that splits identities off from the rest of their person. Its own two sides are one id that no client
+ * can send.
  */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
   const nobody = `unlink ${messageId.toString('hex')}`;

@@ -33,8 +33,6 @@ const FAMILIES = {
   leases: 'hl',
   /** ZSET with all scores 0, so sorted by bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
   holders: 'hk',
-  /** HASH with the leases of an earlier release; STRING after they were moved. */
-  formerLeases: 'e',
   /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
   outbox: 'o',
   /** HASH identity key -> status, partition, offset, logged at, received at; a bucket each. */
@@ -114,7 +112,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),
     /** Keys for the scripts of holds, in their order. */
     holdKeysOf: (environmentId: string) =>
-      (['leases', 'holders', 'holds', 'formerLeases'] as const).map((family) => nameOf(family, environmentId)),
+      (['leases', 'holders', 'holds'] as const).map((family) => nameOf(family, environmentId)),
   } as const;
 }
 export type Layout = ReturnType<typeof createLayout>;

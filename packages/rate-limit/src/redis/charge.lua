@@ -5,16 +5,14 @@
 --
 -- The value is `<moment>.<lack>`. The lack is how many microseconds were missing when it was written, so moment - lack
 -- is the time of writing. If the clock of Redis was set back since, the bucket is taken to lack as much as it did then,
--- and no more: nobody waits for as long as the clock was set back. Older releases read the value as one number, which
--- is still the moment.
+-- and no more: no caller waits for as long as the clock was set back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local backlogs = {}
 for i, key in ipairs(KEYS) do
-  local stored, lacked = string.match(redis.call('GET', key) or '0', '^(%d+)%.?(%d*)$')
-  local standing = tonumber(stored)
-  if lacked ~= '' then standing = math.min(standing, now + tonumber(lacked)) end
-  local full_at = math.max(standing, now) + tonumber(ARGV[i])
+  local stored, lacked = string.match(redis.call('GET', key) or '0.0', '^(%d+)%.(%d+)$')
+  local full_before = math.min(tonumber(stored), now + tonumber(lacked))
+  local full_at = math.max(full_before, now) + tonumber(ARGV[i])
   local backlog = full_at - now
   -- Not tostring: it rounds to 14 digits, an error of a hundred microseconds.
   if ARGV[i] ~= '0' then

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BlockBuilder, BlockOrigin, BlockSink } from '../ports.ts';
@@ -122,7 +123,7 @@ describe('blocks that depend on the block before, of consumers that are killed a
     const property = fc.asyncProperty(lives, async (given) => {
       expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
     });
-    await fc.assert(property, { numRuns: 150 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 150 }) });
   });
 
   it('differ when a named block is built from the present state: the test above can fail', async () => {

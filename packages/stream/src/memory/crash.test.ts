@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type IntentPolicy, KEEP_INTENTS } from '../partitions/intent.ts';
@@ -81,7 +82,7 @@ describe('consumers that are killed at any step, with a store that fails in ever
       const { found, expected } = await consume(lives);
       expect(found).toEqual(expected);
     });
-    await fc.assert(property, { numRuns: 100 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 40, all: 100 }) });
   });
 
   it('double records without intents: the test above can fail', async () => {

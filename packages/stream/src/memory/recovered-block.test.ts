@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { parseMetadata, toMetadata } from '../partitions/intent.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
 import { createMemoryLog } from './index.ts';
@@ -36,16 +35,5 @@ describe('a block whose owner died while its insert was on its way', () => {
     for (let i = 0; i < 5; i++) await turn();
     await next.close();
     expect(store.offsets(TOPIC)).toEqual(['0/2', '0/3', '0/4', '0/5']);
-  });
-});
-
-describe('the name of a block in a commit', () => {
-  const intent = { end: 9, namedAtMs: 5, transformVersion: 1, mark: null, firstTimestampMs: 3, basis: null };
-  const note = { intent, mark: null, decidedAtMs: null, isDecision: false, triedTo: null, carried: null };
-
-  it('is read as it was written, and one of a release before without the time that it lacks', () => {
-    expect(parseMetadata(toMetadata(note), 4).intent).toEqual(intent);
-    const older = '{"v":2,"e":9,"t":5,"s":1}';
-    expect(parseMetadata(older, 4).intent).toEqual({ ...intent, firstTimestampMs: null });
   });
 });

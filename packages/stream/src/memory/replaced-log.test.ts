@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BlockLimits } from '../ports.ts';
@@ -96,7 +97,7 @@ describe('a log that loses its end again and again', () => {
       expect(log.filter((text) => !rows.includes(text))).toEqual([]);
       expect(rows.length - new Set(rows).size).toBe(0);
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
   });
 });
 

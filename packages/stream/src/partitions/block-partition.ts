@@ -164,9 +164,9 @@ export class BlockPartition implements PartitionWorker {
   #openBlock(intent: Intent | null): Block {
     const { sink, log, limits } = this.#options;
     const transformVersion = intent?.transformVersion ?? sink.transformVersion;
-    if (transformVersion !== sink.transformVersion && !sink.olderVersions?.includes(transformVersion))
+    if (transformVersion !== sink.transformVersion)
       throw new Error(`a block was named with transform version ${transformVersion}, which this release cannot build`);
-    const builder = sink.openBlock(log.topic, log.partition, transformVersion);
+    const builder = sink.openBlock(log.topic, log.partition);
     // A block that was named before is cut only at its named end, without timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#grewOld(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;

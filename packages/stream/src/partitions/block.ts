@@ -92,9 +92,9 @@ export function nameTry(
   { topic, partition }: { topic: string; partition: number },
   logDecidedAtMs: number | null,
 ): BlockName {
-  const { start, end, firstTimestampMs, tried: triedBefore } = block;
+  const { start, end, transformVersion, firstTimestampMs, tried: triedBefore } = block;
   block.tried = true;
-  const name = { topic, partition, start, end, firstTimestampMs: firstTimestampMs ?? 0, triedBefore };
+  const name = { topic, partition, start, end, transformVersion, firstTimestampMs: firstTimestampMs ?? 0, triedBefore };
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 

@@ -12,7 +12,7 @@ export interface Intent {
   readonly mark: LogMark | null;
   /**
    * Time of its first record, which is part of its tokens: retention may take that record before the block is built
-   * again. Null in commits of older releases, and for a block without records.
+   * again. Null for a block without records.
    */
   readonly firstTimestampMs: number | null;
   /** What its rows depended on besides the records, in its builder's format; null when there is nothing else. */
@@ -48,30 +48,18 @@ export const NO_NOTE: CommitNote = {
   carried: null,
 };
 
-const FORMAT = 2;
-/**
- * Format of older releases, whose commits say nothing about the log. Such a commit is trusted once; the next one has a
- * mark.
- */
-const FORMAT_WITHOUT_MARKS = 1;
-/**
- * Format of blocks whose rows depend on more than their records. A release that does not know it must not build such a
- * block, so its partition stands. A commit without such a dependency is written in the earlier format, which that
- * release can read.
- */
-const FORMAT_WITH_BASIS = 3;
-const FORMATS: readonly unknown[] = [FORMAT_WITHOUT_MARKS, FORMAT, FORMAT_WITH_BASIS];
+/** A release that reads a commit of a greater format stops that partition: building the block could write it twice. */
+const FORMAT = 1;
 
 /**
  * Metadata of a committed offset: `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time,
  * transform version, first record's time, mark and basis; time of the last decision, whether this commit is one, up to
- * which offset rows may be stored from before it, and what the previous block carries. Absent values are omitted. An
- * earlier release ignores members that it does not know.
+ * which offset rows may be stored from before it, and what the previous block carries. Absent values are omitted.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
   const basis = intent?.basis ?? null;
   return JSON.stringify({
-    v: basis === null && carried === null ? FORMAT : FORMAT_WITH_BASIS,
+    v: FORMAT,
     ...(mark === null ? {} : { m: fromMark(mark) }),
     ...(intent === null ? {} : { e: intent.end, t: intent.namedAtMs, s: intent.transformVersion }),
     ...(intent === null || intent.firstTimestampMs === null ? {} : { f: intent.firstTimestampMs }),
@@ -108,8 +96,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   } catch {
     value = null;
   }
-  if (!isRecord(value) || !FORMATS.includes(value.v))
-    throw new Error(`unknown metadata at a committed offset: ${metadata}`);
+  if (!isRecord(value) || value.v !== FORMAT) throw new Error(`unknown metadata at a committed offset: ${metadata}`);
   return {
     intent: parseIntent(value, offset),
     mark: parseMark(value.m),

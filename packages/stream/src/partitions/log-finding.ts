@@ -6,7 +6,7 @@ export type Finding =
   | { readonly kind: 'intact' }
   /** A tool committed this offset, not one of our consumers. Records before it may never have been read. */
   | { readonly kind: 'foreign'; readonly end: number }
-  /** No comparison is possible: an older commit has no mark, or retention took its batch. */
+  /** No comparison is possible: retention deleted the batch, or nothing was read yet. */
   | { readonly kind: 'unproven' }
   /** Retention took records that nobody had read. */
   | { readonly kind: 'expired'; readonly start: number }
@@ -54,7 +54,7 @@ export function toFindingText(finding: Finding, committed: number): string {
         'is not known, and records in front of it may never have been'
       );
     case 'unproven':
-      return 'nothing can be compared: retention took the batch that was read last, or an older release committed';
+      return 'nothing can be compared: retention deleted the batch that was read last';
     case 'shortened':
       return `the log ends at ${finding.end}, before what was read of it (committed: ${committed}): it has lost its end`;
     case 'exchanged':

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CommitNote, NO_NOTE, parseMetadata, parseRead, toMetadata } from './intent.ts';
+import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { judgeLog } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
 import { isAnswer, parseDecision, toDecisionMetadata } from './offset-decision.ts';
@@ -34,23 +34,8 @@ describe('what is committed beside an offset', () => {
     fc.assert(property);
   });
 
-  it('is in the format that the release before reads, unless rows depend on more than their records', () => {
-    const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null, firstTimestampMs: 4, basis: null };
-    const formatOf = (note: CommitNote): unknown => JSON.parse(toMetadata(note)).v;
-    expect(formatOf(NO_NOTE)).toBe(2);
-    expect(formatOf({ ...NO_NOTE, intent })).toBe(2);
-    expect(formatOf({ ...NO_NOTE, intent: { ...intent, basis: '' } })).toBe(3);
-    expect(formatOf({ ...NO_NOTE, carried: '' })).toBe(3);
-    expect(parseMetadata('{"v":2,"e":9,"t":5,"s":2,"f":4}', 4)).toEqual({ ...NO_NOTE, intent });
-    expect(parseRead(4, '{"v":3,"e":9,"t":5,"s":2,"b":"x","c":"y"}')).toMatchObject({ end: 9, isForeign: false });
-  });
-
-  it('of a release that named no batches is read, and says nothing of the log', () => {
-    const intent = { end: 9, namedAtMs: 5, transformVersion: 2, mark: null, firstTimestampMs: null, basis: null };
-    expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 4)).toEqual({ ...NO_NOTE, intent });
-    expect(parseMetadata('{"v":1}', 4)).toEqual(NO_NOTE);
-    // A block that ends where it begins is none: cut there, it would be committed again and again.
-    expect(parseMetadata('{"v":2,"e":9,"t":5,"s":2}', 9)).toEqual(NO_NOTE);
+  it('names no block that ends where it begins: cut there, it would be committed again and again', () => {
+    expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 9)).toEqual(NO_NOTE);
   });
 
   it('fits with what brokers keep, and a decision is read as it was made', () => {

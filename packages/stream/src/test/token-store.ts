@@ -78,15 +78,13 @@ export class TokenStore {
 /** Rows of one block; the texts `poison`, `drop` and `refuse` give the three other outcomes. */
 class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
-  readonly #transformVersion: number;
   readonly #rows: StoredRow[] = [];
   readonly #notes = createNameNotes();
   #released = false;
   bytes = 0;
 
-  constructor(store: TokenStore, transformVersion: number) {
+  constructor(store: TokenStore) {
     this.#store = store;
-    this.#transformVersion = transformVersion;
   }
 
   get rows(): number {
@@ -108,8 +106,8 @@ class TokenBlock implements BlockBuilder {
     // A copy: rows that are added after a release must not be written under this token.
     const rows = [...this.#rows];
     const named = (asked: readonly number[]) => asked.map((index) => rows[index]!);
-    const { topic, partition, start, end, firstTimestampMs, triedBefore = false, logDecidedAtMs = '' } = block;
-    const name = `${topic}|${partition}|${firstTimestampMs}|${this.#transformVersion}|${logDecidedAtMs}`;
+    const { topic, partition, start, end, firstTimestampMs, transformVersion, triedBefore = false } = block;
+    const name = `${topic}|${partition}|${firstTimestampMs}|${transformVersion}|${block.logDecidedAtMs ?? ''}`;
     try {
       await store.onWrite(block, 'before');
       await storeOnce({
@@ -137,9 +135,6 @@ class TokenBlock implements BlockBuilder {
   }
 }
 
-export function createTokenSink(store: TokenStore, transformVersion = 1): BlockSink {
-  return {
-    transformVersion,
-    openBlock: (_topic, _partition, version) => new TokenBlock(store, version ?? transformVersion),
-  };
+export function createTokenSink(store: TokenStore): BlockSink {
+  return { transformVersion: 1, openBlock: () => new TokenBlock(store) };
 }

@@ -28,7 +28,6 @@ export interface TimedRows<R> {
   /** An earlier owner named the block, and may have written rows that are not in it now. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
-  readonly transformVersion: number;
   /** One for each block, kept from attempt to attempt. */
   readonly notes: NameNotes;
   readonly signal: AbortSignal;
@@ -73,7 +72,6 @@ interface Held<R> {
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
   readonly #partition: number;
-  readonly #transformVersion: number;
   readonly #notes = createNameNotes();
   readonly #places: LoggedRecord[] = [];
   readonly #held: Held<R>[] = [];
@@ -85,10 +83,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   /** The rows to write, once they are known. */
   #kept: readonly R[] | null = null;
 
-  constructor(options: TimedBlockOptions<R>, partition: number, transformVersion: number) {
+  constructor(options: TimedBlockOptions<R>, partition: number) {
     this.#options = options;
     this.#partition = partition;
-    this.#transformVersion = transformVersion;
   }
 
   /**
@@ -132,10 +129,16 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     const times = this.#times;
     if (times === null) throw new Error('a block is settled before it is written');
     this.#kept ??= await this.#sift(times);
-    const [transformVersion, notes] = [this.#transformVersion, this.#notes];
     const { after, end } = times;
-    const of = { rows: this.#kept, after, end, isRecovered: this.#isRecovered };
-    await this.#options.write({ ...of, block, transformVersion, notes, signal });
+    await this.#options.write({
+      rows: this.#kept,
+      after,
+      end,
+      isRecovered: this.#isRecovered,
+      block,
+      notes: this.#notes,
+      signal,
+    });
   }
 
   /** Reads the records that could not be read on arrival, and makes dead letters of what must not be written. */

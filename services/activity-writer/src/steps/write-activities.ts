@@ -27,9 +27,8 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
     return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
   };
   return async (given: TimedRows<ActivityRow>): Promise<void> => {
-    const { rows, block, transformVersion, notes, signal } = given;
+    const { rows, block, notes, signal } = given;
     const { start, end, triedBefore = false } = block;
-    const name = { block, transformVersion };
     const createInsert =
       (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) => (asked: readonly number[], token: string) => {
         const sent = { table, rows: asked.map((row) => of[row]!), token, signal } as ChainInsert;
@@ -38,7 +37,7 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
     if (rows.length > 0)
       await storeOnce({
         ...{ start, end, triedBefore, notes },
-        tokenOf: (from, to) => toBlockToken({ ...name, table: 'activities' }, from, to),
+        tokenOf: (from, to) => toBlockToken(block, 'activities', from, to),
         rows: {
           count: rows.length,
           offsetOf: (row) => rows[row]!.offset,
@@ -49,7 +48,7 @@ export function createWriteActivities({ store, calls }: { store: ActivityStore; 
       });
     const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
       storeFolding({
-        ...{ count: of.length, token: toBlockToken({ ...name, table }, start, end), triedBefore, notes },
+        ...{ count: of.length, token: toBlockToken(block, table, start, end), triedBefore, notes },
         insert: createInsert(table, of),
       });
     const all = given.isRecovered ? await withStanding(given) : rows;

@@ -21,7 +21,7 @@ export interface WriteFoldingParts<R, T extends string> {
  * revision, or the latest time, counts.
  */
 export function createWriteFolding<R, T extends string>({ tablesOf, insert, calls }: WriteFoldingParts<R, T>) {
-  return async ({ rows, block, transformVersion, notes, signal }: TimedRows<R>): Promise<void> => {
+  return async ({ rows, block, notes, signal }: TimedRows<R>): Promise<void> => {
     const byTable = new Map<T, R[]>();
     for (const row of rows)
       for (const table of tablesOf(row)) {
@@ -32,7 +32,7 @@ export function createWriteFolding<R, T extends string>({ tablesOf, insert, call
     for (const [table, own] of byTable) {
       const insertAsked = (asked: readonly number[], token: string) =>
         calls.insert(table, asked.length, () => insert({ table, rows: asked.map((row) => own[row]!), token, signal }));
-      const token = toBlockToken({ block, table, transformVersion }, block.start, block.end);
+      const token = toBlockToken(block, table, block.start, block.end);
       const triedBefore = block.triedBefore ?? false;
       await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertAsked });
     }

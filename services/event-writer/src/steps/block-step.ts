@@ -12,7 +12,7 @@ import type { WriteRows } from './write-rows.ts';
 
 /** How the records of one topic are turned into blocks. */
 export interface BlockStep {
-  openBlock(transformVersion: number): BlockBuilder;
+  openBlock(): BlockBuilder;
   /** Requests this release's schema of the subject in advance, so that first records need not wait. Never throws. */
   prefetch(subject: string): Promise<void>;
 }

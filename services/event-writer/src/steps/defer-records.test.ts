@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createDeferringBlock } from './defer-records.ts';
 
 const { signal } = new AbortController();
-const NAME = { topic: 't', partition: 0, start: 0, end: 9 };
+const NAME = { topic: 't', partition: 0, start: 0, end: 9, transformVersion: 1 };
 const recordOf = (offset: number): StreamRecord => ({
   topic: 't',
   partition: 0,

@@ -21,7 +21,7 @@ export function createWriteMessages(parts: BlockParts): BlockStep {
   // Blocks are filled one record at a time, so all can share one transcoder.
   const transcoder = new RowTranscoder();
   return {
-    openBlock: (transformVersion) => new MessageBlock({ ...parts, plans }, transcoder, transformVersion),
+    openBlock: () => new MessageBlock({ ...parts, plans }, transcoder),
     prefetch: (subject) => plans.prefetch(subject, messageRecordCodec.schema),
   };
 }
@@ -29,14 +29,12 @@ export function createWriteMessages(parts: BlockParts): BlockStep {
 class MessageBlock implements BlockBuilder {
   readonly #options: MessageBlockOptions;
   readonly #transcoder: RowTranscoder;
-  readonly #transformVersion: number;
   readonly #notes = createNameNotes();
   readonly #events: RowBuffer;
 
-  constructor(options: MessageBlockOptions, transcoder: RowTranscoder, transformVersion: number) {
+  constructor(options: MessageBlockOptions, transcoder: RowTranscoder) {
     this.#options = options;
     this.#transcoder = transcoder;
-    this.#transformVersion = transformVersion;
     this.#events = options.pool.take();
   }
 
@@ -70,8 +68,7 @@ class MessageBlock implements BlockBuilder {
   }
 
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
-    const [transformVersion, notes] = [this.#transformVersion, this.#notes];
-    await this.#options.writeRows({ table: 'events', rows: this.#events, block, transformVersion, notes, signal });
+    await this.#options.writeRows({ table: 'events', rows: this.#events, block, notes: this.#notes, signal });
   }
 
   release(): void {

@@ -20,21 +20,19 @@ interface RecordBlockOptions<R> extends BlockParts {
 export function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
   const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
   return {
-    openBlock: (transformVersion) => new RecordBlock({ ...parts, decoders, rows }, transformVersion),
+    openBlock: () => new RecordBlock({ ...parts, decoders, rows }),
     prefetch: (subject) => decoders.prefetch(subject, codec.schema),
   };
 }
 
 class RecordBlock<R> implements BlockBuilder {
   readonly #options: RecordBlockOptions<R>;
-  readonly #transformVersion: number;
   readonly #notes = createNameNotes();
   /** One for each table, in the order of the tables. */
   readonly #buffers: RowBuffer[];
 
-  constructor(options: RecordBlockOptions<R>, transformVersion: number) {
+  constructor(options: RecordBlockOptions<R>) {
     this.#options = options;
-    this.#transformVersion = transformVersion;
     this.#buffers = options.rows.tables.map(() => options.pool.take());
   }
 
@@ -69,9 +67,8 @@ class RecordBlock<R> implements BlockBuilder {
   /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     const { rows, writeRows } = this.#options;
-    const [transformVersion, notes] = [this.#transformVersion, this.#notes];
     for (const [index, { table }] of rows.tables.entries())
-      await writeRows({ table, rows: this.#buffers[index]!, block, transformVersion, notes, signal });
+      await writeRows({ table, rows: this.#buffers[index]!, block, notes: this.#notes, signal });
   }
 
   release(): void {

@@ -46,13 +46,13 @@ function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') });
   const notes = createNameNotes();
   const rows = consentsAt(offsets);
-  const name = { topic: 'consents', partition: 3, start: 10, end: 14 };
+  const name = { topic: 'consents', partition: 3, start: 10, end: 14, transformVersion: 1 };
   const write = (triedBefore: boolean) =>
-    writeRows({ table: 'consent_log', rows, block: { ...name, triedBefore }, transformVersion: 1, notes, signal });
+    writeRows({ table: 'consent_log', rows, block: { ...name, triedBefore }, notes, signal });
   const overrides = new RowBuffer(1024);
   const writeOverrides = (triedBefore: boolean) =>
     writeRows({
-      ...{ table: 'identity_overrides', rows: overrides, transformVersion: 1, notes, signal },
+      ...{ table: 'identity_overrides', rows: overrides, notes, signal },
       block: { ...name, triedBefore },
     });
   const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(offsetsOf);

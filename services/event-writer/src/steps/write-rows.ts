@@ -21,7 +21,6 @@ export interface BlockRows {
   table: EventTable;
   rows: RowBuffer;
   block: BlockName;
-  transformVersion: number;
   /** One for each block, kept over all attempts. */
   notes: NameNotes;
   signal: AbortSignal;
@@ -55,7 +54,7 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
   const partOf = createPartReader(table);
   await storeOnce({
     ...{ start, end, triedBefore, notes },
-    tokenOf: (from, to) => toBlockToken(given, from, to),
+    tokenOf: (from, to) => toBlockToken(block, table, from, to),
     rows: {
       count: rows.rows,
       offsetOf: (row) => rows.offsetAt(row),
@@ -68,7 +67,7 @@ async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, 
 
 /** Such a row includes the place of the decision, so two copies of it count as one row at once. */
 async function storeFolded(given: BlockRows, insert: Insert) {
-  const { rows, block, notes } = given;
-  const token = toBlockToken(given, block.start, block.end);
+  const { table, rows, block, notes } = given;
+  const token = toBlockToken(block, table, block.start, block.end);
   await storeFolding({ count: rows.rows, token, triedBefore: block.triedBefore ?? false, notes, insert });
 }

@@ -1,6 +1,7 @@
 import { openMemoryPeople } from '@playline/people/memory';
 import type { BatchHandler } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
+import { onTestFinished } from 'vitest';
 import type { LinkerParts } from '../linker-parts.ts';
 import { openLinker } from '../pipeline.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
@@ -51,7 +52,11 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     });
     const kill = () => {
       for (const consumer of consumers) consumer.kill();
+      void linker.close();
     };
+    // A linker that is left open checks every second for lost links, also in the tests that follow in the same process, and
+    // where those control the time, very often.
+    onTestFinished(() => linker.close());
     return { linker, kill };
   };
   return {

@@ -55,7 +55,7 @@ const renewOfEnvironment = (account: string) =>
 
 function readPasswords(path: string): Revealed[] {
   const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  // A stack that was started by an earlier release has none.
+  // A stack that never started has none.
   if (!parsed.success) return [];
   return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
 }

@@ -1,6 +1,7 @@
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
@@ -120,7 +121,7 @@ describe('a copy of a history', () => {
           if (!fates.includes('twice')) expect(new Set(names).size).toBe(names.length);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runsOf({ quick: 30, all: 150 }) },
     );
   });
 

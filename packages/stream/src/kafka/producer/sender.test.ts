@@ -1,4 +1,5 @@
 import { protocolErrorsCodesById } from '@platformatic/kafka';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordPlace } from '../../ports.ts';
@@ -135,7 +136,7 @@ describe('the sender', () => {
       expect(outcome.stored.flat().toSorted()).toEqual(outcome.acknowledged.toSorted());
       expectExact(outcome);
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
   });
 
   it('neither loses what it acknowledged nor doubles anything, whatever is refused, split and given up meanwhile', async () => {
@@ -148,7 +149,7 @@ describe('the sender', () => {
         expect(outcome.acknowledged.length + outcome.failed.length).toBe(plan.sends.flat().reduce((a, b) => a + b, 0));
       },
     );
-    await fc.assert(property, { numRuns: 1_000 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 300, all: 1_000 }) });
   });
 
   it('tells the place at which each lone record stands, also when only a repetition was answered', async () => {
@@ -162,7 +163,7 @@ describe('the sender', () => {
         for (const text of outcome.acknowledged) expect([...outcome.places.keys()]).toContain(text);
       },
     );
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
   });
 
   it('takes no later record for one that was appended, refused with any retriable code, and then given up', async () => {

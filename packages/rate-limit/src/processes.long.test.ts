@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { testStores } from '@playline/testkit';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { unsettledMax } from './index.ts';
+import type { Greed } from './test/greedy-process.ts';
+
+const PROCESS = fileURLToPath(new URL('test/greedy-process.ts', import.meta.url));
+const url = testStores().redis;
+const namespace = `test-${randomBytes(4).toString('hex')}:`;
+
+afterAll(async () => {
+  const redis = new Redis(url);
+  const keys = await redis.keys(`${namespace}*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
+});
+
+// Measures moments of three busy processes, so it needs cores of its own.
+describe('processes on one Redis', () => {
+  it('allow in every window no more than burst, rate and the stated bound, and not much less either', async () => {
+    const policy = { name: 'messages', perSecond: 2000, burst: 4000 };
+    const [processes, cost, seconds] = [3, 20, 2];
+    const startAt = Date.now() + 1000;
+    const greed: Greed = { url, namespace, policy, cost, startAt, endAt: startAt + 1000 * seconds };
+    const run = async () => {
+      const { stdout } = await promisify(execFile)(process.execPath, [PROCESS, JSON.stringify(greed)], {
+        maxBuffer: 2 ** 24,
+      });
+      return JSON.parse(stdout) as { charges: [number, number][]; changes: boolean[] };
+    };
+    const outcomes = await Promise.all(Array.from({ length: processes }, run));
+    expect(outcomes.flatMap(({ changes }) => changes)).toEqual([]);
+    const charges = outcomes.flatMap((outcome) => outcome.charges).sort(([one], [other]) => one - other);
+    const bound = policy.burst + processes * (unsettledMax(policy) + cost);
+    for (const [from, [first]] of charges.entries()) {
+      let sum = 0;
+      for (const [at, units] of charges.slice(from)) {
+        sum += units;
+        // One millisecond more, because the moments are rounded to whole milliseconds.
+        expect(sum).toBeLessThanOrEqual(bound + ((at - first + 1) * policy.perSecond) / 1000);
+      }
+    }
+    const all = charges.reduce((sum, [, units]) => sum + units, 0);
+    expect(all).toBeGreaterThan(policy.burst);
+  });
+});
