@@ -67,6 +67,7 @@ test('a process that has not served for a minute is shown with the command that 
   writeConditions(places, [frozen, { ...frozen, name: 'redis', isSilent: false }]);
   const mend = `kafka has not served for a minute: what it waits for may come back; \`kill -9 ${process.pid}\` has it started anew`;
   const told = await run(() => status(places, []));
+  expect(told.out).toMatch(/^Playline \d+\.\d+\.\d+\n/);
   expect(told.out).toMatch(/^kafka .*\n +why: it does not answer\n +do: kafka has not served/m);
   expect(told.out.split(mend)).toHaveLength(2);
   expect(told.out).not.toContain('redis has not served');

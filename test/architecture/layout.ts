@@ -12,6 +12,7 @@ const TOP_LEVEL = new Set([
   'vitest.config.ts',
   'docker-compose.yml',
   'README.md',
+  'CHANGELOG.md',
   'LICENSE',
 ]);
 

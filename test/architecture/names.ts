@@ -4,7 +4,7 @@ import type { Breach, FunctionPart, Node, Rule, Sources } from './tree.ts';
 const CATCH_ALLS = ['util', 'utils', 'helper', 'helpers', 'common', 'shared', 'misc'];
 const KEBAB = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 /** Names that tools prescribe. */
-const PRESCRIBED = new Set(['README.md', 'LICENSE', 'Dockerfile', 'Dockerfile.dockerignore']);
+const PRESCRIBED = new Set(['README.md', 'CHANGELOG.md', 'LICENSE', 'Dockerfile', 'Dockerfile.dockerignore']);
 
 /** Names of folders and files are in kebab case, and none is a catch-all like `utils`. */
 export const checkFileNames: Rule = ({ tree }) =>

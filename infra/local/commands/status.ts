@@ -1,3 +1,4 @@
+import { VERSION } from '@playline/runtime';
 import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
@@ -12,7 +13,8 @@ export async function status(places: Places, args: readonly string[]): Promise<n
   const orphans = findOrphans(places).map(({ name }) => name);
   const { isWell, sentence } = judge(statuses, orphans);
   const lines = statuses === null ? [sentence] : [...toLines(statuses), '', sentence];
-  if (args.includes('--json')) console.log(JSON.stringify({ isWell, processes: statuses ?? [] }));
+  if (statuses !== null) lines.unshift(`Playline ${VERSION}`, '');
+  if (args.includes('--json')) console.log(JSON.stringify({ version: VERSION, isWell, processes: statuses ?? [] }));
   else for (const line of lines) console.log(line);
   if (statuses === null && orphans.length === 0) return EXIT.unreachable;
   return isWell ? EXIT.ok : EXIT.failed;

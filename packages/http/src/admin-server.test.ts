@@ -1,4 +1,4 @@
-import { createMetrics } from '@playline/runtime';
+import { createMetrics, VERSION } from '@playline/runtime';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AdminServerOptions, openAdminServer } from './admin-server.ts';
 
@@ -27,7 +27,7 @@ describe('openAdminServer', () => {
     const url = await open(() => ({ broker: false, schemas: true, keys: false }));
     const answer = await fetch(`${url}/readyz`);
     expect(answer.status).toBe(503);
-    expect(await answer.json()).toEqual({ ready: false, notReady: ['broker', 'keys'] });
+    expect(await answer.json()).toEqual({ ready: false, version: VERSION, notReady: ['broker', 'keys'] });
   });
 
   it('says why a store cannot be used while it is not ready, and nothing of it once it is', async () => {
@@ -39,11 +39,12 @@ describe('openAdminServer', () => {
     const answer = async () => (await fetch(`${url}/readyz`)).json();
     expect(await answer()).toEqual({
       ready: false,
+      version: VERSION,
       notReady: ['broker'],
       reasons: { Kafka: 'Kafka does not answer' },
     });
     isReady = true;
-    expect(await answer()).toEqual({ ready: true, notReady: [] });
+    expect(await answer()).toEqual({ ready: true, version: VERSION, notReady: [] });
   });
 
   it('stays ready without what it can do without, and names it with the reason', async () => {
@@ -56,23 +57,32 @@ describe('openAdminServer', () => {
     const answer = await fetch(`${url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([
       200,
-      { ready: true, notReady: [], degraded: ['consents'], reasons: { Redis: 'Redis takes no writes (OOM)' } },
+      {
+        ready: true,
+        version: VERSION,
+        notReady: [],
+        degraded: ['consents'],
+        reasons: { Redis: 'Redis takes no writes (OOM)' },
+      },
     ]);
     isWhole = true;
-    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, notReady: [] });
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
   });
 
   it('is ready when everything is', async () => {
     const url = await open(async () => ({ broker: true }));
     const answer = await fetch(`${url}/readyz?probe=1`);
     expect(answer.status).toBe(200);
-    expect(await answer.json()).toEqual({ ready: true, notReady: [] });
+    expect(await answer.json()).toEqual({ ready: true, version: VERSION, notReady: [] });
   });
 
   it('is not ready when the check throws or never answers', async () => {
     const throwing = await open(() => Promise.reject(new Error('internal words')));
     const answer = await fetch(`${throwing}/readyz`);
-    expect([answer.status, await answer.json()]).toEqual([503, { ready: false, notReady: ['service'] }]);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { ready: false, version: VERSION, notReady: ['service'] },
+    ]);
     await close();
     const hanging = await open(() => new Promise(() => {}));
     expect((await fetch(`${hanging}/readyz`)).status).toBe(503);
@@ -91,11 +101,11 @@ describe('openAdminServer', () => {
     const answer = await fetch(`${url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([
       503,
-      { ready: false, notReady: ['store', 'keys', 'schemas'] },
+      { ready: false, version: VERSION, notReady: ['store', 'keys', 'schemas'] },
     ]);
     await close();
     const fine = await open({ consumer: () => true, broker: async () => true });
-    expect(await (await fetch(`${fine}/readyz`)).json()).toEqual({ ready: true, notReady: [] });
+    expect(await (await fetch(`${fine}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
   });
 
   it('gives the metrics as Prometheus text', async () => {

@@ -39,8 +39,8 @@ const CONNECTIONS_MAX = 64;
 
 /**
  * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
- * with `{"ready":false,"notReady":[names],"degraded":[names],"reasons":{store:sentence}}`) and `/metrics` (Prometheus
- * text). A service that is ready may name `degraded` and `reasons` too.
+ * with `{"ready":false,"version":"0.1.0","notReady":[names],"degraded":[names],"reasons":{store:sentence}}`) and
+ * `/metrics` (Prometheus text). A service that is ready may name `degraded` and `reasons` too.
  * @throws Error when the port cannot be taken
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
@@ -76,14 +76,19 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 }
 
 async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
-  const { ready } = options;
+  const { ready, metrics } = options;
   const asked = typeof ready === 'function' ? askWithin(ready, READY_MAX_MS) : askEach(ready);
   const [needed, besides] = await Promise.all([asked, askEach(options.degraded ?? {})]);
   const [notReady, degraded] = [namesNotReady(needed), namesNotReady(besides)];
   const isReady = notReady.length === 0;
   const isWhole = isReady && degraded.length === 0;
   const faults = { ...(degraded.length === 0 ? {} : { degraded }), ...reasonsOf(options) };
-  answerJson(response, isReady ? 200 : 503, { ready: isReady, notReady, ...(isWhole ? {} : faults) });
+  answerJson(response, isReady ? 200 : 503, {
+    ready: isReady,
+    version: metrics.version,
+    notReady,
+    ...(isWhole ? {} : faults),
+  });
 }
 
 function reasonsOf({ reasons }: AdminServerOptions): { reasons?: Readonly<Record<string, string>> } {

@@ -9,3 +9,4 @@ export * from './logger.ts';
 export * from './metrics.ts';
 export * from './service.ts';
 export * from './store-fetch.ts';
+export * from './version.ts';

@@ -1,6 +1,7 @@
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
+import { VERSION } from './version.ts';
 
 it('keeps the metrics of two services in one process apart', async () => {
   const [first, second] = [createMetrics('first'), createMetrics('second')];
@@ -8,6 +9,12 @@ it('keeps the metrics of two services in one process apart', async () => {
   second.counter('rows_total', 'rows', ['table']);
   expect(await first.text()).toContain('rows_total{table="events",service="first"} 3');
   expect(await second.text()).not.toContain('events');
+});
+
+it('says which release runs', async () => {
+  expect(await createMetrics('gateway').text()).toContain(
+    `playline_build_info{version="${VERSION}",service="gateway"} 1`,
+  );
 });
 
 it('asks for the values of a collected gauge each time it is read', async () => {

@@ -1,8 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { VERSION } from './version.ts';
 
 /** A service's own registry, so that two services in one test process do not collide. */
 export interface Metrics {
+  /** Release of this process. */
+  readonly version: string;
   readonly contentType: string;
   /** Prometheus text of everything registered here. */
   text(): Promise<string>;
@@ -82,7 +85,13 @@ export function createMetrics(service: string): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   collectLag(registry);
   const registers = [registry];
+  const labelNames = ['version'];
+  new Gauge({ name: 'playline_build_info', help: 'Release of this process; always 1', labelNames, registers }).set(
+    { version: VERSION },
+    1,
+  );
   return {
+    version: VERSION,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),

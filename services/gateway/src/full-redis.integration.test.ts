@@ -1,4 +1,5 @@
 import { openRedisPeople } from '@playline/people/redis';
+import { VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { putConsent, wanted } from './test/audience-calls.ts';
@@ -42,7 +43,7 @@ const statusOfConsent = async () => (await putConsent({ url: gateway.url, key },
 
 it('readiness and a metric report a full Redis and how to mend it, while ingest goes on', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
-  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, notReady: [] } });
+  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await takesWrites()).toBe('1');
 
   // Less than an empty Redis needs, so this Redis counts as full.
@@ -52,6 +53,7 @@ it('readiness and a metric report a full Redis and how to mend it, while ingest 
     status: 200,
     body: {
       ready: true,
+      version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
       reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or make room in it' },
@@ -62,7 +64,7 @@ it('readiness and a metric report a full Redis and how to mend it, while ingest 
 
   await redis.client.config('SET', 'maxmemory', '0');
   await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
-  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, notReady: [] } });
+  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await takesWrites()).toBe('1');
 });
 

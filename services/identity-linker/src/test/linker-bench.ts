@@ -1,6 +1,6 @@
 import { openMemoryPeople } from '@playline/people/memory';
 import type { BatchHandler } from '@playline/stream';
-import { createMemoryLog } from '@playline/stream/memory';
+import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
 import { onTestFinished } from 'vitest';
 import type { LinkerParts } from '../linker-parts.ts';
 import { openLinker } from '../pipeline.ts';
@@ -9,6 +9,18 @@ import { createParts, fromDecision, type toOutgoing } from './linking.ts';
 export const LINKS = 'links';
 export const PARKED = 'parked';
 export const DECISIONS = 'decisions';
+
+const readerOf = (log: MemoryLog): LinkerParts['log'] => ({
+  bounds: async (topic) =>
+    [0, 1].map((partition) => {
+      const own = log.records(topic).filter((record) => record.partition === partition);
+      return { partition, start: own[0]?.offset ?? 0, end: (own.at(-1)?.offset ?? -1) + 1 };
+    }),
+  async *read({ topic, partition, start, end }) {
+    for (const record of log.records(topic))
+      if (record.partition === partition && record.offset >= start && record.offset < end) yield record;
+  },
+});
 
 /** A log that facts can be added to, and linkers on it that can be killed. */
 export async function createBench(people = openMemoryPeople(), epoch = true) {
@@ -26,17 +38,6 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
   const hold = (key: Buffer) => people.guards.place({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.release(holdOf(key));
 
-  const reader: LinkerParts['log'] = {
-    bounds: async (topic) =>
-      [0, 1].map((partition) => {
-        const own = log.records(topic).filter((record) => record.partition === partition);
-        return { partition, start: own[0]?.offset ?? 0, end: (own.at(-1)?.offset ?? -1) + 1 };
-      }),
-    async *read({ topic, partition, start, end }) {
-      for (const record of log.records(topic))
-        if (record.partition === partition && record.offset >= start && record.offset < end) yield record;
-    },
-  };
   const open = async (over: Partial<LinkerParts> = {}) => {
     const consumers: ReturnType<typeof log.openRecordConsumer>[] = [];
     const openOf = (topic: string, groupId?: string) => async (handler: BatchHandler) => {
@@ -46,7 +47,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     };
     const topics = { linkTopic: LINKS, parkedTopic: PARKED, decisionTopic: DECISIONS };
     const linker = await openLinker({
-      ...{ people, producer, log: reader, ...topics, ...createParts(), ...over },
+      ...{ people, producer, log: readerOf(log), ...topics, ...createParts(), ...over },
       openConsumer: openOf(LINKS),
       openParkedConsumer: openOf(PARKED, PARKED),
     });
@@ -54,8 +55,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
       for (const consumer of consumers) consumer.kill();
       void linker.close();
     };
-    // A linker that is left open checks every second for lost links, also in the tests that follow in the same process, and
-    // where those control the time, very often.
+    // One that is left open checks for lost links every second, also during later tests that control the time.
     onTestFinished(() => linker.close());
     return { linker, kill };
   };

@@ -1,4 +1,5 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { VERSION } from '@playline/runtime';
 import type { Visit } from './page.ts';
 
 export interface LayoutOptions {
@@ -42,7 +43,7 @@ ${message === null ? '' : html`<p class="message ${message.kind}" role="${messag
 ${content}
 </main>
 </div>
-</body>
+${visit?.account ? html`<footer>Playline ${VERSION}</footer>\n` : ''}</body>
 </html>
 `.text;
 }
