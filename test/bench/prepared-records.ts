@@ -44,7 +44,10 @@ const TRANSACTION_MAX_MS = 180_000;
 
 const openProducer = ({ stores }: Bench, transactionalId?: string) =>
   new Producer<Buffer, Buffer, Buffer, Buffer>({
-    ...{ clientId: 'bench', bootstrapBrokers: stores.kafka, acks: -1, idempotent: true },
+    clientId: 'bench',
+    bootstrapBrokers: stores.kafka,
+    acks: -1,
+    idempotent: true,
     ...(transactionalId !== undefined && { transactionalId, timeout: TRANSACTION_MAX_MS }),
   });
 

@@ -224,6 +224,21 @@ describe.each([
     ]);
   });
 
+  it('of rulings about an erased id stay, and are no links to put back', async () => {
+    const environmentId = newEnvironment();
+    const { link } = createRowsOf(environmentId);
+    const key = newKey();
+    const ruling = { a_key: key, b_key: key, person_key: key, link: 'alias', outcome: 'unchanged' };
+    await add('identity_links', link({ name: 'blocked', ...ruling, reason: 'operator_blocked' }));
+    await add('identity_links', link({ name: 'allowed', ...ruling, reason: 'operator_allowed' }));
+    await add('identity_links', link({ name: 'held', a_key: key, outcome: 'refused', reason: 'suspect' }));
+    const { batch, found } = await erase({ environmentId, key, cutoffMs: T });
+    expect(found.map(({ rows, column }) => `${rows} by ${column}`)).toEqual(['1 by a_key']);
+    expect(await namesIn('identity_links', environmentId)).toEqual(['allowed', 'blocked']);
+    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    expect(await harness.rows.findLaterLinks(batch)).toEqual([]);
+  });
+
   it('about links tell who was linked with the batch up to its cut-off and where later links stand, and not whose link was refused', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { PlacedConsent } from './consents.ts';
 import { MissingFencesFault, RestartedFault } from './faults.ts';
+import type { Suspect } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
@@ -90,21 +91,23 @@ describe.each([
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
-  it('that are enforced remove suspects and sides of unlinks of erased people, and nothing that is later', async () => {
+  it('that are enforced remove held suspects and sides of unlinks of erased people, and nothing that is later or ruled', async () => {
     const { people } = _name === 'redis' ? await inRedis.open() : { people: openMemoryPeople() };
     const environmentId = `test-${randomUUID()}`;
-    const [erased, returned] = [randomBytes(16), randomBytes(16)];
-    const suspectOf = (key: Buffer, since: number) =>
-      ({ environmentId, key, state: 'held', since, generation: 0, offset: 0 }) as const;
-    await people.rebuild.loadSuspects([suspectOf(erased, T), suspectOf(returned, T + 1)]);
+    const [erased, returned, blocked] = [randomBytes(16), randomBytes(16), randomBytes(16)];
+    const suspectOf = (key: Buffer, since: number, state: Suspect['state'] = 'held') => {
+      return { environmentId, key, state, since, generation: 0, offset: 0 };
+    };
+    const suspects = [suspectOf(erased, T), suspectOf(returned, T + 1), suspectOf(blocked, T, 'blocked')];
+    await people.rebuild.loadSuspects(suspects);
     const sideOf = (key: Buffer, unlinkedAt: number) =>
       ({ environmentId, key, side: 'none', generation: 0, offset: unlinkedAt - T, unlinkedAt }) as const;
     await people.rebuild.loadUnlinkSides([sideOf(erased, T), sideOf(returned, T), sideOf(returned, T + 1)]);
     await people.rebuild.mintEpoch();
-    const cutoffs = [erased, returned].map((key) => ({ environmentId, key, cutoffMs: T }));
+    const cutoffs = [erased, returned, blocked].map((key) => ({ environmentId, key, cutoffMs: T }));
     await people.guards.enforce(cutoffs);
     const known = await people.graph.suspects(environmentId);
-    expect(known.map(({ key }) => key)).toEqual([returned]);
+    expect(known.map(({ key }) => key)).toEqual([returned, blocked].sort(Buffer.compare));
     const kept = _name === 'redis' ? (await inRedis.open()).people : openMemoryPeople();
     await kept.rebuild.loadUnlinkSides([sideOf(returned, T + 1)]);
     expect(await people.rebuild.digest(environmentId)).toBe(await kept.rebuild.digest(environmentId));

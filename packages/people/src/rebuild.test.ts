@@ -1,12 +1,18 @@
 import { expect, it } from 'vitest';
 import { EpochPresentFault } from './faults.ts';
+import type { PlacedSuspect } from './graph.ts';
 import { openMemoryPeople } from './memory/index.ts';
 import { rebuildGraph, type VersionedOverride } from './rebuild.ts';
 
 const keyOf = (text: string) => Buffer.alloc(16, text);
 const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}): VersionedOverride => ({
-  ...{ environmentId: 'test', kind: 'anonymous', linkedAt: 1_000, version: 1n },
-  ...{ key: keyOf(key), root: keyOf(root), ...parts },
+  environmentId: 'test',
+  kind: 'anonymous',
+  linkedAt: 1_000,
+  version: 1n,
+  key: keyOf(key),
+  root: keyOf(root),
+  ...parts,
 });
 const none = { fences: [], later: [], stored: [], unlinks: [], decided: [], applied: [] };
 
@@ -34,6 +40,19 @@ it('leaves out links up to the cut-off of an erasure, and keeps later ones', asy
   });
   expect(await people.graph.rootOf('test', keyOf('a'))).toBeNull();
   expect(await people.graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));
+});
+
+it('leaves out held ids of erased people, and keeps what an operator has ruled about an erased id', async () => {
+  const people = openMemoryPeople();
+  const fences = ['a', 'b', 'c'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
+  const suspectOf = (key: string, state: PlacedSuspect['state']): PlacedSuspect => {
+    return { environmentId: 'test', key: keyOf(key), state, since: 1_000, generation: 0, offset: 0 };
+  };
+  const suspects = [suspectOf('a', 'held'), suspectOf('b', 'blocked'), suspectOf('c', 'allowed')];
+  await rebuildGraph(people, { ...none, fences, suspects });
+  await people.rebuild.mintEpoch();
+  const states = (await people.graph.suspects('test')).map(({ state }) => state);
+  expect(states).toEqual(['blocked', 'allowed']);
 });
 
 it('loads nothing over a graph that is in use', async () => {

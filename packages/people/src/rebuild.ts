@@ -195,7 +195,7 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
   await sideLoader.flush();
   const suspectLoader = createLoader((rows: readonly PlacedSuspect[]) => people.rebuild.loadSuspects(rows));
   for (const rows of [sources.suspects ?? [], suspects])
-    for await (const row of rows) if (!isErased(row, row.since)) await suspectLoader.add(row);
+    for await (const row of rows) if (row.state !== 'held' || !isErased(row, row.since)) await suspectLoader.add(row);
   await suspectLoader.flush();
   const placeLoader = createLoader((rows: readonly DecidedPlace[]) => people.rebuild.loadDecided(rows));
   for (const rows of [sources.decided, places])

@@ -106,13 +106,23 @@ describe.each([
     expect(await suspects()).toEqual([[hex('untyped:twice'), 'held', NOW]]);
   });
 
-  it('is forgotten by the erasure of its person', async () => {
-    await gather(4, 'untyped:gone');
+  it('is forgotten by the erasure of its person, unless an operator has ruled about it', async () => {
+    const names = ['untyped:gone', 'untyped:n/a', 'untyped:cafe'] as const;
+    for (const name of names) await gather(4, name);
+    await apply(ruling(scenario, 'block', names[1]));
+    await apply(ruling(scenario, 'allow', names[2]));
     const hold = { environmentId: scenario.environmentId, erasureId: Buffer.alloc(16, 1) };
-    const keys = [scenario.keyOf('untyped:gone')];
+    const keys = names.map(scenario.keyOf);
     await people.guards.place({ ...hold, keys, cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.fence(keys.map((key) => ({ environmentId: scenario.environmentId, key, cutoffMs: NOW })));
     await graph.forget(hold, keys);
-    expect(await suspects()).toEqual([]);
+    await people.guards.release(hold);
+    const ruled = [
+      [hex(names[1]), 'blocked', NOW],
+      [hex(names[2]), 'allowed', NOW],
+    ].sort();
+    expect((await suspects()).sort()).toEqual(ruled);
+    expect(await apply(identify(9, names[1], NOW + 1))).toEqual(['refused: blocked']);
   });
 });
 

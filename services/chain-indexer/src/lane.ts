@@ -6,7 +6,7 @@ import {
   ForkFault,
   type IndexedChain,
   type LogRecords,
-  type NodeFault,
+  NodeFault,
   type ReadBlocks,
 } from '@playline/chain';
 import { fromHexText, type IndexProgressRecord, toHexText } from '@playline/contracts';
@@ -87,13 +87,18 @@ export class ChainLane {
     this.wallClockMs = options.wallClockMs ?? Date.now;
     this.sizes = new Map(options.nodes.map((node) => [node, new RangeSize(chain.rangeBlocks, this.nowMs)]));
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
-    const onTokenFault = (node: ChainNode, fault: NodeFault) => metrics.countFault(node, fault);
-    this.newTokens = new NewTokens({ chain: chain.name, onFault: onTokenFault, nowMs: this.nowMs });
+    const onFault = (node: ChainNode, fault: Error) => {
+      if (fault instanceof NodeFault) metrics.countFault(node, fault);
+      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'tokens could not be described');
+    };
+    this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
     this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
     this.standBy = new StandBy(this.nowMs);
     this.pool = new NodePool({
-      ...{ nodes: options.nodes, nowMs: this.nowMs, ...(options.lags && { lags: options.lags }) },
+      nodes: options.nodes,
+      nowMs: this.nowMs,
+      ...(options.lags && { lags: options.lags }),
       check: (node) => this.identity.check(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);

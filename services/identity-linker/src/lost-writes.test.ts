@@ -1,10 +1,11 @@
 import { toOverrideVersion } from '@playline/events';
 import { toOverrides, toUnlinkFact } from '@playline/people';
+import type { Producer } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBench, LINKS } from './test/linker-bench.ts';
+import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
 /** Facts go round quickly, and never to the parked place. */
@@ -39,6 +40,31 @@ async function expectOneAnswer(bench: Bench): Promise<void> {
   expect(await graphPersons(bench)).toEqual(shownPersons(bench));
 }
 
+/** A producer that can lose the first decision of the next call: the log then has later ones before its copy. */
+function createLossyProducer(bench: Bench) {
+  let losesNext = false;
+  const producer: Producer = {
+    ...bench.producer,
+    bytesHeld: 0,
+    send(records, done) {
+      const isLost = losesNext && records.length > 1 && records[0]!.topic === DECISIONS;
+      if (isLost) losesNext = false;
+      bench.producer.send(isLost ? records.slice(1) : records, (fault) =>
+        done(isLost ? new Error('a record was not acknowledged') : fault),
+      );
+    },
+    sendPlaced: (record) => bench.producer.sendPlaced(record),
+    ready: () => bench.producer.ready(),
+    close: () => bench.producer.close(),
+  };
+  return {
+    producer,
+    loseNext: () => {
+      losesNext = true;
+    },
+  };
+}
+
 const allCommitted = (bench: Bench) =>
   until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
 
@@ -68,6 +94,23 @@ describe('a linker whose Redis has lost its last writes', () => {
     await expectOneAnswer(bench);
   });
 
+  it('applies a published decision that follows the decision of a later fact on the log', async () => {
+    const bench = await createBench();
+    const lose = bench.people.snapshot();
+    const lossy = createLossyProducer(bench);
+    const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
+    lossy.loseNext();
+    await bench.put([toAlias('a', 'b'), toAlias('c', 'd')]);
+    await allCommitted(bench);
+    expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
+    lose();
+    await bench.people.rebuild.mintEpoch();
+    await until('the links are back', async () => await linker.ready.links!());
+    await linker.close();
+    await expectOneAnswer(bench);
+    expect(bench.log.records(LINKS)).toHaveLength(2);
+  });
+
   it('notices within seconds that a quiet partition lost links, is not ready until they are back, and says why', async () => {
     const bench = await createBench();
     const lose = bench.people.snapshot();
@@ -92,22 +135,28 @@ describe('a linker whose Redis has lost its last writes', () => {
       { weight: 1, arbitrary: fc.tuple(fc.constant('unlink' as const), id, id) },
       { weight: 2, arbitrary: fc.tuple(fc.constantFrom('hold' as const, 'release' as const), id, id) },
       { weight: 2, arbitrary: fc.tuple(fc.constantFrom('keep' as const, 'lose' as const, 'settle' as const), id, id) },
+      { weight: 1, arbitrary: fc.tuple(fc.constant('lose a record' as const), id, id) },
     );
     const property = fc.asyncProperty(fc.array(action, { minLength: 3, maxLength: 14 }), async (actions) => {
       const bench = await createBench();
-      const { linker } = await bench.open({ parkedPace });
+      const lossy = createLossyProducer(bench);
+      const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
       let lose = bench.people.snapshot();
       let receivedAt = 2_000;
       const unlinked = (of: string) =>
         toUnlinkFact({
-          ...{ environmentId: 'test', messageId: Buffer.alloc(16, 4), traceId: 'f'.repeat(32) },
-          ...{ receivedAt: receivedAt++, unlink: [{ key: keyOf(of), kind: 'untyped' }] },
+          environmentId: 'test',
+          messageId: Buffer.alloc(16, 4),
+          traceId: 'f'.repeat(32),
+          receivedAt: receivedAt++,
+          unlink: [{ key: keyOf(of), kind: 'untyped' }],
         });
       for (const [kind, one, other] of actions) {
         if (kind === 'link') await bench.put([toAlias(one, other)]);
         if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(one))]);
         if (kind === 'hold') await bench.hold(keyOf(one));
         if (kind === 'release') await bench.release(keyOf(one));
+        if (kind === 'lose a record') lossy.loseNext();
         if (kind === 'keep') lose = bench.people.snapshot();
         if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
         if (kind !== 'lose') continue;

@@ -77,8 +77,11 @@ async function measureSize(
   const median = (list: readonly AcceptWindow[], name: keyof AcceptWindow) => medianOf(list.map((each) => each[name]));
   return [
     toRow({
-      ...{ figure: 'chain', case: `mint requests of ${size.assets} accepted`, unit: 'assets per CPU-second' },
-      ...{ ours: median(ours, 'perCpuSecond'), theirs: median(theirs, 'perCpuSecond') },
+      figure: 'chain',
+      case: `mint requests of ${size.assets} accepted`,
+      unit: 'assets per CPU-second',
+      ours: median(ours, 'perCpuSecond'),
+      theirs: median(theirs, 'perCpuSecond'),
       beside: 'floor: reads, publishes the same bytes, answers',
       also: `${Math.round(median(ours, 'perSecond'))} assets a second by the clock, floor ${Math.round(median(theirs, 'perSecond'))}; Redis ${median(ours, 'redisCpuSeconds').toFixed(2)} CPU-s a thousand; peak ${memoryPeakMibOf(api.pid)} MiB`,
     }),
@@ -133,8 +136,11 @@ async function openFloor(bench: Bench, { api, scene }: Accepting): Promise<Serve
   const port = await findFreePort();
   const floor = openProcess('test/bench/chain/floor-accept.ts', {
     environment: {
-      ...{ ...bench.environment, HTTP_PORT: String(port), BENCH_TOPIC: `${topic}.dead` },
-      ...{ RECORD: value.toString('base64'), RECORD_KEY: toSignerKey(record) },
+      ...bench.environment,
+      HTTP_PORT: String(port),
+      BENCH_TOPIC: `${topic}.dead`,
+      RECORD: value.toString('base64'),
+      RECORD_KEY: toSignerKey(record),
       ANSWER: await readAnswer(bench, { api, scene }),
     },
   });
@@ -148,10 +154,19 @@ function createRecord(bench: Bench, { contract }: MintScene): MintRequestRecord 
   const { reference_id: referenceId, owner_address: owner, metadata } = createAssetBody(1);
   const bytesOf = (hex: unknown) => Buffer.from(String(hex).slice(2), 'hex');
   return {
-    ...{ chain: mintChainOf(bench), contractAddress: bytesOf(contract), referenceId: String(referenceId) },
-    ...{ attemptId: randomBytes(16), signer: randomBytes(20), projectId: 'test-bench' },
-    ...{ environmentId: bench.environmentId, ownerAddress: bytesOf(owner), tokenId: null, amount: null },
-    ...{ metadata: JSON.stringify(metadata), requestedAt: Date.now(), traceId: randomBytes(16).toString('hex') },
+    chain: mintChainOf(bench),
+    contractAddress: bytesOf(contract),
+    referenceId: String(referenceId),
+    attemptId: randomBytes(16),
+    signer: randomBytes(20),
+    projectId: 'test-bench',
+    environmentId: bench.environmentId,
+    ownerAddress: bytesOf(owner),
+    tokenId: null,
+    amount: null,
+    metadata: JSON.stringify(metadata),
+    requestedAt: Date.now(),
+    traceId: randomBytes(16).toString('hex'),
   };
 }
 

@@ -17,7 +17,10 @@ export async function openStream(bench: Bench): Promise<{ close(): Promise<numbe
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic);
   const producer = new Producer<Buffer, Buffer, Buffer, Buffer>({
-    ...{ clientId: 'bench', bootstrapBrokers: bench.stores.kafka, acks: -1, idempotent: true },
+    clientId: 'bench',
+    bootstrapBrokers: bench.stores.kafka,
+    acks: -1,
+    idempotent: true,
   });
   const common = { topic, partition: partitionOf(BUSY), key: Buffer.from(BUSY) };
   const ended = new AbortController();
@@ -62,10 +65,14 @@ function createRecord(number: number): Parameters<typeof activityCodec.encode>[0
     indexedAt: Date.now() * 1_000,
     blockchainMetadata: {
       transactionHash: bytesOf(`transaction ${number}`, 32),
-      ...{ blockNumber: String(20_000_000 + number), transactionIndex: '1', logIndex: '2' },
+      blockNumber: String(20_000_000 + number),
+      transactionIndex: '1',
+      logIndex: '2',
     },
     details: JSON.stringify({
-      ...{ from: hexOf(bytesOf(`from ${number}`, 20)), to: hexOf(bytesOf(`to ${number}`, 20)), amount: '1' },
+      from: hexOf(bytesOf(`from ${number}`, 20)),
+      to: hexOf(bytesOf(`to ${number}`, 20)),
+      amount: '1',
       asset: {
         contract_type: 'ERC721',
         contract_address: hexOf(contractAddress),

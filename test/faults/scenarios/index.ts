@@ -9,10 +9,10 @@ import { gatewayKilledBeforeAnswer, gatewayKilledUnderLoad } from './gateway-kil
 import { leaderReplacedWhileWaiting } from './leader-replaced.ts';
 import { leadersMove } from './leaders.ts';
 import { logShortenedUnseen, logShortenedWhileRead } from './log-shortened.ts';
-import { redisLosesQuietLinks, redisLosesRelease, refusedConsentArrivesLate } from './lost-writes.ts';
+import { redisLosesLastWrites, refusedConsentArrivesLate } from './lost-writes.ts';
 import { memoryBounded } from './memory.ts';
 import { partitionsMove } from './rebalance.ts';
-import { redisLosesItsEnd, redisRestoredFromCopy } from './redis-goes-back.ts';
+import { redisGoesBack } from './redis-goes-back.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
 /** Faults between client and log, and of moving partitions. */
@@ -35,10 +35,8 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,
   redisWiped,
-  redisRestoredFromCopy,
-  redisLosesItsEnd,
-  redisLosesRelease,
-  redisLosesQuietLinks,
+  redisGoesBack,
+  redisLosesLastWrites,
   oldEventKept,
   logShortenedWhileRead,
   logShortenedUnseen,

@@ -9,10 +9,10 @@ import { rowsOf } from '../world/clickhouse.ts';
 import { endsOf, settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { KEY_HEADER, post } from '../world/post.ts';
+import type { Reached } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { environmentOf } from '../world/settings.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
-import { verify } from '../world/verify.ts';
 import { waitFor } from '../world/wait.ts';
 
 /** Keeps all of Redis. @returns a function that restores it while no service is connected, as after a crash */
@@ -90,62 +90,60 @@ async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly str
   });
 }
 
-export const redisLosesRelease: Scenario = {
-  fault: 6,
-  title: 'a Redis that lost the release of a hold and published decisions has the persons of ClickHouse again',
-  tried: 'Redis loses its last writes: the release of a hold, and decisions that are published',
-  run: async (trial) => {
-    const { world, random, environmentId } = trial;
-    const gateway = await trial.start('gateway');
-    const accounts = await openAccounts(trial, gateway);
-    const { guards } = accounts.people;
-    const groups = Array.from({ length: random.integer(4, 8) }, (_, at) => `g${at}`);
-    const erasure = { environmentId, erasureId: randomBytes(16) };
-    const keys = groups.map((group) => accounts.keyOf(`${group}a`));
-    const before = await rewindsOf(trial);
-    await guards.place({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
-    const lose = await keepRedis(trial);
-    await guards.release(erasure);
-    // Decided again under the hold, the first link of a group would come last, and the larger side would be another one.
-    for (const group of groups)
-      for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
-    await settle(world);
-    const roots = await accounts.roots();
-    await lose();
-    await awaitLinks(trial, accounts, roots);
-    await guards.release(erasure);
-    for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
-    await settle(world);
-    await accounts.people.close();
-    await verify(world);
-    return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
-  },
-};
+/** Loses the release of a hold and the published decisions after it. */
+async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
+  const { world, random, environmentId } = trial;
+  const { guards } = accounts.people;
+  const groups = Array.from({ length: random.integer(4, 8) }, (_, at) => `g${at}`);
+  const erasure = { environmentId, erasureId: randomBytes(16) };
+  const keys = groups.map((group) => accounts.keyOf(`${group}a`));
+  const before = await rewindsOf(trial);
+  await guards.place({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
+  const lose = await keepRedis(trial);
+  await guards.release(erasure);
+  // Decided again under the hold, the first link of a group would come last, and the larger side would be another one.
+  for (const group of groups)
+    for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
+  await settle(world);
+  const roots = await accounts.roots();
+  await lose();
+  await awaitLinks(trial, accounts, roots);
+  await guards.release(erasure);
+  for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
+  await settle(world);
+  return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
+}
 
-export const redisLosesQuietLinks: Scenario = {
+/** Loses links, after which no further link comes. */
+async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
+  const { world, random } = trial;
+  const before = await rewindsOf(trial);
+  const lose = await keepRedis(trial);
+  const links = random.integer(3, 12);
+  for (let at = 0; at < links; at++) await accounts.alias(`x${at}`, `y${random.integer(0, 2)}`);
+  await settle(world);
+  const roots = await accounts.roots();
+  const factsBefore = await endsOf(world, TOPICS.identityLinks.name);
+  await delay(random.integer(0, 500));
+  await lose();
+  await awaitLinks(trial, accounts, roots);
+  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link came');
+  return { 'quiet rewinds': (await rewindsOf(trial)) - before, 'quiet links lost': links };
+}
+
+export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  title: 'links that Redis lost are applied again although no further link comes, and linkers are not ready until then',
-  tried: 'Redis loses links of partitions without further links',
+  title:
+    'links that Redis lost are as in ClickHouse again, although a hold is back or no further link comes, and linkers are not ready until then',
+  tried:
+    'Redis loses its last writes: the release of a hold with published decisions, then links of partitions without further links',
   run: async (trial) => {
-    const { world, random } = trial;
-    const gateway = await trial.start('gateway');
-    const accounts = await openAccounts(trial, gateway);
-    await accounts.alias('known', 'before');
-    await settle(world);
-    const before = await rewindsOf(trial);
-    const lose = await keepRedis(trial);
-    const links = random.integer(3, 12);
-    for (let at = 0; at < links; at++) await accounts.alias(`x${at}`, `y${random.integer(0, 2)}`);
-    await settle(world);
-    const roots = await accounts.roots();
-    const factsBefore = await endsOf(world, TOPICS.identityLinks.name);
-    await delay(random.integer(0, 500));
-    await lose();
-    await awaitLinks(trial, accounts, roots);
-    assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link came');
-    await accounts.people.close();
-    await verify(world);
-    return { rewinds: (await rewindsOf(trial)) - before, 'links lost': links };
+    const accounts = await openAccounts(trial, await trial.start('gateway'));
+    try {
+      return { ...(await loseRelease(trial, accounts)), ...(await loseQuietLinks(trial, accounts)) };
+    } finally {
+      await accounts.people.close();
+    }
   },
 };
 

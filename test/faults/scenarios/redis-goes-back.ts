@@ -23,6 +23,8 @@ const CONSENT_PATH = '/v1/audience/tracking-consent';
 /** How long answers about an erased person are watched after Redis answers again. */
 const WATCHED_MS = 3_000;
 const SAMPLE_MS = 25;
+/** The gateway answers one address up to 100 times a second. */
+const READ_EVERY_MS = 20;
 /** Longer than Redis takes to write its log to the file. */
 const WRITTEN_MS = 1_500;
 
@@ -63,13 +65,22 @@ function openSizes(world: World) {
   };
 }
 
-/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
-async function createErased(trial: Trial, gateway: ServiceProcess) {
-  const { world, key, environmentId } = trial;
+async function createSecret({ world, environmentId }: Trial): Promise<string> {
   const view = await openRedisRecords(ACCESS_KEYS, { url: world.stack.file.redis });
   const owner = { projectId: 'test-faults', environmentId, environment: 'production', kind: 'secret' } as const;
-  const secret = (await createKey({ store: createUnloggedStore(view), prefix: 'svcapik' }, owner)).key;
+  const { key } = await createKey({ store: createUnloggedStore(view), prefix: 'svcapik' }, owner);
   await view.close();
+  return key;
+}
+
+/** A gateway, and the secret key of the trial's environment. */
+interface Access {
+  readonly gateway: ServiceProcess;
+  readonly secret: string;
+}
+
+/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
+async function createErased({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) =>
     fetch(gateway.url + path, {
@@ -115,94 +126,109 @@ async function createErased(trial: Trial, gateway: ServiceProcess) {
 
 interface Back {
   /** Called before the erasure, and when all writes until then are in the file. */
-  remember(trial: Trial): void;
+  remember(): void;
   /** Called after the receipt. @returns counts of what took effect */
-  goBack(trial: Trial): Promise<Reached>;
+  goBack(): Promise<Reached>;
 }
 
-async function run(trial: Trial, back: Back): Promise<Reached> {
-  const { world, key } = trial;
-  // The trial has stopped merges, and with them the deletes of an erasure.
-  await ask(world.deployment.engine, 'SYSTEM START MERGES events');
-  const gateway = await trial.start('gateway');
-  const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
-  const eraser = await trial.start('eraser', { ...groups, BATCH_WINDOW_MS: '100' });
-  const persons = createPersons(trial, () => ({ gateway, key }));
-  await persons.identify('kept');
-  const erased = await createErased(trial, gateway);
-  await settle(world);
-  assert.equal(await waitFor('consents are answered', async () => (await erased.readConsent()) || null), 'full');
-  await delay(WRITTEN_MS);
-  back.remember(trial);
-  const erasureId = await erased.erase();
-  const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
-  const before = await restoresOf();
-  const reached = await back.goBack(trial);
-  const answers = new Set<string | number>();
-  await waitFor('consents are answered again', async () => {
-    const answer = await erased.readConsent();
-    answers.add(answer);
-    return typeof answer === 'string';
+/** A copy of the files from before the erasure takes the place of the present ones. */
+function backToCopy({ world, random }: Trial): Back {
+  const copy = join(world.folder, 'redis-copy');
+  return {
+    remember() {
+      rmSync(copy, { recursive: true, force: true });
+      cpSync(folderOf(world), copy, { recursive: true });
+    },
+    async goBack() {
+      await delay(random.integer(0, 2_000));
+      await goBack(world, () => {
+        rmSync(folderOf(world), { recursive: true });
+        cpSync(copy, folderOf(world), { recursive: true });
+      });
+      return { 'copies restored': 1 };
+    },
+  };
+}
+
+/** The end of the append-only file is cut off, as when a machine dies before it was on the disk. */
+function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes>): Back {
+  return {
+    remember: () => {},
+    async goBack() {
+      await delay(random.integer(0, 300));
+      const lostMs = random.integer(500, 2_000);
+      let bytes = 0;
+      await goBack(world, () => {
+        bytes = sizes.cut(lostMs);
+      });
+      return { 'bytes lost': bytes };
+    },
+  };
+}
+
+/** Waits until the gateway answers a consent. @returns the first status that it answers */
+function awaitConsent({ readConsent }: Pick<Awaited<ReturnType<typeof createErased>>, 'readConsent'>): Promise<string> {
+  return waitFor('consents are answered', async () => {
+    const answer = await readConsent();
+    return typeof answer === 'string' ? answer : null;
   });
-  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; )
+}
+
+/** Erases a person, takes Redis back, and watches what is answered about the person. */
+async function tryLoss(trial: Trial, access: Access, back: Back) {
+  const erased = await createErased(trial, access);
+  await settle(trial.world);
+  assert.equal(await awaitConsent(erased), 'full');
+  await delay(WRITTEN_MS);
+  back.remember();
+  const erasureId = await erased.erase();
+  const reached = await back.goBack();
+  const answers = new Set<string | number>();
+  answers.add(await awaitConsent(erased));
+  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; await delay(READ_EVERY_MS))
     answers.add(await erased.readConsent());
   assert.deepEqual(
     [...answers].filter((answer) => typeof answer === 'string'),
     ['not_set'],
     'consents of an erased person',
   );
-  await persons.alias('kept');
-  await persons.assertWhole(['kept'], 3);
-  const settings = { REDIS_URL: world.stack.file.redis };
-  const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
-  assert.equal(verified.code, 0, verified.stdout + verified.stderr);
-  return { ...reached, 'fences set again': (await restoresOf()) - before };
+  return { erased, erasureId, reached };
 }
 
-/** A copy of the files from before the erasure takes the place of the present ones. */
-export const redisRestoredFromCopy: Scenario = {
+export const redisGoesBack: Scenario = {
   fault: 20,
-  title: 'an erased person stays erased when Redis comes back from a copy made before the erasure',
-  tried: 'Redis SIGKILL, started from an older copy of its files',
-  run: (trial) => {
-    const copy = join(trial.world.folder, 'redis-copy');
-    return run(trial, {
-      remember: ({ world }) => {
-        rmSync(copy, { recursive: true, force: true });
-        cpSync(folderOf(world), copy, { recursive: true });
-      },
-      async goBack({ world, random }) {
-        await delay(random.integer(0, 2_000));
-        await goBack(world, () => {
-          rmSync(folderOf(world), { recursive: true });
-          cpSync(copy, folderOf(world), { recursive: true });
-        });
-        return { 'copies restored': 1 };
-      },
-    });
-  },
-};
-
-/** The end of the append-only file is cut off, as when a machine dies before it was on the disk. */
-export const redisLosesItsEnd: Scenario = {
-  fault: 20,
-  title: 'an erased person stays erased when Redis loses its last half second to two seconds after the receipt',
-  tried: 'Redis SIGKILL, the last 0.5 to 2 s of its append-only file cut off',
+  title:
+    'erased people stay erased when Redis comes back from a copy made before, and when it loses its last two seconds',
+  tried:
+    'Redis SIGKILL, started from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
   run: async (trial) => {
-    const sizes = openSizes(trial.world);
+    const { world, key } = trial;
+    // The trial has stopped merges, and with them the deletes of an erasure.
+    await ask(world.deployment.engine, 'SYSTEM START MERGES events');
+    const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
+    const [gateway, eraser] = await Promise.all([
+      trial.start('gateway'),
+      trial.start('eraser', { ...groups, BATCH_WINDOW_MS: '100' }),
+    ]);
+    const persons = createPersons(trial, () => ({ gateway, key }));
+    await persons.identify('kept');
+    const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
+    const access = { gateway, secret: await createSecret(trial) };
+    const first = await tryLoss(trial, access, backToCopy(trial));
+    const before = await restoresOf();
+    const sizes = openSizes(world);
     try {
-      return await run(trial, {
-        remember: () => {},
-        async goBack({ world, random }) {
-          await delay(random.integer(0, 300));
-          const lostMs = random.integer(500, 2_000);
-          let bytes = 0;
-          await goBack(world, () => {
-            bytes = sizes.cut(lostMs);
-          });
-          return { 'bytes lost': bytes };
-        },
-      });
+      const second = await tryLoss(trial, access, withoutEnd(trial, sizes));
+      assert.equal(await awaitConsent(first.erased), 'not_set', 'the consent of who was erased first');
+      await persons.alias('kept');
+      await persons.assertWhole(['kept'], 3);
+      const settings = { REDIS_URL: world.stack.file.redis };
+      for (const { erasureId } of [first, second]) {
+        const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
+        assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+      }
+      const restored = { 'fences set again from a copy': before, 'fences set again': (await restoresOf()) - before };
+      return { ...first.reached, ...second.reached, ...restored };
     } finally {
       sizes.close();
     }

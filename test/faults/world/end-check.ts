@@ -62,7 +62,7 @@ interface EndCheck {
 /**
  * Asserts what must hold after every fault, once the services have caught up: every acknowledged message is in the
  * exact view, the view has no message twice and none that was not sent, and each record published since `from` is one
- * row or was folded into one as a copy. Finally runs the operator's `verify`.
+ * row or was folded into one as a copy.
  */
 export async function checkEnd(world: World, { ledger, environmentId, from, scenario }: EndCheck): Promise<EndState> {
   await settle(world);

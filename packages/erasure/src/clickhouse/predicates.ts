@@ -15,7 +15,7 @@ export const NOBODY = "toFixedString('', 16)";
  * The condition on keys is one that the sorting key or the skip index `carried_keys` can use. Each identity has its own
  * cut-off, so it is looked up by key in two constant lists, which the engine turns into a hash table.
  */
-export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer) {
+export function createPredicates({ own, carried, times, kept }: Sweep, batchId: Buffer) {
   const targets = `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targets} GROUP BY name`;
@@ -23,9 +23,10 @@ export function createPredicates({ own, carried, times }: Sweep, batchId: Buffer
   const list = (element: 1 | 2) =>
     `(SELECT tupleElement(arraySort(groupArray((name, cutoff))), ${element}) FROM (${cutoffs}))`;
   const rowTime = `toUnixTimestamp64Milli(${times.length === 1 ? times[0] : `least(${times.join(', ')})`})`;
+  const notKept = kept === undefined ? '' : ` AND ${kept.column} NOT IN (${kept.values.map((value) => `'${value}'`)})`;
   const falls = (column: string) =>
     `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targets})
-      AND ${rowTime} <= transform(concat(${column}, environment_id), ${list(1)}, ${list(2)}, toInt64(-1))`;
+      AND ${rowTime} <= transform(concat(${column}, environment_id), ${list(1)}, ${list(2)}, toInt64(-1))${notKept}`;
   const anyOf = (columns: readonly string[]) => columns.map((column) => `(${falls(column)})`).join(' OR ');
   const owned = anyOf(own);
   const hits = [

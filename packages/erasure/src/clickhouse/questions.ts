@@ -1,4 +1,4 @@
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { RULINGS, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FactOrder, KeptConsent, LinkPlace, NotedRows, StoredLink, StoredUnlink } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { type FoundRow, toFound } from './found-rows.ts';
@@ -149,5 +149,6 @@ const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toId
 function touches(batchId: Buffer): string {
   const isTarget = (column: string) =>
     `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
-  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged') AND link != 'unlink'`;
+  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged') AND link != 'unlink'
+    AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
 }

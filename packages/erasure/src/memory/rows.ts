@@ -1,6 +1,6 @@
 import { StoreFault } from '@playline/errors';
 import type { Sweep } from '../places/place.ts';
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { RULINGS, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../rows.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
@@ -19,8 +19,9 @@ type Falls = (row: MemoryRow, column: string) => boolean;
 
 const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('hex')}`;
 
-function createFalls({ times }: Sweep, cutoffs: Cutoffs): Falls {
+function createFalls({ times, kept }: Sweep, cutoffs: Cutoffs): Falls {
   return (row, column) => {
+    if (kept?.values.includes(String(row[kept.column]))) return false;
     const cutoffMs = cutoffs.get(nameOf(row.environment_id, row[column] as Buffer));
     return (
       cutoffMs !== undefined &&
@@ -125,7 +126,7 @@ const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
 function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
   const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';
-  return isLink && (isTarget(row.a_key) || isTarget(row.b_key));
+  return isLink && !RULINGS.includes(String(row.reason)) && (isTarget(row.a_key) || isTarget(row.b_key));
 }
 
 function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOnDisk'> {

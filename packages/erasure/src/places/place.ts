@@ -18,6 +18,8 @@ export interface Sweep {
   readonly carried: readonly CarriedKey[];
   /** Times of a row. It is erased when the earliest of them is not later than the cut-off: the rule of fences. */
   readonly times: readonly string[];
+  /** Rows with one of these values in this column are about nobody, and stay. */
+  readonly kept?: { readonly column: string; readonly values: readonly string[] };
 }
 
 /** A table derived from `events`: its rows are deleted by identity, and derived again from the events that stay. */

@@ -14,7 +14,7 @@ export const REDIS_PLACES: readonly Place[] = [
   without('f:{env}', 'says which buckets have a fence'),
   without('f:complete', 'a run of Redis'),
   byScript('u:{env}', 'the graph takes the person out; what is left is the time of the latest unlink'),
-  byScript('q:{env}', 'the graph takes the person out'),
+  byScript('q:{env}', 'the graph takes the person out; rulings of operators are kept, by keyed hashes'),
   without('d:{env}', 'places in the log'),
   byScript('h:{env}', 'the hold is released at the end'),
   byScript('hl:{env}', 'the hold is released at the end'),

@@ -11,6 +11,9 @@ const HASH = 'keyed hash; kept, as the table is';
 const OF_THE_LOG = 'a place in the log';
 const OF_A_CHAIN = 'public; says something of a chain or a token';
 
+/** Reasons of decisions that record what an operator has ruled about an id, as `identity_links` has them. */
+export const RULINGS: readonly string[] = ['operator_allowed', 'operator_blocked'];
+
 /** Tables whose rows are deleted and blanked by key. Every one has `environment_id`. */
 export const SWEPT_TABLES: readonly SweptTable[] = [
   {
@@ -45,6 +48,8 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
       // Two who were of one person with the erased one, and had been parted from it before the erasure.
       carried: [{ key: 'person_key', texts: [] }],
       times: ['event_time', 'received_at'],
+      // Without its block, an erased placeholder would join strangers again.
+      kept: { column: 'reason', values: RULINGS },
     },
     columns: { environment_id: ENVIRONMENT, message_id: MESSAGE, trace_id: TRACE },
   },

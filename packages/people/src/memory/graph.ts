@@ -9,6 +9,7 @@ import {
   assertWhole,
   comparePlaces,
   cutoffsOfHolds,
+  dropSuspect,
   type EnvironmentState,
   environmentOf,
   heldFromOf,
@@ -28,7 +29,7 @@ export function createGraph(model: Model): IdentityGraph {
       const state = environmentOf(model, environmentId);
       if (!state.holds.has(erasureId.toString('hex'))) throw new MissingHoldFault();
       for (const key of keys) state.unlinkSides.delete(key.toString('hex'));
-      for (const key of keys) state.suspects.delete(key.toString('hex'));
+      for (const key of keys) dropSuspect(state, key.toString('hex'), Number.POSITIVE_INFINITY);
       return keys.filter((key) => removeMember(state, key.toString('hex')) !== undefined).length;
     },
   };

@@ -1,6 +1,6 @@
 import { MissingEpochFault } from '../faults.ts';
 import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../guards.ts';
-import { environmentOf, heldFromOf, type Model, raise, removeMember } from './model.ts';
+import { dropSuspect, environmentOf, heldFromOf, type Model, raise, removeMember } from './model.ts';
 
 export function createGuards(model: Model): ErasureGuards {
   const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
@@ -57,13 +57,12 @@ function enforce(model: Model, cutoffs: readonly Cutoff[]): Enforced {
     const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
     if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
       state.unlinkSides.delete(hex);
-      state.suspects.delete(hex);
       links++;
     }
     const sides = (state.unlinkSides.get(hex) ?? []).filter(({ unlinkedAt }) => unlinkedAt > cutoffMs);
     if (sides.length === 0) state.unlinkSides.delete(hex);
     else state.unlinkSides.set(hex, sides);
-    if ((state.suspects.get(hex)?.since ?? Number.POSITIVE_INFINITY) <= cutoffMs) state.suspects.delete(hex);
+    dropSuspect(state, hex, cutoffMs);
     const consent = state.consents.get(hex);
     if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
   }

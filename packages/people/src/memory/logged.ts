@@ -40,7 +40,8 @@ function rejoinBoth(state: EnvironmentState, { fact, decision }: Logged): void {
 
 function noteSuspects(state: EnvironmentState, { fact, generation, decision }: Logged): void {
   for (const found of toSuspects({ ...fact, ...decision, generation }))
-    if (!isFenced(state, found.key.toString('hex'), fact)) suspect(state, { fact, generation }, found);
+    if (found.state !== 'held' || !isFenced(state, found.key.toString('hex'), fact))
+      suspect(state, { fact, generation }, found);
 }
 
 function put(state: EnvironmentState, members: readonly MovedIdentity[], root: Buffer): void {

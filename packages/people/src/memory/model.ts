@@ -101,6 +101,12 @@ export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: numbe
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
 }
 
+/** Removes the state of an identity that is held since `throughMs` or earlier. Rulings of operators stay. */
+export function dropSuspect({ suspects }: EnvironmentState, key: string, throughMs: number): void {
+  const known = suspects.get(key);
+  if (known?.state === 'held' && known.since <= throughMs) suspects.delete(key);
+}
+
 /** Removes an identity from its component and returns its state. */
 export function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
   const root = state.roots.get(key);

@@ -21,7 +21,8 @@ function createTokens(hostile: readonly number[], { fail = late as () => Promise
     },
   };
   const faults: string[] = [];
-  const onFault = (_node: ChainNode, { kind }: NodeFault) => void faults.push(kind);
+  const onFault = (_node: ChainNode, fault: Error) =>
+    void faults.push(fault instanceof NodeFault ? fault.kind : fault.message);
   const tokens = new NewTokens({ chain: 'demo-chain', onFault, nowMs: () => clock.nowMs, waitMs });
   /** Describes and publishes. */
   const round = async (seen: readonly number[] = []) => {
@@ -86,6 +87,18 @@ it('an error of one call delays only the token of its contract', async () => {
   const tokens = new NewTokens({ chain: 'demo-chain', onFault: () => {}, nowMs: () => 0 });
   const described = await tokens.describe(node, range(1, 3).map(tokenAt), async () => []);
   expect(described.map(({ contractAddress }) => contractAddress.at(-1))).toEqual([1, 3]);
+});
+
+it('an error of this program in describing a token is reported, and delays only that token', async () => {
+  const fail = () => Promise.reject(new RangeError('no such byte'));
+  const { clock, faults, state, round } = createTokens([1], { fail });
+  const found = new Set(await round([1, 2]));
+  for (const name of await round([3])) found.add(name);
+  expect([...found].sort()).toEqual([2, 3].map(tokenAt));
+  expect(faults).toEqual(['no such byte', 'no such byte']);
+  state.hostile.clear();
+  clock.nowMs += 15_000;
+  expect(await round()).toEqual([tokenAt(1)]);
 });
 
 it('a busy node is left alone for five seconds, or as long as it asks for', async () => {

@@ -5,7 +5,8 @@ import { pause } from '@playline/errors';
 export interface NewTokensOptions {
   /** Name of the chain. */
   readonly chain: string;
-  readonly onFault: (node: ChainNode, fault: NodeFault) => void;
+  /** A fault that is no `NodeFault` is an error of this program, for example in reading what a contract answers. */
+  readonly onFault: (node: ChainNode, fault: Error) => void;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;
   /** Most milliseconds that activities wait for the descriptions of their tokens. */
@@ -59,7 +60,6 @@ export class NewTokens {
   /** Described, and not published yet. */
   private readonly described = new Map<string, TokenRecord>();
   private readonly workers: (Promise<void> | null)[] = WORKERS.map(() => null);
-  private broken: { readonly fault: unknown } | null = null;
   private busyUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: NewTokensOptions) {
@@ -77,7 +77,6 @@ export class NewTokens {
     seen: Iterable<string>,
     readKnown: () => Promise<Iterable<string>>,
   ): Promise<readonly TokenRecord[]> {
-    if (this.broken !== null) throw this.broken.fault;
     this.note(seen);
     if (this.isDue()) {
       for (const token of await readKnown()) this.forget(token);
@@ -121,13 +120,9 @@ export class NewTokens {
   /** Starts the workers that are idle. @returns when they have nothing left to do */
   private async begin(node: ChainNode): Promise<void> {
     for (const [index, order] of WORKERS.entries())
-      this.workers[index] ??= this.work(node, order)
-        .catch((fault: unknown) => {
-          this.broken = { fault };
-        })
-        .finally(() => {
-          this.workers[index] = null;
-        });
+      this.workers[index] ??= this.work(node, order).finally(() => {
+        this.workers[index] = null;
+      });
     await Promise.all(this.workers);
   }
 
@@ -180,21 +175,21 @@ export class NewTokens {
       // Another process has published it.
       if (failures === undefined) continue;
       this.requested.delete(token);
-      if (!(result instanceof NodeFault)) this.described.set(token, result);
-      else if (result.kind === 'busy') this.rest(token, result);
+      if (!(result instanceof Error)) this.described.set(token, result);
+      else if (result instanceof NodeFault && result.kind === 'busy') this.rest(token, result);
       else if (contracts.length > 1) this.alone.add(token);
       else this.postpone(token, failures);
     }
-    const fault = results.find((result): result is NodeFault => result instanceof NodeFault);
+    const fault = results.find((result) => result instanceof Error);
     if (fault !== undefined) this.options.onFault(node, fault);
   }
 
-  private async describeAll(node: ChainNode, contracts: readonly string[]): Promise<(TokenRecord | NodeFault)[]> {
+  private async describeAll(node: ChainNode, contracts: readonly string[]): Promise<(TokenRecord | Error)[]> {
     try {
       return await describeTokens(node, this.options.chain, contracts);
-    } catch (fault) {
-      if (fault instanceof NodeFault) return contracts.map(() => fault);
-      throw fault;
+    } catch (cause) {
+      const fault = cause instanceof Error ? cause : new Error('tokens could not be described', { cause });
+      return contracts.map(() => fault);
     }
   }
 

@@ -120,57 +120,73 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
 }
 
 /**
- * Reads one partition of the decision topic twice: first for the last decided fact of each environment, then decision by
- * decision as facts come, so that only those of a batch are in memory. Decisions were published in the order of facts; a
- * copy only follows its first occurrence.
+ * Reads one partition of the decision topic twice: first for the number of decided steps of each fact, then decision by
+ * decision as facts come, so that only those of a batch are in memory. Decisions are mostly in the order of facts, but
+ * when a record was not acknowledged, its copy follows decisions about later facts.
  */
 class DecisionReader {
   readonly #decisions: AsyncGenerator<IdentityDecisionRecord>;
-  /** Offset of the last decided fact, by environment. */
-  readonly #lastOf: ReadonlyMap<string, number>;
+  readonly #decided: DecidedSteps;
   /** Decisions by offset of the fact, then by step. */
   readonly #found = new Map<number, StepDecision[]>();
-  /** All decisions about facts up to here were read. */
-  #through = -1;
 
-  private constructor(decisions: AsyncGenerator<IdentityDecisionRecord>, lastOf: ReadonlyMap<string, number>) {
+  private constructor(decisions: AsyncGenerator<IdentityDecisionRecord>, decided: DecidedSteps) {
     this.#decisions = decisions;
-    this.#lastOf = lastOf;
+    this.#decided = decided;
   }
 
   static async open(
     options: LoggedDecisionsOptions,
-    { source, after }: Unapplied,
+    { source, after, end }: Unapplied,
     { bounds, applied }: { bounds: LogBounds; applied: number },
   ): Promise<DecisionReader> {
     const read = createRead(options, bounds);
     const start = Math.max(bounds.start, after?.[bounds.partition] ?? (await findGeneration(read, source, bounds)));
     const own = () => readOwn(read(start), source, applied);
-    const lastOf = new Map<string, number>();
-    for await (const { environmentId, offset } of own())
-      lastOf.set(environmentId, Math.max(offset, lastOf.get(environmentId) ?? -1));
-    return new DecisionReader(own(), lastOf);
+    return new DecisionReader(own(), await countSteps(own(), { first: applied + 1, end }));
   }
 
   async of({ environmentId, offset }: GraphFact, applied: number): Promise<LoggedFact['logged'] | null> {
-    while (this.#through < offset) {
+    const steps = this.#decided.stepsOf(offset);
+    if (steps === 0) return offset < (this.#decided.lastOf.get(environmentId) ?? -1) ? 'parked' : null;
+    for (const known of this.#found.keys()) if (known <= applied) this.#found.delete(known);
+    for (;;) {
+      const decisions = this.#found.get(offset);
+      if (decisions?.length === steps) return decisions;
       const { done, value } = await this.#decisions.next();
-      if (done) this.#through = Number.POSITIVE_INFINITY;
-      else this.#note(value, applied);
+      if (done) throw new Error(`decisions about the fact at ${offset} are not on the log any more`);
+      if (value.offset > applied) this.#note(value);
     }
-    const decisions = this.#found.get(offset);
-    if (decisions !== undefined) return decisions;
-    return offset < (this.#lastOf.get(environmentId) ?? -1) ? 'parked' : null;
   }
 
-  #note(record: IdentityDecisionRecord, applied: number): void {
-    for (const offset of this.#found.keys()) if (offset <= applied) this.#found.delete(offset);
-    this.#through = Math.max(this.#through, record.offset - 1);
-    if (record.offset <= applied) return;
+  /** Of a copy, only steps count that come after those found so far. */
+  #note(record: IdentityDecisionRecord): void {
     const steps = this.#found.get(record.offset) ?? [];
-    if (record.step === steps.length) steps.push(fromDecisionRecord(record));
+    if (record.step !== steps.length) return;
+    steps.push(fromDecisionRecord(record));
     this.#found.set(record.offset, steps);
   }
+}
+
+interface DecidedSteps {
+  /** Number of decided steps of the fact at an offset. */
+  stepsOf(offset: number): number;
+  /** Offset of the last decided fact, by environment. */
+  readonly lastOf: ReadonlyMap<string, number>;
+}
+
+/** One byte for each fact from `first` on: pages without decisions take no memory. */
+async function countSteps(
+  decisions: AsyncGenerator<IdentityDecisionRecord>,
+  { first, end }: { first: number; end: number },
+): Promise<DecidedSteps> {
+  const counts = new Uint8Array(end - first);
+  const lastOf = new Map<string, number>();
+  for await (const { environmentId, offset, step } of decisions) {
+    if (counts[offset - first] === step) counts[offset - first] = step + 1;
+    lastOf.set(environmentId, Math.max(offset, lastOf.get(environmentId) ?? -1));
+  }
+  return { stepsOf: (offset) => counts[offset - first] ?? 0, lastOf };
 }
 
 type Placed = { readonly at: number; readonly record: IdentityDecisionRecord };

@@ -28,8 +28,7 @@ local taken = take_out(namespace, environment, keys, function(key, linked_at) re
 local suspects = name_of(namespace, FAMILY.suspects, environment)
 local unlinks = name_of(namespace, FAMILY.unlinks, environment)
 for _, key in ipairs(keys) do
-  local suspect = redis.call('HGET', suspects, key)
-  if suspect and struct.unpack('>I6', suspect, 2) <= cutoffs[key] then redis.call('HDEL', suspects, key) end
+  drop_suspect(suspects, key, cutoffs[key])
   local sides, kept = redis.call('HGET', unlinks, key) or '', {}
   for at = 1, #sides, SIDE_BYTES do
     if struct.unpack('>I6', sides, at + PLACE_BYTES) > cutoffs[key] then

@@ -12,6 +12,6 @@ local unlinks = name_of(ARGV[1], FAMILY.unlinks, ARGV[2])
 local suspects = name_of(ARGV[1], FAMILY.suspects, ARGV[2])
 for _, key in ipairs(keys) do
   redis.call('HDEL', unlinks, key)
-  redis.call('HDEL', suspects, key)
+  drop_suspect(suspects, key, math.huge)
 end
 return count

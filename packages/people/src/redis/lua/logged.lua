@@ -89,7 +89,7 @@ local function apply_logged(env, fact, entries)
       if outcome ~= 'x' then note_side(env, fact, a, NONE) end
       put(env, stayed, stayed_root)
     elseif link == ALLOWED or link == BLOCKED then
-      if not is_fenced(env, a, fact) then suspect(env, fact, a, link) end
+      suspect(env, fact, a, link)
     elseif reason ~= 'b' and reason ~= 'f' then
       if not is_fenced(env, a, fact) then rejoin(env, a, a_kind, fact) end
       if not is_fenced(env, b, fact) then rejoin(env, b, b_kind, fact) end

@@ -1,3 +1,12 @@
+-- Removes the state of an identity that is held since `through` or earlier. Rulings stay, because they are decisions of an
+-- operator about an id: without its block, a placeholder would join strangers again.
+local function drop_suspect(name, key, through)
+  local value = redis.call('HGET', name, key)
+  if not value then return end
+  local state, since = struct.unpack('>c1I6', value)
+  if state == 'h' and since <= through then redis.call('HDEL', name, key) end
+end
+
 -- Takes identities out of their components. Those who stay keep their root, also where it is one of those who go; a fence
 -- on it tells the graph's script that it may be (components.lua).
 -- `may_go(key, linked_at)` decides for each member; an identity that its component lacks goes always.
@@ -7,7 +16,6 @@ local function take_out(namespace, environment, keys, may_go)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
   local components = name_of(namespace, FAMILY.component, environment) .. ':'
   local unlinks = name_of(namespace, FAMILY.unlinks, environment)
-  local suspects = name_of(namespace, FAMILY.suspects, environment)
   local buckets, parts, changed = {}, {}, {}
   for _, key in ipairs(keys) do
     local bucket = indexes .. bucket_of(key)
@@ -43,7 +51,6 @@ local function take_out(namespace, environment, keys, may_go)
     count = count + redis.call('HDEL', bucket, key)
     -- The fence refuses the same facts as these sides: no unlink of this person is later than the cut-off.
     redis.call('HDEL', unlinks, key)
-    redis.call('HDEL', suspects, key)
   end
   return count
 end
