@@ -1,10 +1,11 @@
-import { createLogger, createMetrics } from '@playline/runtime';
+import { createLogger, createMetrics, createQueryRows, readRows } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { askNatively } from '../infra/clickhouse/test/native-client.ts';
 import { freePorts } from '../infra/local/ports.ts';
 import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
+import { createPortalShares } from '../services/portal/src/frame/shares.ts';
 
 const START_MS = 120_000;
 /** Runs for minutes if nothing stops it, half a second for each block. */
@@ -96,6 +97,21 @@ describe.concurrent('a limit of a ClickHouse account', () => {
     // Two of them may lie on either side of the end of an interval.
     const answers = [await askWith(1), await askWith(2), await askWith(3)];
     expect(answers.filter(({ text }) => text.includes('QUOTA_EXCEEDED')).length).toBeGreaterThan(0);
+  });
+
+  it('of rows read by the portal counts each project by itself, and administrators apart from all projects', async () => {
+    const shares = createPortalShares();
+    const query = shares.divide(createQueryRows(engine.accountOf('portal'), { isBound: true }));
+    const read = (project: string, account: object | null = null) =>
+      shares.run({ project: { id: project }, account, address: '' } as never, () =>
+        readRows(query('SELECT max(number) FROM numbers(90000000)')),
+      );
+    const readMany = async () => {
+      for (let count = 0; count < 60; count++) await read('greedy');
+    };
+    await expect(readMany()).rejects.toMatchObject({ code: '201' });
+    const rows = [['89999999']];
+    expect([await read('other'), await read('greedy', { isAdministrator: true })]).toEqual([rows, rows]);
   });
 
   it('of memory holds for all accounts together, and a query that lifted it is the one that ends', async () => {

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
-import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { quoteText } from '@playline/errors';
 import type { TlsOptions } from '@playline/runtime';
 
-/** A ClickHouse server, a user that may create tables there, and the database to fill. */
+/** A ClickHouse server, an account that may create tables there, and the database to fill. */
 export interface SqlTarget {
   url: string;
   user: string;
@@ -12,80 +13,151 @@ export interface SqlTarget {
   database: string;
   /** For `https://`. */
   tls?: TlsOptions;
-  /** Folder of `NNNN-name.sql` files with one statement each. Default: the project's own. */
-  folder?: URL;
+  /** Default: the project's own. */
+  folders?: SqlFolders;
 }
 
-/** The text of an applied file has changed in the folder. */
-export class EditedFileError extends Error {
-  override readonly name = 'EditedFileError';
+/** Folders of SQL files. A statement ends with a semicolon at the end of a line. */
+export interface SqlFolders {
+  /** What a new database gets: `NN-name.sql`. */
+  readonly schema: URL;
+  /** What an existing database needs to get the same schema: `NNNN-name.sql`. */
+  readonly migrations: URL;
 }
 
 interface SqlFile {
-  name: string;
-  /** As ClickHouse shows it while it runs: the client sends it without what surrounds it. */
-  statement: string;
-  /** Of the whole file. */
-  checksum: string;
+  /** With its folder, for example `schema/02-events.sql`. */
+  readonly name: string;
+  /** Without comments, so that a comment can be edited at any time. */
+  readonly statements: readonly string[];
+  readonly checksum: string;
 }
 
-const OWN_FOLDER = new URL('./tables/', import.meta.url);
-/** Filling a table from years of history takes long: ten million activities took four minutes on two cores. */
+/** Checksums of the applied files by name. */
+type Applied = ReadonlyMap<string, string>;
+
+const OWN_FOLDERS: SqlFolders = {
+  schema: new URL('./schema/', import.meta.url),
+  migrations: new URL('./migrations/', import.meta.url),
+};
+/** A migration that fills a table from years of history takes long: ten million activities took four minutes on two cores. */
 const STATEMENT_MAX_MS = 24 * 3_600_000;
 /** ClickHouse sends a progress header each time, and Node accepts at most 16 KiB of headers. */
 const PROGRESS_MS = 240_000;
-const FILE_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
-const SKIPPED_IF = /^-- Skipped if 1: (SELECT .+)$/m;
+const SCHEMA_NAME = /^\d\d-[a-z0-9-]+\.sql$/;
+const MIGRATION_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
+/** Name of the record that a first start writes before its first statement. Its checksum is that of the whole schema. */
+const FIRST_START = 'schema';
 
 const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
 (
-    name String COMMENT 'File in infra/clickhouse/tables',
-    checksum String COMMENT 'SHA-256 of its text, hexadecimal',
+    name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema: a first start has begun',
+    checksum String COMMENT 'SHA-256 of its statements, hexadecimal',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When it was applied'
 )
-ENGINE = ReplacingMergeTree(applied_at)
+ENGINE = ${fillIn('{{engine ReplacingMergeTree(applied_at)}}', '')}
 ORDER BY name
-COMMENT 'Which numbered SQL files this database has'`;
+COMMENT 'SQL files that this database has'`;
 
 /**
- * Creates the database and applies the numbered SQL files that it lacks, in order. Safe to repeat, also after a crash:
- * a file is recorded only after it ran, so it must be safe to run twice, or have a line `-- Skipped if 1: SELECT …`
- * that shows whether it ran.
+ * Creates the schema in a new database, and applies the missing migrations to an existing one. Safe to repeat after a
+ * crash, and for several processes at once: every statement can run twice, and files are recorded after they ran.
  * @returns names of the files applied now
- * @throws EditedFileError before anything is applied, when a file differs from what was applied
+ * @throws Error before any statement runs, when an applied file was edited or the database has other tables
  */
 export async function applySql(target: SqlTarget): Promise<string[]> {
   if (!DATABASE_NAME.test(target.database)) throw new RangeError('database: expected [a-z][a-z0-9_]{0,63}');
-  const files = readFiles(target.folder ?? OWN_FOLDER);
+  const folders = target.folders ?? OWN_FOLDERS;
+  const schema = readFiles('schema', folders.schema, SCHEMA_NAME);
+  const migrations = readFiles('migrations', folders.migrations, MIGRATION_NAME);
   await createDatabase(target);
   const client = openClient(target, target.database);
   try {
+    // Counted before the records are read: another first start writes its record before its tables.
+    const tables = await countTables(client);
     await client.command({ query: REGISTER });
     const applied = await readApplied(client);
-    refuseEdited(files, applied, target.database);
-    const missing = files.filter(({ name }) => !applied.has(name));
-    for (const file of missing) {
-      await endFormer(client, file);
-      if (!(await isSkipped(client, file))) await client.command({ query: file.statement });
-      await client.insert({
-        table: 'applied_sql_files',
-        values: [{ name: file.name, checksum: file.checksum }],
-        format: 'JSONEachRow',
-        clickhouse_settings: { async_insert: 0 },
-      });
-    }
-    return missing.map(({ name }) => name);
+    const isNew = ![...applied.keys()].some((name) => name.startsWith('schema/'));
+    if (!isNew) return await migrate(client, target.database, { schema, migrations, applied });
+    assertCreatable(target.database, { schema, applied, tables });
+    await record(client, [{ name: FIRST_START, checksum: checksumOf(schema) }]);
+    for (const { statements } of schema)
+      for (const statement of statements) await run(client, target.database, statement);
+    await record(client, [...schema, ...migrations]);
+    return schema.map(({ name }) => name);
   } finally {
     await client.close();
   }
 }
 
+/** Applies the migrations that an existing database lacks. The last one is recorded together with the new schema. */
+async function migrate(
+  client: ClickHouseClient,
+  database: string,
+  { schema, migrations, applied }: { schema: SqlFile[]; migrations: SqlFile[]; applied: Applied },
+): Promise<string[]> {
+  assertUnedited(database, { schema, migrations, applied });
+  const missing = migrations.filter(({ name }) => !applied.has(name));
+  for (const file of missing) {
+    for (const statement of file.statements) {
+      await endFormer(client, fillIn(statement, database));
+      await run(client, database, statement);
+    }
+    await record(client, file === missing.at(-1) ? [file, ...schema] : [file]);
+  }
+  return missing.map(({ name }) => name);
+}
+
+/** @throws Error when the tables of the database are not those of an unfinished first start with this schema */
+function assertCreatable(
+  database: string,
+  { schema, applied, tables }: { schema: SqlFile[]; applied: Applied; tables: number },
+): void {
+  const begun = applied.get(FIRST_START);
+  if (begun === undefined ? tables === 0 : begun === checksumOf(schema)) return;
+  const found =
+    begun === undefined ? 'has tables of another origin' : 'has an unfinished first start of another schema';
+  throw new Error(
+    `Database ${database} ${found}. Choose an empty database, or drop this one: DROP DATABASE ${database}`,
+  );
+}
+
+/** @throws Error that names files which differ from what the database has */
+function assertUnedited(
+  database: string,
+  { schema, migrations, applied }: { schema: SqlFile[]; migrations: SqlFile[]; applied: Applied },
+): void {
+  const edited = migrations.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
+  if (edited.length > 0)
+    throw new Error(
+      `${toNames(edited)}: edited after it was applied to database ${database}. Undo the edit, and write the change as a new migration.`,
+    );
+  const known = new Set(migrations.map(({ name }) => name));
+  const isOfNewerRelease = [...applied.keys()].some((name) => name.startsWith('migrations/') && !known.has(name));
+  if (isOfNewerRelease || migrations.some(({ name }) => !applied.has(name))) return;
+  // By checksum, because a file may be renamed.
+  const checksums = new Set(applied.values());
+  const changed = schema.filter(({ checksum }) => !checksums.has(checksum));
+  if (changed.length > 0)
+    throw new Error(
+      `${toNames(changed)}: edited without a migration, and database ${database} has the earlier schema. ` +
+        'Write the same change as a new file in infra/clickhouse/migrations, or drop a database that is not needed.',
+    );
+}
+
+const toNames = (files: readonly SqlFile[]) => files.map(({ name }) => name).join(', ');
+
 function openClient(target: SqlTarget, database?: string): ClickHouseClient {
   const { url, user: username, password, tls } = target;
   const agent = tls === undefined ? {} : { http_agent: new Agent({ ...tls, keepAlive: true }) };
   return createClient({
-    ...{ url, username, password, ...agent, ...(database === undefined ? {} : { database }) },
+    url,
+    username,
+    password,
+    ...agent,
+    ...(database !== undefined && { database }),
+    log: { level: ClickHouseLogLevel.OFF },
     request_timeout: STATEMENT_MAX_MS,
     // Filling a table may take long, and proxies may close an idle connection.
     clickhouse_settings: { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) },
@@ -101,18 +173,66 @@ async function createDatabase(target: SqlTarget): Promise<void> {
   }
 }
 
-function readFiles(folder: URL): SqlFile[] {
+function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
   for (const name of names)
-    if (!FILE_NAME.test(name)) throw new Error(`${name}: name it NNNN-what-it-makes.sql, so that its order is plain`);
+    if (!pattern.test(name))
+      throw new Error(`${kind}/${name}: the name must match ${pattern.source}, so that its order is plain`);
   return names.sort().map((name) => {
-    const text = readFileSync(new URL(name, folder), 'utf8');
-    const statement = text.trim().replace(/[\s;]+$/, '');
-    return { name, statement, checksum: createHash('sha256').update(text).digest('hex') };
+    const text = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, '');
+    const statements = text.split(/;\s*$/m).map((statement) => statement.trim());
+    const written = statements.filter((statement) => statement !== '');
+    return { name: `${kind}/${name}`, statements: written, checksum: sha256(written.join(';\n')) };
   });
 }
 
-async function readApplied(client: ClickHouseClient): Promise<Map<string, string>> {
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
+
+/**
+ * Fills in what depends on where the tables are. `{{engine X}}` is the engine X, which a cluster replaces by a replicated
+ * one. `{{all}}` is the database in which a table has the rows of every shard: on one server, the database itself.
+ */
+function fillIn(statement: string, database: string): string {
+  return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
+}
+
+async function run(client: ClickHouseClient, database: string, statement: string): Promise<void> {
+  const [, view = '', source = ''] = /^ALTER TABLE (\w+) \{\{comments of (\w+)\}\}/.exec(statement) ?? [];
+  const comments = view === '' ? '' : await readComments(client, view, source);
+  await client.command({
+    query: fillIn(
+      statement.replace(/\{\{comments of \w+\}\}/, () => comments),
+      database,
+    ),
+  });
+}
+
+/**
+ * ClickHouse keeps comments on the columns of a view, but a view does not take over those of what it selects.
+ * @returns clauses of ALTER TABLE that give the view the comments of the columns with the same names
+ */
+async function readComments(client: ClickHouseClient, view: string, source: string): Promise<string> {
+  const result = await client.query({
+    query: `SELECT name, comment FROM system.columns
+      WHERE database = currentDatabase() AND table = {source: String} AND comment != ''
+        AND name IN (SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {view: String})
+      ORDER BY position`,
+    query_params: { view, source },
+    format: 'JSONEachRow',
+  });
+  const rows = await result.json<{ name: string; comment: string }>();
+  return rows.map(({ name, comment }) => `COMMENT COLUMN ${name} ${quoteText(comment)}`).join(', ');
+}
+
+async function countTables(client: ClickHouseClient): Promise<number> {
+  const query =
+    "SELECT count() AS tables FROM system.tables WHERE database = currentDatabase() AND name != 'applied_sql_files'";
+  const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ tables: string }>();
+  return Number(row?.tables);
+}
+
+async function readApplied(client: ClickHouseClient): Promise<Applied> {
   const result = await client.query({
     query: 'SELECT name, checksum FROM applied_sql_files FINAL',
     format: 'JSONEachRow',
@@ -121,35 +241,23 @@ async function readApplied(client: ClickHouseClient): Promise<Map<string, string
   return new Map(rows.map(({ name, checksum }) => [name, checksum]));
 }
 
+async function record(client: ClickHouseClient, files: readonly Pick<SqlFile, 'name' | 'checksum'>[]): Promise<void> {
+  await client.insert({
+    table: 'applied_sql_files',
+    values: files.map(({ name, checksum }) => ({ name, checksum })),
+    format: 'JSONEachRow',
+    clickhouse_settings: { async_insert: 0 },
+  });
+}
+
 /**
  * Ends an earlier attempt of the same statement in this database: ClickHouse continues a statement after its client has
- * gone, so the two would overlap.
+ * gone, and the two would overlap.
  */
-async function endFormer(client: ClickHouseClient, { statement }: SqlFile): Promise<void> {
+async function endFormer(client: ClickHouseClient, statement: string): Promise<void> {
   const query = `SELECT query_id FROM system.processes
     WHERE query = {statement: String} AND current_database = currentDatabase()`;
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });
   for (const { query_id } of await result.json<{ query_id: string }>())
     await client.command({ query: `KILL QUERY WHERE query_id = '${query_id}' SYNC` });
-}
-
-/**
- * A statement that must not run twice has in its first line a query that shows whether it ran. ClickHouse may have
- * ended after the statement and before our record.
- */
-async function isSkipped(client: ClickHouseClient, { statement }: SqlFile): Promise<boolean> {
-  const question = SKIPPED_IF.exec(statement)?.[1];
-  if (question === undefined) return false;
-  const result = await client.query({ query: question, format: 'TabSeparated' });
-  return (await result.text()).trim() === '1';
-}
-
-function refuseEdited(files: SqlFile[], applied: Map<string, string>, database: string): void {
-  const edited = files.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
-  if (edited.length === 0) return;
-  const names = edited.map(({ name }) => name).join(', ');
-  throw new EditedFileError(
-    `${names}: edited after it was applied to database ${database}. ` +
-      'Undo the edit, and write the change as a new file with the next number (ALTER TABLE, CREATE OR REPLACE VIEW).',
-  );
 }

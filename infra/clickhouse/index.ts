@@ -1,1 +1,1 @@
-export { applySql, EditedFileError, type SqlTarget } from './apply.ts';
+export { applySql, type SqlFolders, type SqlTarget } from './apply.ts';

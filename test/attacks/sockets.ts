@@ -1,14 +1,17 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+/** Waits for an event, or until the service has ended the connection, which is a defence and no fault of the attack. */
+const firstOf = (socket: Socket, event: string) =>
+  Promise.race([once(socket, event), once(socket, 'close')]).catch(() => {});
+
 /** Raw connections to a service, for what no HTTP client does. */
 export async function openSockets(url: string, count: number): Promise<Socket[]> {
   const { hostname, port } = new URL(url);
   const opened = Array.from({ length: count }, async () => {
     const socket = connect(Number(port), hostname);
-    // A service that ends the connection has defended itself.
     socket.on('error', () => {});
-    await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+    await firstOf(socket, 'connect');
     return socket;
   });
   return Promise.all(opened);
@@ -22,8 +25,7 @@ export async function writeSlices(socket: Socket, slices: Iterable<string>, unti
     written += slice.length;
     if (!socket.write(slice))
       await Promise.race([
-        once(socket, 'drain'),
-        once(socket, 'close'),
+        firstOf(socket, 'drain'),
         new Promise((resolve) => setTimeout(resolve, Math.max(0, untilMs - performance.now()))),
       ]);
   }

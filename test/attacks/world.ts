@@ -53,7 +53,10 @@ export async function openAttackWorld(): Promise<AttackWorld> {
   try {
     const { keys, gateway, chainApi, portal } = stack.file;
     const bystander = await createBystander(operate);
-    const targets = { gateway, chainApi, portal, publishableKey: bystander.publishable } as BystanderTargets;
+    const plan = ['--kind', 'rate-limit', '--partner', 'Bystander', '--calls', '100000', '--json'];
+    const { key: rateLimitKey } = JSON.parse(await operate('keys', 'create', ...plan)) as { key: string };
+    const publishableKey = bystander.publishable;
+    const targets = { gateway, chainApi, portal, publishableKey, rateLimitKey } as BystanderTargets;
     child = fork(BYSTANDER, [JSON.stringify(targets)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     const running = child;
     return {

@@ -23,7 +23,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'Where does a row of `events` get its columns?',
-    path: ['README.md', 'packages/events/README.md#where-a-row-gets-its-columns', 'infra/clickhouse/tables'],
+    path: ['README.md', 'packages/events/README.md#where-a-row-gets-its-columns', 'infra/clickhouse/schema'],
     answer: /CREATE TABLE IF NOT EXISTS events\b/,
   },
   {

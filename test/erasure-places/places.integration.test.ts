@@ -27,7 +27,7 @@ const readColumns = () =>
       AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'
         OR (engine = 'MaterializedView' AND create_table_query LIKE '% TO %'))`);
 
-it('every table and column of the SQL migrations is registered with the way to remove a person from it', async () => {
+it('every table and column of the schema is registered with the way to remove a person from it', async () => {
   expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
 });
 

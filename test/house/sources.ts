@@ -5,7 +5,7 @@ import { manifestOf } from '../architecture/zones.ts';
 
 /** Product code: packages, services and infra, without tests and test helpers. */
 const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
-const OF_TESTS = /\.test\.ts$|(^|\/)test\/|^packages\/testkit\//;
+const OF_TESTS = /\.(test|bench)\.ts$|(^|\/)test\//;
 
 /** One name that a file imports from another. `name` is `*` for all names, or for an import without names. */
 export interface Taken {

@@ -47,9 +47,15 @@ export function makeNextRelease(): Release & { remove(): void } {
       const batch = { ...read, records: read.records.map((record) => (
         { ...record, value: Buffer.concat([record.value, Buffer.from(${avroText})]) })) };`,
   );
+  const column = "added_later String COMMENT 'Of the next release'";
+  replaceIn(
+    'infra/clickhouse/schema/02-events.sql',
+    '    INDEX carried_keys',
+    `    ${column},\n    INDEX carried_keys`,
+  );
   writeFileSync(
-    join(folder, 'infra/clickhouse/tables/9999-added-later.sql'),
-    "ALTER TABLE events ADD COLUMN IF NOT EXISTS added_later String COMMENT 'Of the next release'\n",
+    join(folder, 'infra/clickhouse/migrations/9999-added-later.sql'),
+    `ALTER TABLE events ADD COLUMN IF NOT EXISTS ${column};\n`,
   );
   return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

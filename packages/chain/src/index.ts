@@ -1,5 +1,6 @@
 export * from './activity-id.ts';
 export * from './chain-nodes.ts';
+export { isContractFault } from './contract-fault.ts';
 export * from './cursor.ts';
 export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';

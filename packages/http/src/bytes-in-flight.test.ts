@@ -87,6 +87,15 @@ describe('one owner', () => {
     expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
   });
 
+  it('has at most 1,024 bodies at a time, however short, and others are admitted beside them', () => {
+    const bytesInFlight = createBytesInFlight(MAX);
+    const bodies = Array.from({ length: 1024 }, () => bytesInFlight.admit('a', 0));
+    expect(() => bytesInFlight.admit('a', 0)).toThrow('as many requests in progress');
+    bytesInFlight.admit('b', 0);
+    bodies[0]!.release();
+    bytesInFlight.admit('a', 0);
+  });
+
   it('never has its own bodies evicted', () => {
     const bytesInFlight = createBytesInFlight(MAX);
     const bodies = [receive(bytesInFlight, 'a', 50), receive(bytesInFlight, 'a', 50)];

@@ -25,8 +25,9 @@ export interface BytesInFlight {
    * One owner may use everything while no other wants more. While others do, each may have an equal share: an owner
    * beyond its share is refused, and bodies that it is still sending are evicted, the oldest first. One request of an
    * owner is always within its share.
-   * @param owner whose share it is, such as the environment of the key
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room; a lone request is always admitted
+   * @param owner whose share it is, such as the project of the key
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room, or the owner has as many requests as it may; a
+   *   lone request is always admitted
    */
   admit(owner: string, expectedBytes: number): Reservation;
 }
@@ -37,6 +38,9 @@ export function createBytesInFlight(bytesMax: number, now: () => number = () => 
 
 /** An owner that was refused within its share counts this long as one that wants room. `Retry-After` is 1 s. */
 const WANTS_MS = 3000;
+
+/** Most requests of an owner at a time, a quarter of the connections of a listener: each takes memory beside its body. */
+const OWNER_REQUESTS_MAX = 1024;
 
 class Owner {
   readonly name: string;
@@ -71,6 +75,8 @@ class Shares implements BytesInFlight {
       owner = new Owner(name);
       this.#owners.set(name, owner);
     }
+    if (owner.reservations.size >= OWNER_REQUESTS_MAX)
+      throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_OPEN });
     const reservation = new Held(this, owner);
     owner.reservations.add(reservation);
     return reservation;
@@ -169,5 +175,7 @@ class Held implements Reservation {
 
 export const NO_MEMORY =
   'There is no memory for the body at the moment. Send the request again after the time in Retry-After.';
+
+const TOO_MANY_OPEN = `The owner of your key or address has as many requests in progress as allowed (${OWNER_REQUESTS_MAX}). Send the request again after the time in Retry-After.`;
 
 const noRoom = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });

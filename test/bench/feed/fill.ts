@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
 import { toPartition } from '@playline/stream';
@@ -129,7 +128,7 @@ async function fill(engine: Engine, shape: Shape, range: { first: number; count:
   await fillFeeds(engine, shape, range);
 }
 
-/** Fills the feed tables from these rows, as a deployment fills them from existing rows. */
+/** Fills the feeds from these rows, with the text that a writer would have given them. */
 async function fillFeeds(
   engine: Engine,
   { startUs, stepUs }: Shape,
@@ -137,28 +136,44 @@ async function fillFeeds(
 ) {
   const timeOf = (number: number) => `fromUnixTimestamp64Micro(${startUs + number * stepUs}, 'UTC')`;
   const isIn = (time: string) => `${time} >= ${timeOf(first)} AND ${time} < ${timeOf(first + count)}`;
-  const changed = `SELECT id FROM activity_ids WHERE ${isIn('updated_at')}`;
-  const narrow = (statement: string, from: string, to: string) => {
-    if (!statement.includes(from)) throw new Error(`the statement of a deployment has no ${from}`);
-    return statement.replace(from, to);
-  };
-  await engine.ask(
-    narrow(OF_ROWS, 'FROM activities\n', `FROM (SELECT * FROM activities WHERE ${isIn('updated_at')})\n`),
-  );
-  await engine.ask(
-    narrow(OF_SUPERSEDED, 'WHERE next_at > updated_at', `WHERE next_at > updated_at AND ${isIn('next_at')}`).replace(
-      'FROM activities\n',
-      `FROM activities WHERE id IN (${changed})\n`,
-    ),
-  );
+  await engine.ask(`INSERT INTO activity_feeds
+    (entry, feed, updated_at, id, indexed_at, kafka_partition, superseded_at, members)
+    WITH concat('0x', lower(hex(contract))) AS address
+    SELECT 'version', feed, updated_at, id, indexed_at, kafka_partition, fromUnixTimestamp64Micro(9007199254740990, 'UTC'),
+      ${MEMBERS}
+    FROM (SELECT * FROM activities WHERE ${isIn('updated_at')})
+    ARRAY JOIN ${FEEDS} AS feed
+    SETTINGS max_threads = 1, max_insert_threads = 1, max_block_size = 8192, min_insert_block_size_bytes = 134217728,
+      max_partitions_per_insert_block = 1000`);
+  await engine.ask(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at)
+    WITH concat('0x', lower(hex(contract))) AS address
+    SELECT 'superseded', feed, updated_at, id, indexed_at, next_at
+    FROM
+    (
+      SELECT chain, contract, type, updated_at, id, indexed_at, leadInFrame(updated_at)
+        OVER (PARTITION BY chain, id ORDER BY updated_at ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_at
+      FROM activities
+      WHERE id IN (SELECT id FROM activity_ids WHERE ${isIn('updated_at')})
+    )
+    ARRAY JOIN ${FEEDS} AS feed
+    WHERE next_at > updated_at AND ${isIn('next_at')}
+    SETTINGS max_threads = 1, max_insert_threads = 1, max_bytes_before_external_sort = 500000000,
+      max_partitions_per_insert_block = 1000`);
 }
-const readStatement = (name: string) =>
-  readFileSync(new URL(`../../../infra/clickhouse/tables/${name}.sql`, import.meta.url), 'utf8').replace(
-    'INTO activity_feeds_filling',
-    'INTO activity_feeds',
-  );
-const OF_ROWS = readStatement('0042-activity-feeds-of-standing-rows');
-const OF_SUPERSEDED = readStatement('0043-activity-feeds-of-superseded-rows');
+
+/** The four feeds of an activity. */
+const FEEDS = `[concat(chain, ' * *'), concat(chain, ' ', address, ' *'), concat(chain, ' * ', type), concat(chain, ' ', address, ' ', type)]`;
+const numberOrNull = (column: string) =>
+  `if(isNull(${column}), 'null', concat('"', toString(assumeNotNull(${column})), '"'))`;
+const timeText = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`;
+/** JSON of the members after id and chain. */
+const MEMBERS = `concat('"type":"', type, '","details":', details,
+  ',"updated_at":"', ${timeText('updated_at')}, '","indexed_at":"', ${timeText('indexed_at')}, '","blockchain_metadata":',
+  if(isNull(transaction_hash) OR isNull(block_number) OR isNull(transaction_index), 'null', concat(
+    '{"transaction_hash":"0x', lower(hex(assumeNotNull(transaction_hash))),
+    '","block_number":', ${numberOrNull('block_number')},
+    ',"transaction_index":', ${numberOrNull('transaction_index')},
+    ',"log_index":', ${numberOrNull('log_index')}, '}')))`;
 
 const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;

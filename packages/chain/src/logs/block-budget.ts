@@ -12,6 +12,16 @@ export const CONTRACT_ITEMS_MAX = 10_000;
  * `TransferBatch` are paid for one by one and do not count, or a block could be filled to suppress those of others.
  */
 export const RANGES_OF_BLOCK_MAX = 20_000;
+/** A contract with no more items in the block has a share of its own, so that others with large ranges cannot displace it. */
+const SMALL_RANGES = 500;
+/** Most activities from such shares: those of 40 contracts. Contracts cost little, so their number needs a limit too. */
+const SMALL_RANGES_OF_BLOCK_MAX = 20_000;
+
+interface Limits {
+  readonly ofContract: number;
+  readonly ofRanges: number;
+  readonly ofSmallRanges: number;
+}
 
 /**
  * The activities that may still be taken from logs of a block. Logs must come in order, all logs of a block from its
@@ -21,11 +31,16 @@ export class BlockBudget {
   private blockHash = '';
   private logIndex = -1;
   private rangesTaken = 0n;
+  private smallTaken = 0n;
   private readonly takenOf = new Map<string, bigint>();
-  private readonly limits: { readonly ofContract: number; readonly ofRanges: number };
+  private readonly limits: Limits;
 
-  constructor(limits = { ofContract: CONTRACT_ITEMS_MAX, ofRanges: RANGES_OF_BLOCK_MAX }) {
-    this.limits = limits;
+  constructor({
+    ofContract = CONTRACT_ITEMS_MAX,
+    ofRanges = RANGES_OF_BLOCK_MAX,
+    ofSmallRanges = SMALL_RANGES_OF_BLOCK_MAX,
+  }: Partial<Limits> = {}) {
+    this.limits = { ofContract, ofRanges, ofSmallRanges };
   }
 
   /** Takes all activities of a log from the budget, or none. @returns whether they were taken */
@@ -35,13 +50,20 @@ export class BlockBudget {
     [this.blockHash, this.logIndex] = [blockHash, logIndex];
     if (isNewReading) {
       this.rangesTaken = 0n;
+      this.smallTaken = 0n;
       this.takenOf.clear();
     }
     const ofContract = (this.takenOf.get(address) ?? 0n) + tokens;
-    const ofRanges = this.rangesTaken + (isRange ? tokens : 0n);
-    if (ofContract > this.limits.ofContract || ofRanges > this.limits.ofRanges) return false;
+    if (ofContract > this.limits.ofContract || (isRange && !this.takeRange(tokens, ofContract))) return false;
     this.takenOf.set(address, ofContract);
-    this.rangesTaken = ofRanges;
+    return true;
+  }
+
+  private takeRange(tokens: bigint, ofContract: bigint): boolean {
+    if (this.rangesTaken + tokens <= this.limits.ofRanges) this.rangesTaken += tokens;
+    else if (ofContract <= SMALL_RANGES && this.smallTaken + tokens <= this.limits.ofSmallRanges)
+      this.smallTaken += tokens;
+    else return false;
     return true;
   }
 }

@@ -173,11 +173,21 @@ describe('the budget of a block', () => {
     const taken = [1, 2, 3, 4].map((of) => readNew(range(of, contract(of), [1, 7_500]), 0).records.length);
     expect(taken).toEqual([7_500, 7_500, 0, 0]);
     expect(readNew(range(5, contract(5), [1, RANGES_OF_BLOCK_MAX - 15_000]), 0).records).toHaveLength(5_000);
-    expect(readNew(range(6, contract(6), [1, 1]), 0).records).toEqual([]);
+    expect(readNew(range(6, contract(6), [1, 501]), 0).records).toEqual([]);
     expect(readNew(batch(7, contract(7), [1, 2]), 0).records).toHaveLength(2);
     expect(
       readNew(logOf({ logIndex: 8, topics: [TRANSFER, topic(1), topic(2)], data: data(5) }), 0).records,
     ).toHaveLength(1);
+  });
+
+  it('takes 500 tokens of ranges from each of 40 contracts although two others have filled the block', () => {
+    const readNew = createReadActivities(settings);
+    const countOf = (logIndex: number, of: number, tokens: number) =>
+      readNew(range(logIndex, contract(of), [1, tokens]), 0).records.length;
+    expect([countOf(0, 0, 10_000), countOf(1, 1, 10_000)]).toEqual([10_000, 10_000]);
+    expect([countOf(2, 2, 400), countOf(3, 2, 101), countOf(4, 2, 100)]).toEqual([400, 0, 100]);
+    const others = Array.from({ length: 41 }, (_, index) => countOf(5 + index, 3 + index, 500));
+    expect(others.reduce((sum, count) => sum + count, 0)).toBe(39 * 500);
   });
 
   it('begins again with each block, and with a block that is read again', () => {

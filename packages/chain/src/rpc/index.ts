@@ -9,7 +9,7 @@ import {
   type RpcCall,
 } from '../node.ts';
 import { BatchSender, toAnswersOf } from './batches.ts';
-import { isContractFault, resultOf, toFault } from './faults.ts';
+import { isMaybeContractFault, resultOf, toFault } from './faults.ts';
 import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
 import { createTransport, parseAnswer } from './transport.ts';
 
@@ -183,7 +183,7 @@ class RpcNode implements ChainNode {
 
 function toCallResult(answer: RpcAnswer): CallResult {
   if (answer.ok) return parseBytes(answer.result);
-  return isContractFault(answer.error) ? null : toFault(answer.error);
+  return isMaybeContractFault(answer.error) ? null : toFault(answer.error);
 }
 
 /** Creates a node with JSON-RPC over HTTP, without a request yet. @throws TypeError when the URL is invalid */

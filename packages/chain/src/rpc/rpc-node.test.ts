@@ -217,6 +217,7 @@ describe('a node over HTTP', () => {
     [-32000, 'execution aborted (timeout = 5s)', 'too-much'],
     [-32603, 'EVM error: FatalExternalError', 'unreachable'],
     [-32603, 'database is closed', 'unreachable'],
+    [-32600, 'the plan is exceeded, and requests are reverted to the free one', 'too-much'],
   ])('whose error of a call is %i "%s" has not carried out the call', async (code, message, kind) => {
     const node = await openNode(refuse(message, code));
     expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);

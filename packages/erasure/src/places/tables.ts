@@ -280,7 +280,7 @@ export const OTHER_TABLES: readonly TablePlace[] = [
   },
   {
     name: 'applied_sql_files',
-    clearing: { by: 'no personal data', reason: 'which numbered SQL files were applied' },
+    clearing: { by: 'no personal data', reason: 'which SQL files were applied' },
     columns: { name: 'name of a file of ours', checksum: 'of a file of ours', applied_at: TIME },
   },
 ];

@@ -6,8 +6,8 @@ const BYTES_IN_FLIGHT_MAX = 32 * 1024 * 1024;
 /** A call whose body is read. */
 export interface BodyCall {
   readonly exchange: Exchange;
-  /** The environment of its key, which has its share of the memory of all bodies. */
-  readonly environmentId: string;
+  /** The project of its key, which has its share of the memory of all bodies. */
+  readonly projectId: string;
   readonly bytesMax: number;
 }
 
@@ -23,7 +23,7 @@ export function createWithBody(bytesMax: number = BYTES_IN_FLIGHT_MAX): WithBody
   const bytesInFlight = createBytesInFlight(bytesMax);
   return async (call, work) => {
     const plan = planJsonBody(call.exchange.request, call.bytesMax);
-    const reservation = bytesInFlight.admit(call.environmentId, plan.declaredBytes ?? call.bytesMax);
+    const reservation = bytesInFlight.admit(call.projectId, plan.declaredBytes ?? call.bytesMax);
     try {
       return await work(await readBody(call.exchange.request, plan, { reservation }));
     } finally {

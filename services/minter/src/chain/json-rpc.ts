@@ -1,4 +1,4 @@
-import { NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
+import { isContractFault, NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
 
 /** Sends one request to one node; errors that the node returns are part of the answer. @throws NodeFault */
 export type AskRpc = (call: RpcCall) => Promise<RpcAnswer>;
@@ -12,6 +12,8 @@ export class NodeRefusal extends Error {
   readonly code: number;
   /** Data that the contract reverted with; null when the error carries none. */
   readonly data: string | null;
+  /** Whether the error says that the contract failed, and not the node. */
+  readonly isOfContract: boolean;
   readonly #words: string;
 
   constructor({ code, message, data }: RpcError) {
@@ -19,6 +21,7 @@ export class NodeRefusal extends Error {
     this.code = code;
     this.data = toRevertData(data);
     this.#words = message.slice(0, MESSAGE_CHARACTERS_MAX);
+    this.isOfContract = isContractFault({ code, message: this.#words });
   }
 
   says(pattern: RegExp): boolean {

@@ -112,6 +112,9 @@ describe('a node of the minter', () => {
     ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
     ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
     ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
+    ['EVM error MemoryOOG', { code: -32_603 }, { kind: 'unrunnable', isSure: true }],
+    ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
+    ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
     ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
   ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
     const node = await openNode(refuses(words, given));
@@ -151,6 +154,7 @@ describe('a node of the minter', () => {
   it.each([
     ['rate limit', { code: -32_005 }],
     ['missing trie node', {}],
+    ['Internal error', { code: -32_603 }],
     ['header not found', { data: 'see 0x1234 at https://node.example' }],
     ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
   ])('does not take "%s" for an answer of the contract', async (words, given) => {

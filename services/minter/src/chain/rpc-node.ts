@@ -99,9 +99,6 @@ async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
 /** Error messages for a call that reverts, from nodes that do not return the revert data. */
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
-/** Error messages for a call that cannot finish in the contract. */
-const UNRUNNABLE =
-  /out of gas|gas required exceeds|exceeds (the )?(block )?gas|gas cap|gas uint64 overflow|invalid opcode|bad instruction|invalid (jump|code)|stack (under|over)flow|stack limit|call depth|vm execution error/i;
 /** Either the call is too expensive, or the node is too busy. */
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
@@ -114,7 +111,7 @@ async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
     if (fault.data !== null) return { kind: 'reverted', words: toRefusalWords(fault.data) };
     if (fault.code === REVERTED_CODE || fault.says(REVERTED)) return { kind: 'reverted', words: toRefusalWords('0x') };
     const words = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
-    if (fault.says(UNRUNNABLE)) return { kind: 'unrunnable', words, isSure: true };
+    if (fault.isOfContract) return { kind: 'unrunnable', words, isSure: true };
     const late = 'The node has no time to run the call.';
     if (fault.says(OUT_OF_TIME)) return { kind: 'unrunnable', words: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);

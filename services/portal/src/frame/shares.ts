@@ -132,7 +132,10 @@ export interface PortalShares {
   readonly exports: Shares;
   /** Runs what answers a visit: its queries are those of the visit's project. */
   run<T>(visit: Visit, work: () => Promise<T>): Promise<T>;
-  /** Sends queries as a visit's project has room for them; those outside a visit at once. */
+  /**
+   * Sends queries as a visit's project has room for them, and counts them by its quota of rows; those outside a visit at
+   * once.
+   */
   divide(query: QueryRows): QueryRows;
 }
 
@@ -146,11 +149,13 @@ export function createPortalShares(supplies: Record<keyof typeof SUPPLIES, Suppl
     divide: (query) =>
       async function* divided(sql: string, options: QueryOptions = {}) {
         const claimant = current.getStore();
-        const leave = claimant === undefined ? null : await queries.enter(claimant, options.signal);
+        if (claimant === undefined) return yield* query(sql, options);
+        const leave = await queries.enter(claimant, options.signal);
+        const quotaKey = claimant.isAdministrator ? 'administrators' : claimant.share;
         try {
-          yield* query(sql, options);
+          yield* query(sql, { ...options, quotaKey });
         } finally {
-          leave?.();
+          leave();
         }
       },
   };

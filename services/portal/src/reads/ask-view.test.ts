@@ -2,7 +2,7 @@ import { ClickHouseFault, type QueryRows } from '@playline/runtime';
 import { expect, it } from 'vitest';
 import { askView } from './ask-view.ts';
 
-it('a query beyond the quota of all pages is answered with 429 and a time to wait, not as a fault of the portal', async () => {
+it('a query beyond the quota of its project is answered with 429 and a time to wait, not as a fault of the portal', async () => {
   const query: QueryRows = () => {
     throw new ClickHouseFault(500, '201', 'QUOTA_EXCEEDED');
   };

@@ -31,7 +31,7 @@ export const msOf = (column: string): string => `toUnixTimestamp64Milli(${column
 /** Time, rows, bytes, memory and size of the answer: what the account of the portal is bound by. */
 const TOO_MUCH: readonly string[] = ['158', '159', '160', '241', '307', '396'];
 
-/** The quota of the account, which all pages share, is used up (users.xml). */
+/** The quota of the project is used up (users.xml). */
 const QUOTA_EXCEEDED = '201';
 /** Its interval. */
 const QUOTA_S = 10;
@@ -39,7 +39,7 @@ const QUOTA_S = 10;
 function toPublic(fault: ClickHouseFault): Error {
   if (fault.code === QUOTA_EXCEEDED)
     return new PublicError('TOO_MANY_REQUESTS_ERROR', {
-      message: `The pages of this portal have read as much as they may. Try again in ${QUOTA_S} seconds.`,
+      message: `The pages of your project have read as much as they may. Try again in ${QUOTA_S} seconds.`,
       retryAfterS: QUOTA_S,
       cause: fault,
     });

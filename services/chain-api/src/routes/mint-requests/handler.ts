@@ -48,7 +48,7 @@ export function createMint(parts: MintParts): CollectionOperation {
     policy,
     answer: async ({ exchange, collection, record, authoriseAgain }) => {
       const { projectId, environmentId } = record;
-      const call = { exchange, environmentId, bytesMax: MINT_BODY_BYTES_MAX };
+      const call = { exchange, projectId, bytesMax: MINT_BODY_BYTES_MAX };
       const standing = await withBody(call, async (body) => {
         await authoriseAgain();
         const assets = parseMintBody(body);

@@ -87,9 +87,9 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
     read: (body: Buffer) => ReadRefresh<T>,
   ): Promise<{ texts: QuotaTexts; read: T }> => {
     const { exchange } = call;
-    const { projectId, environmentId } = call.record;
+    const { projectId } = call.record;
     try {
-      return await withBody({ exchange, environmentId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
+      return await withBody({ exchange, projectId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
         await call.authoriseAgain();
         const wanted = read(body);
         const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));

@@ -294,15 +294,15 @@ describe('429 for want of room', () => {
 });
 
 describe('a key whose bodies come slowly', () => {
-  /** Announces a mebibyte, and sends so many bytes of it. */
-  function sendPart(port: number, key: string, bytes: number): Socket {
-    const lines = [...headOf(key), `content-length: ${MIB}`, '', ' '.repeat(bytes)];
+  /** Announces a body, a mebibyte unless stated, and sends so many bytes of it. */
+  function sendPart(port: number, key: string, bytes: number, length = MIB): Socket {
+    const lines = [...headOf(key), `content-length: ${length}`, '', ' '.repeat(bytes)];
     const socket = connect(port, '127.0.0.1', () => socket.write(lines.join('\r\n')));
     onTestFinished(() => void socket.destroy());
     return socket;
   }
 
-  it('does not keep another environment from being served', async () => {
+  it('does not keep another project from being served', async () => {
     const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 4 * MIB });
     const { key } = await createKey(
       { store: gateway.store, prefix: 'svcapik' },
@@ -314,6 +314,28 @@ describe('a key whose bodies come slowly', () => {
     const answers: number[] = [];
     for (let times = 0; times < 10; times++) answers.push((await gateway.post(large(), { [KEY_HEADER]: key })).status);
     expect(answers).toEqual(Array(10).fill(200));
+  });
+
+  it('does not take the half of another project by keys of five environments', async () => {
+    const { store, port, post, metrics, producer } = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
+    const keyOf = async (projectId: string, environmentId: string) =>
+      (
+        await createKey(
+          { store, prefix: 'svcapik' },
+          { projectId, environmentId, environment: 'production', kind: 'publishable' },
+        )
+      ).key;
+    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
+    const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => keyOf('slow', `slow-${number}`)));
+    for (const key of slow) sendPart(port, key, 19 * KIB, 20 * KIB);
+    await until('the memory is full', async () => (await held()) === 95 * KIB);
+    const key = await keyOf('other', 'other');
+    producer.mode = 'hold';
+    const answers = [1, 2].map(() => post(large(), { [KEY_HEADER]: key }));
+    const refused = Promise.race(answers).then(({ status }) => status);
+    await until('both are published', async () => producer.sent.length === 2 || Promise.race([refused, null]));
+    for (const { done } of producer.sent) done(null);
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('is charged for what has arrived when the caller hangs up', async () => {

@@ -63,7 +63,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         const limited = parts.limit(exchange, key);
         const allowance = limited instanceof Promise ? await limited : limited;
         const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
-        const reservation = parts.bytesInFlight.admit(key.environmentId, guessBytes(plan));
+        const reservation = parts.bytesInFlight.admit(key.projectId, guessBytes(plan));
         const reception = { plan, reservation, allowance };
         const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, reception);
         countBatch(parts.metrics, batch);

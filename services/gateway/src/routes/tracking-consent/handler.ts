@@ -1,3 +1,4 @@
+import type { KeyRecord } from '@playline/access-keys';
 import {
   CONSENT_BYTES_MAX,
   CONSENT_SOURCE_CODE_POINTS_MAX,
@@ -81,8 +82,7 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
     path: CONSENT_PATH,
     cors: true,
     handle: async (exchange) => {
-      const { environmentId } = await parts.authorise(exchange);
-      const { change, reservation } = await receive(exchange, environmentId);
+      const { change, reservation } = await receive(exchange, await parts.authorise(exchange));
       // The work goes on after the deadline: a change that reached the log must reach the store too.
       const stored = parts.storeChange(change, exchange.traceparent).finally(() => reservation.release());
       parts.onStored(await settleWithin(parts.deadlineMs, stored));
@@ -95,10 +95,10 @@ export function createWriteConsentRoute(parts: WriteConsentParts): Route {
 function createReceive({ authorise, bytesInFlight, keyer }: WriteConsentParts) {
   return async (
     exchange: Exchange,
-    environmentId: string,
+    { projectId, environmentId }: KeyRecord,
   ): Promise<{ change: ConsentRecord; reservation: Reservation }> => {
     const plan = planJsonBody(exchange.request, CONSENT_BYTES_MAX);
-    const reservation = bytesInFlight.admit(environmentId, plan.declaredBytes ?? CONSENT_BYTES_MAX);
+    const reservation = bytesInFlight.admit(projectId, plan.declaredBytes ?? CONSENT_BYTES_MAX);
     try {
       const body = await readBody(exchange.request, plan, { reservation });
       // The key may have ended while the body arrived.

@@ -1,0 +1,247 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
+import { type DatabaseTarget, runStatement, testStores, toDatabaseName, until } from '@playline/testkit';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { applySql, type SqlFolders } from './apply.ts';
+import { readCatalogue } from './test/catalogue.ts';
+
+const OWN: SqlFolders = {
+  schema: new URL('./schema/', import.meta.url),
+  migrations: new URL('./migrations/', import.meta.url),
+};
+const ONE = "CREATE TABLE IF NOT EXISTS one (a UInt8 COMMENT 'a') ENGINE = MergeTree ORDER BY a";
+const TWO = ONE.replace('one', 'two');
+
+let target: DatabaseTarget;
+let folder: string;
+/** Of a database that one undisturbed start has created. */
+let fresh: Record<string, string>;
+beforeAll(async () => {
+  fresh = await readFresh(OWN);
+});
+beforeEach(() => {
+  target = { ...testStores().clickhouse, database: toDatabaseName() };
+  folder = mkdtempSync(join(tmpdir(), 'sql-'));
+});
+afterEach(async () => {
+  await runStatement({ ...target, database: 'default' }, `DROP DATABASE IF EXISTS ${target.database} SYNC`);
+  rmSync(folder, { recursive: true });
+});
+
+/** Folders with these files, by `schema/…` and `migrations/…`. */
+function foldersWith(files: Record<string, string>): SqlFolders {
+  const path = mkdtempSync(join(folder, 'release-'));
+  for (const kind of ['schema', 'migrations'])
+    cpSync(mkdtempSync(join(folder, 'empty-')), join(path, kind), { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text);
+  return { schema: pathToFileURL(`${path}/schema/`), migrations: pathToFileURL(`${path}/migrations/`) };
+}
+
+const apply = (files: Record<string, string>) => applySql({ ...target, folders: foldersWith(files) });
+const tables = async () =>
+  (
+    await runStatement(
+      target,
+      "SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'applied_sql_files' ORDER BY name",
+    )
+  ).split('\n');
+
+/** A ClickHouse whose connections break after so many requests. */
+async function openCut(requests: number) {
+  let left = requests;
+  const server = createServer(async (request, response) => {
+    left -= 1;
+    if (left < 0) return request.socket.destroy();
+    const { host, connection, 'transfer-encoding': chunked, ...headers } = request.headers;
+    const body = await buffer(request);
+    const answer = await fetch(`${target.url}${request.url}`, {
+      method: 'POST',
+      headers: headers as Record<string, string>,
+      body,
+    });
+    response.writeHead(answer.status);
+    return response.end(Buffer.from(await answer.arrayBuffer()));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
+describe('a first start', () => {
+  it('creates every table and view, and the next start does nothing', async () => {
+    const applied = await applySql(target);
+    expect(applied).toEqual(
+      readdirSync(OWN.schema)
+        .sort()
+        .map((name) => `schema/${name}`),
+    );
+    expect(await tables()).toEqual(
+      expect.arrayContaining(['events', 'events_exact', 'identity_persons', 'portal_audit']),
+    );
+    expect(await applySql(target)).toEqual([]);
+  });
+
+  it.each([
+    [7, 2],
+    [70, 40],
+  ])('that is cut off after %i requests and %i tables is completed by the next one', async (requests, atLeast) => {
+    const cut = await openCut(requests);
+    try {
+      await expect(applySql({ ...target, url: cut.url })).rejects.toThrow(/socket hang up|ECONNRESET/);
+    } finally {
+      cut.close();
+    }
+    expect((await tables()).length).toBeGreaterThanOrEqual(atLeast);
+    await applySql(target);
+    expect(await applySql(target)).toEqual([]);
+    expect(await readCatalogue(target)).toEqual(fresh);
+  });
+
+  it('that two processes run at the same time gives the same database', async () => {
+    await Promise.all([applySql(target), applySql(target)]);
+    expect(await applySql(target)).toEqual([]);
+    expect(await readCatalogue(target)).toEqual(fresh);
+  });
+
+  it('is refused in a database with other tables, and where one of another schema is unfinished', async () => {
+    await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);
+    await runStatement(target, 'CREATE TABLE other (a UInt8) ENGINE = Memory');
+    await expect(applySql(target)).rejects.toThrow(/has tables of another origin.*DROP DATABASE/);
+    await runStatement(target, 'DROP TABLE other SYNC');
+    await expect(apply({ 'schema/01-one.sql': `${ONE};\nSELECT wrong;\n` })).rejects.toThrow();
+    await expect(applySql(target)).rejects.toThrow(/has an unfinished first start of another schema.*DROP DATABASE/);
+    expect(await tables()).toEqual(['one']);
+  });
+
+  it('counts its migrations as applied, and fills in the placeholders', async () => {
+    const schema = `${ONE.replace('MergeTree', '{{engine ReplacingMergeTree(a)}}')};
+      -- A comment; with a semicolon
+      CREATE VIEW IF NOT EXISTS of_one AS SELECT a FROM {{all}}.one COMMENT 'b''b';
+      ALTER TABLE of_one {{comments of one}};
+    `;
+    await apply({ 'schema/01-one.sql': schema, 'migrations/0001-wrong.sql': 'SELECT wrong;\n' });
+    const { one, of_one } = await readCatalogue(target);
+    expect(one).toContain('ENGINE = ReplacingMergeTree(a)');
+    expect(of_one).toContain("`a` UInt8 COMMENT 'a'");
+    expect(of_one).toMatch(/COMMENT 'b\\'b'\nAS SELECT a\nFROM one$/);
+  });
+});
+
+describe('a start with an existing database', () => {
+  it('applies the missing migrations in their order and once, also after one was cut off', async () => {
+    await apply({ 'schema/01-one.sql': ONE });
+    const release = {
+      'schema/01-one.sql': `${ONE};\n${TWO};\n`,
+      'migrations/0001-two.sql': `${TWO};\nSELECT wrong;\n`,
+    };
+    await expect(apply(release)).rejects.toThrow(/wrong/);
+    release['migrations/0001-two.sql'] = `${TWO};\n`;
+    const later = { ...release, 'migrations/0002-none.sql': "ALTER TABLE two COMMENT COLUMN a 'b';\n" };
+    expect(await apply(later)).toEqual(['migrations/0001-two.sql', 'migrations/0002-none.sql']);
+    expect(await apply(later)).toEqual([]);
+    // An older release leaves a database with newer migrations alone.
+    expect(await apply({ 'schema/01-one.sql': ONE })).toEqual([]);
+  });
+
+  it('refuses an edited schema file without a migration, but not a comment or another name of a file', async () => {
+    await apply({ 'schema/01-one.sql': ONE });
+    expect(await apply({ 'schema/02-first.sql': `-- Why.\n${ONE};\n` })).toEqual([]);
+    const edited = { 'schema/01-one.sql': `${ONE}, b` };
+    await expect(apply(edited)).rejects.toThrow(
+      `schema/01-one.sql: edited without a migration, and database ${target.database} has the earlier schema. Write the same change`,
+    );
+    expect(await apply({ ...edited, 'migrations/0001-b.sql': 'SELECT 1;\n' })).toEqual(['migrations/0001-b.sql']);
+    expect(await apply({ ...edited, 'migrations/0001-b.sql': 'SELECT 1;\n' })).toEqual([]);
+  });
+
+  it('refuses an edited migration before it applies any other', async () => {
+    await apply({ 'schema/01-one.sql': ONE, 'migrations/0001-one.sql': 'SELECT 1;\n' });
+    const release = {
+      'schema/01-one.sql': ONE,
+      'migrations/0001-one.sql': 'SELECT 2;\n',
+      'migrations/0002-two.sql': TWO,
+    };
+    await expect(apply(release)).rejects.toThrow(/^migrations\/0001-one\.sql: edited after .*Undo the edit/);
+    expect(await tables()).toEqual(['one']);
+  });
+
+  it('ends a statement of a migration that a client left running in this database, and none of another', async () => {
+    // Four seconds; a block may sleep three at most.
+    const statement = 'SELECT count() FROM numbers(4) WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1';
+    await apply({ 'schema/01-one.sql': ONE });
+    const endOf = (query: Promise<unknown>) => query.then(() => 'done', String);
+    const ends = [target, { ...target, database: 'default' }].map((each) => endOf(runStatement(each, statement)));
+    const running = `SELECT count() FROM system.processes WHERE query = '${statement}'`;
+    await until('both run', async () => (await runStatement(target, running)) === '2');
+    await apply({ 'schema/01-one.sql': ONE, 'migrations/0001-slow.sql': `${statement};\n` });
+    expect(await Promise.all(ends)).toEqual([expect.stringContaining('cancelled'), 'done']);
+  });
+});
+
+describe('the first release with all migrations', () => {
+  /** The base of the migrations, once there is a release: `0000-….sql` is its whole schema. */
+  const base = readdirSync(OWN.migrations).find((name) => name.startsWith('0000-'));
+  /** A migration without effect: a release with a migration may change the schema. */
+  const none = { 'migrations/9999-none.sql': 'SELECT 1;\n' };
+
+  /** Names of objects that differ in the present database, which these files update, and in a new one. */
+  const findDifferences = async (
+    files: Record<string, string>,
+    expected?: Record<string, string>,
+  ): Promise<string[]> => {
+    await apply({ ...files, ...none });
+    const [updated, other] = [await readCatalogue(target), expected ?? (await readFresh(foldersWith(files)))];
+    const names = new Set([...Object.keys(updated), ...Object.keys(other)]);
+    return [...names].filter((name) => updated[name] !== other[name]).sort();
+  };
+  const own = () =>
+    Object.fromEntries(
+      (['schema', 'migrations'] as const).flatMap((kind) =>
+        readdirSync(OWN[kind])
+          .filter((name) => name.endsWith('.sql'))
+          .map((name) => [`${kind}/${name}`, readFileSync(new URL(name, OWN[kind]), 'utf8')]),
+      ),
+    );
+
+  it('gives the same database as the present schema', async () => {
+    const files = own();
+    const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base ?? 'none'}`));
+    const first =
+      base === undefined ? files : { 'schema/00-first.sql': released[0]![1], ...Object.fromEntries(released) };
+    await apply(first);
+    expect(await findDifferences(files, fresh)).toEqual([]);
+  });
+
+  const released = `
+    CREATE TABLE IF NOT EXISTS one (a UInt8 COMMENT 'a', INDEX ofA a TYPE bloom_filter(0.01)) ENGINE = MergeTree ORDER BY a
+      SETTINGS index_granularity = 512 COMMENT 'One';
+    CREATE VIEW IF NOT EXISTS of_one AS SELECT a FROM one COMMENT 'Of one';`;
+
+  it.each([
+    ['column', "'a', INDEX", "'a', b String COMMENT 'b', INDEX", 'one'],
+    ['filter', '0.01', '0.02', 'one'],
+    ['setting', 'index_granularity = 512', 'index_granularity = 256', 'one'],
+    ['comment', "'One'", "'Two'", 'one'],
+    ['text of a view', 'SELECT a', 'SELECT a + 1 AS a', 'of_one'],
+    ['object', 'CREATE TABLE', `${TWO};\nCREATE TABLE`, 'two'],
+  ])('is reported to differ when a migration lacks a change of the schema: %s', async (_what, from, to, name) => {
+    await apply({ 'schema/01-one.sql': released });
+    expect(await findDifferences({ 'schema/01-one.sql': released.replace(from, to) })).toEqual([name]);
+  });
+});
+
+/** The catalogue of a new database with these files. */
+async function readFresh(folders: SqlFolders): Promise<Record<string, string>> {
+  const stores = testStores().clickhouse;
+  const database = toDatabaseName();
+  try {
+    await applySql({ ...stores, database, folders });
+    return await readCatalogue({ ...stores, database });
+  } finally {
+    await runStatement({ ...stores, database: 'default' }, `DROP DATABASE IF EXISTS ${database} SYNC`);
+  }
+}

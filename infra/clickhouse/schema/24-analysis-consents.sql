@@ -1,0 +1,39 @@
+-- Consents as text, with the person of each identity.
+CREATE VIEW IF NOT EXISTS analysis_consents
+(
+    environment_id LowCardinality(String) COMMENT 'Environment of the consent',
+    person_id String COMMENT 'Person at the time of the query: 32 hexadecimal digits',
+    identity_id String COMMENT 'Keyed hash of the anonymous id: 32 hexadecimal digits',
+    status LowCardinality(String) COMMENT 'none, anonymous or full',
+    source LowCardinality(String) COMMENT 'Where the client says the consent was given',
+    received_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the change'
+)
+DEFINER = views SQL SECURITY DEFINER AS
+WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(consent.identity_key),
+    (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
+SELECT
+    consent.environment_id AS environment_id,
+    lower(hex(multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
+        reinterpretAsUUID(consent.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
+        consent.identity_key))) AS person_id,
+    lower(hex(consent.identity_key)) AS identity_id,
+    consent.status AS status, consent.source AS source, consent.received_at AS received_at
+FROM (SELECT * FROM consent_log FINAL) AS consent
+LEFT ANY JOIN recent_overrides AS recent ON consent.identity_key = recent.identity_key
+COMMENT 'Every change of a tracking consent, one row each. The current ones are in analysis_consents_current.';
+
+CREATE VIEW IF NOT EXISTS analysis_consents_current DEFINER = views SQL SECURITY DEFINER AS
+WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(consent.identity_key),
+    (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
+SELECT
+    consent.environment_id AS environment_id,
+    lower(hex(multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
+        reinterpretAsUUID(consent.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
+        consent.identity_key))) AS person_id,
+    lower(hex(consent.identity_key)) AS identity_id,
+    consent.status AS status, consent.source AS source, consent.received_at AS received_at
+FROM consents_current AS consent
+LEFT ANY JOIN recent_overrides AS recent ON consent.identity_key = recent.identity_key
+COMMENT 'Current tracking consent of each identity that has ever stated one.';
+
+ALTER TABLE analysis_consents_current {{comments of analysis_consents}};

@@ -1,0 +1,50 @@
+-- All requests of the environment are read, because people request erasures one by one. 0 deleted rows and values means that the
+-- identity was never seen.
+CREATE VIEW IF NOT EXISTS portal_erasures DEFINER = views SQL SECURITY DEFINER AS
+SELECT
+    request.erasure_id AS erasure_id, request.requested_at AS requested_at, request.cutoff_at AS cutoff_at,
+    length(request.subject_keys) AS subjects, request.trace_id AS trace_id,
+    receipt.version != 0 AS has_receipt, receipt.closure_count AS identities,
+    arraySum(mapValues(receipt.deleted)) AS deleted,
+    receipt.fenced_at AS fenced_at, receipt.visibly_erased_at AS visibly_erased_at,
+    receipt.physically_erased_at AS physically_erased_at, receipt.log_expires_at AS log_expires_at, receipt.log_expired_at AS log_expired_at
+FROM (SELECT * FROM erasure_requests FINAL WHERE environment_id = {environment: String}) AS request
+LEFT ANY JOIN (SELECT *, version FROM erasure_receipts FINAL WHERE environment_id = {environment: String}) AS receipt
+    ON request.erasure_id = receipt.erasure_id
+COMMENT 'portal_erasures(environment = …): requests with the times of their receipts; a time is the epoch without a receipt';
+
+-- One receipt, whole, as the requester of the erasure gets it.
+CREATE VIEW IF NOT EXISTS portal_erasure_receipt DEFINER = views SQL SECURITY DEFINER AS
+SELECT
+    erasure_id, environment_id, lower(hex(closure_hash)) AS closure_digest, closure_count, cutoff_at, accepted_at, fenced_at,
+    visibly_erased_at, physically_erased_at, log_expires_at, log_expired_at, deleted, verified, log_ends, trace_id
+FROM erasure_receipts FINAL
+WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})
+COMMENT 'portal_erasure_receipt(environment = …, erasure = …): no row while there is no receipt';
+
+-- All requests and receipts of the environments are read, but only narrow columns. A receipt closes the erasure of its own
+-- environment only.
+CREATE VIEW IF NOT EXISTS portal_open_erasures DEFINER = views SQL SECURITY DEFINER AS
+SELECT
+    environment_id, count() AS erasures, countIf(is_open) AS open_erasures, minIf(requested_at, is_open) AS oldest_at,
+    argMinIf(erasure_id, requested_at, is_open) AS oldest_id
+FROM
+(
+    SELECT
+        environment_id, erasure_id, requested_at,
+        (environment_id, erasure_id) NOT IN (
+            SELECT environment_id, erasure_id FROM erasure_receipts WHERE environment_id IN ({environments: Array(String)})) AS is_open
+    FROM erasure_requests FINAL
+    WHERE environment_id IN ({environments: Array(String)})
+)
+GROUP BY environment_id
+COMMENT 'portal_open_erasures(environments = […]): number of erasures, those without a receipt, and the oldest of these; its time is the epoch when there is none';
+
+-- The page of live messages hides messages of erased identities. Only keyed hashes and times. It is read in pages by key, and then
+-- by the time of writing.
+CREATE VIEW IF NOT EXISTS portal_fences DEFINER = views SQL SECURITY DEFINER AS
+SELECT lower(hex(identity_key)) AS identity_id, cutoff_at, erasure_id, fenced_at
+FROM erasure_fences
+WHERE environment_id = {environment: String} AND identity_key > unhex({after: String})
+    AND fenced_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+COMMENT 'portal_fences(environment = …, after = …, since = …): erased identities; one may have several rows until a merge';

@@ -1,0 +1,26 @@
+-- Each attempt in its current state. The limit of time keeps it from reading years of attempts.
+CREATE VIEW IF NOT EXISTS portal_mints DEFINER = views SQL SECURITY DEFINER AS
+SELECT
+    chain, concat('0x', lower(hex(contract))) AS contract_address, reference_id, requested_at, changed_at,
+    concat('0x', lower(hex(signer))) AS signer_address, concat('0x', lower(hex(owner))) AS owner_address, token_id, amount,
+    status, stage, reason, error, if(transaction_hash IS NULL, NULL, concat('0x', lower(hex(transaction_hash)))) AS transaction,
+    trace_id
+FROM mint_requests FINAL
+WHERE environment_id = {environment: String}
+    AND requested_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+    AND ({status: String} = '' OR status = {status: String})
+COMMENT 'portal_mints(environment = …, since = …, status = …): requests to mint assets, and their states';
+
+-- What mint requests show about the addresses that sign for collections: when the minter last had a transaction of the signer ready
+-- or settled, for which it had checked the role on the contract, and since when and why assets wait for the signer. A time is the
+-- epoch when there is none.
+CREATE VIEW IF NOT EXISTS portal_mint_signers DEFINER = views SQL SECURITY DEFINER AS
+SELECT
+    environment_id, chain, concat('0x', lower(hex(contract))) AS contract_address, concat('0x', lower(hex(signer))) AS signer_address,
+    maxIf(changed_at, status = 'succeeded' OR stage IN ('logged', 'mined')) AS held_at,
+    countIf(stage = 'waiting') AS waiting, minIf(changed_at, stage = 'waiting') AS waits_at,
+    ifNull(argMaxIf(reason, changed_at, stage = 'waiting'), '') AS why
+FROM mint_requests FINAL
+WHERE environment_id = {environment: String} AND requested_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+GROUP BY environment_id, chain, contract, signer
+COMMENT 'portal_mint_signers(environment = …, since = …): collections and signers of mints: when the signer could last mint, and what mints wait for';

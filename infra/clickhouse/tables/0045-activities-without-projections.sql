@@ -1,2 +1,0 @@
--- Readers follow activity_feeds: the orders for one contract and one type are there.
-ALTER TABLE activities DROP PROJECTION IF EXISTS of_contract, DROP PROJECTION IF EXISTS of_type, DROP PROJECTION IF EXISTS of_contract_and_type, DROP INDEX IF EXISTS indexed_at_span, MODIFY COMMENT 'Versions of activities of chains, whole, in the order of the log. The latest version of each: greatest updated_at of an id'

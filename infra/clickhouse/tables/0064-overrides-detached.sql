@@ -1,2 +1,0 @@
--- Waits for inserts that began without the view.
-DETACH TABLE IF EXISTS identity_overrides SYNC

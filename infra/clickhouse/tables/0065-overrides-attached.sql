@@ -1,2 +1,0 @@
--- And takes it back.
-ATTACH TABLE IF NOT EXISTS identity_overrides

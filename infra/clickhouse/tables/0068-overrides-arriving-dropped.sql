@@ -1,1 +1,0 @@
-DROP VIEW IF EXISTS identity_overrides_arriving SYNC

@@ -1,0 +1,32 @@
+import { type DatabaseTarget, runStatement } from '@playline/testkit';
+
+/**
+ * Each object of a database with the statement that creates it as it is now, and the rows that the SQL files insert. The
+ * name of the database is left out, and settings are sorted, because `ALTER TABLE … MODIFY SETTING` appends.
+ */
+export async function readCatalogue(target: DatabaseTarget): Promise<Record<string, string>> {
+  const answer = await runStatement(
+    target,
+    `SELECT name, formatQuery(create_table_query) AS statement FROM system.tables
+     WHERE database = currentDatabase() ORDER BY name FORMAT JSONEachRow`,
+  );
+  const objects = answer.split('\n').map((line) => JSON.parse(line) as { name: string; statement: string });
+  const catalogue = Object.fromEntries(
+    objects.map(({ name, statement }) => [name, toNormalForm(statement, target.database)]),
+  );
+  if ('analyst_grants' in catalogue)
+    catalogue['rows of analyst_grants'] = await runStatement(
+      target,
+      'SELECT * EXCEPT changed_at FROM analyst_grants FINAL',
+    );
+  return catalogue;
+}
+
+function toNormalForm(statement: string, database: string): string {
+  return statement
+    .replaceAll(`${database}.`, '')
+    .replaceAll(
+      /^SETTINGS .*$/gm,
+      (line) => `SETTINGS ${line.slice('SETTINGS '.length).split(', ').sort().join(', ')}`,
+    );
+}
