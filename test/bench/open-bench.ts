@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createKey, type KeyKind } from '@playline/access-keys';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, createKey, type KeyKind } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { createEngine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
 import { createKafka } from './kafka-client.ts';
@@ -86,16 +87,17 @@ async function runFile(file: string, environment: Record<string, string>, args: 
 }
 
 async function createAccessKeys(redisUrl: string, environmentId: string): Promise<Record<KeyKind, string>> {
-  const store = await openRedisKeyStore({ url: redisUrl });
+  const view = await openRedisRecords(ACCESS_KEYS, { url: redisUrl });
+  const store = createUnloggedStore(view);
   const create = async (kind: KeyKind) => {
     const options = { projectId: 'test-bench', environmentId, environment: 'development', kind } as const;
     return (await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options)).key;
   };
   try {
-    await waitFor('the key store is ready', () => store.ready(), { maxMs: KEY_STORE_MAX_MS });
+    await waitFor('the key store is ready', () => view.ready(), { maxMs: KEY_STORE_MAX_MS });
     return { publishable: await create('publishable'), secret: await create('secret') };
   } finally {
-    await store.close();
+    await view.close();
   }
 }
 

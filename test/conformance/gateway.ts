@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createKey, refreshKey } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, createKey, createKeyText, refreshKey } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
@@ -90,21 +90,20 @@ export async function startGateway(
 }
 
 async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
-  const store = await openRedisKeyStore({ url: redisUrl });
+  const view = await openRedisRecords(ACCESS_KEYS, { url: redisUrl });
+  const store = createUnloggedStore(view);
   const owner = { projectId, environmentId: `${projectId}-production`, environment: 'production' } as const;
   try {
     const publishable = await createKey({ store, prefix: KEY_PREFIX }, { ...owner, kind: 'publishable' });
     const secret = await createKey({ store, prefix: KEY_PREFIX }, { ...owner, kind: 'secret' });
-    const elsewhere = { store: createMemoryKeyStore(), prefix: KEY_PREFIX };
-    const unknown = await createKey(elsewhere, { ...owner, kind: 'publishable' });
     return {
       publishableKey: publishable.key,
       secretKey: secret.key,
-      unknownKey: unknown.key,
+      unknownKey: createKeyText(KEY_PREFIX, { kind: 'publishable', environment: 'production' }),
       ...(await mintOtherKeys({ store, prefix: KEY_PREFIX }, projectId)),
     };
   } finally {
-    await store.close();
+    await view.close();
   }
 }
 

@@ -2,8 +2,18 @@
 // bound of one second is tested in services/gateway/src/keys.long.test.ts.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { createKey, type NewKey, refreshKey, revokeKey } from '@playline/access-keys';
-import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import {
+  ACCESS_KEYS,
+  type AccessKeyRecord,
+  createKey,
+  keysOfProject,
+  type NewKey,
+  type RecordStore,
+  refreshKey,
+  revokeKey,
+} from '@playline/access-keys';
+import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
@@ -12,18 +22,20 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.t
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 let wire: Wire;
-let store: RedisKeyStore;
+let view: RedisRecordView<AccessKeyRecord>;
+let store: RecordStore<AccessKeyRecord>;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);
-  store = await openRedisKeyStore({ url: testStores().redis });
+  view = await openRedisRecords(ACCESS_KEYS, { url: testStores().redis });
+  store = createUnloggedStore(view);
   client = await startGateway({ REDIS_URL: redis.href, LOG_LEVEL: 'fatal' });
 }, START_MAX_MS);
 afterAll(async () => {
   await client.close();
-  await store.close();
+  await view.close();
   await wire.close();
 });
 
@@ -61,7 +73,7 @@ describe('key text', () => {
   it('the secret is stored as SHA-256 with its first and last four characters', async () => {
     const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
     const { key } = await createKey(context(), owner);
-    const records = await store.list(owner.projectId);
+    const records = keysOfProject(await store.readAll(), owner.projectId);
     const hash = createHash('sha256').update(key).digest('hex');
     expect(records).toMatchObject([{ hash, last4: key.slice(-4) }]);
     expect(JSON.stringify(records)).not.toContain(key.slice(0, -4));
@@ -99,9 +111,9 @@ describe('a key that ends', () => {
 
 describe('while the key store is down', () => {
   it('a cached key stays valid, and one that is not cached gets 500, never 401', async () => {
-    const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
     expectAccepted(await send(client.publishableKey));
     wire.mode = 'cut';
+    const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
     try {
       expectEnvelope(await send(fresh.key), 500, 'INTERNAL_SERVER_ERROR');
       expectAccepted(await send(client.publishableKey));

@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import {
+  ACCESS_KEYS,
+  type Change,
   COLLECTIONS,
   type CollectionRecord,
-  catchUpRecords,
   createKey,
-  createRecordStore,
   linkCollection,
   type RecordKind,
   type RecordStore,
   SIGNABLE_KEYS,
   type SignableKeyRecord,
 } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
-import { openRedisKeyStore, openRedisRecords } from '@playline/access-keys/redis';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import {
   frameRecord,
   type MintRequestRecord,
@@ -53,20 +53,14 @@ export interface MintingSystem {
 
 const author = { changedBy: 'test', requestId: 'test' };
 
-async function openRecords<R extends Parameters<typeof createRecordStore>[0] extends RecordKind<infer T> ? T : never>(
-  kind: RecordKind<R>,
-  url: string,
-) {
-  const [view, log] = [await openRedisRecords(kind, { url }), createMemoryRecordLog<R>()];
-  await catchUpRecords({ view, log });
-  return { view, store: createRecordStore(kind, { view, log }, author) };
+async function openRecords<R extends Change>(kind: RecordKind<R>, url: string) {
+  const view = await openRedisRecords(kind, { url });
+  return { view, store: createUnloggedStore(view, author) };
 }
 
 async function openAccess(url: string) {
-  const keyView = await openRedisKeyStore({ url });
-  const { run } = await keyView.standing();
-  await keyView.restore([], [], run);
-  const context = { store: keyView, prefix: PREFIX };
+  const access = await openRecords(ACCESS_KEYS, url);
+  const context = { store: access.store, prefix: PREFIX };
   const make = async (projectId: string, kind: 'secret' | 'publishable') => {
     const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
     return (await createKey(context, { ...owner, kind })).key;
@@ -85,7 +79,7 @@ async function openAccess(url: string) {
       'revision' | 'changedAt' | 'changedBy' | 'requestId'
     >;
   });
-  const close = () => Promise.all([keyView, collections.view, signableKeys.view].map((view) => view.close()));
+  const close = () => Promise.all([access.view, collections.view, signableKeys.view].map((view) => view.close()));
   return { keys, collections: collections.store, close };
 }
 

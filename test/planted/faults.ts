@@ -27,10 +27,10 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
     file: 'services/gateway/src/main.ts',
-    find: "verifySecret: createKeyVerifier({ store, prefix, kind: 'secret' })",
+    find: "verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' })",
     replace: `verifySecret: async (key: string) =>
-      (await createKeyVerifier({ store, prefix, kind: 'secret' })(key)) ??
-      createKeyVerifier({ store, prefix, kind: 'publishable' })(key)`,
+      (await createKeyVerifier({ keys, prefix, kind: 'secret' })(key)) ??
+      createKeyVerifier({ keys, prefix, kind: 'publishable' })(key)`,
     test: 'test/conformance/erase-data.test.ts',
   },
   {

@@ -1,5 +1,5 @@
 import { issueFirstLink } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';

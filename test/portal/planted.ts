@@ -131,7 +131,7 @@ interface KeyPlace {
 
 async function plantKeys(portal: TestPortal, place: KeyPlace, textOf: TextOf): Promise<void> {
   const { keys, settings } = portal.parts;
-  const context = { store: keys.store, prefix: settings.keyPrefix, author: AUTHOR };
+  const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
   await createKey(context, { ...place, kind: 'publishable', name: textOf('name of an ended key') });
   await refreshKey(context, { ...place, kind: 'publishable', name: textOf('name of a publishable key') });
   await createKey(context, { ...place, kind: 'secret', name: textOf('name of a secret key') });
@@ -156,7 +156,7 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
     ...{ members, invitationCode, disabledLogin, passkeyId: passkeyIdOf(projectId), sessionId: session.id },
     invitedId: await plantAccount(portal, {
       ...{ name: textOf('name of somebody invited'), login: '', state: 'invited', roles },
-      invitation: { hash, expiresAt: Date.now() + 3_600_000 },
+      invitation: { hash, expiresAt: Date.now() + 3_600_000, takenBy: null },
     }),
     disabledId: await plantAccount(portal, {
       ...{ name: textOf('name of somebody disabled'), login: disabledLogin, state: 'disabled', roles },
@@ -187,13 +187,13 @@ async function plantMembers(portal: TestPortal, projectId: string, textOf: TextO
 
 let accounts = 0;
 
-/** Writes a record directly. An earlier release or a command may have accepted values that today's forms refuse. */
+/** Writes a record directly. A command may have accepted values that the forms refuse. */
 export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
   accounts++;
   const account: Content<AccountRecord> = {
     ...{ id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`, name: 'Somebody', state: 'live' },
     ...{ login: `somebody-${accounts}`, isAdministrator: false, roles: [], passwordHash: null, passkeys: [] },
-    ...{ openId: null, invitation: null, createdAt: Date.now() },
+    ...{ openId: null, invitation: null, sessionsFrom: 0, createdAt: Date.now() },
     ...own,
   };
   await portal.parts.accounts.changedBy(AUTHOR).change(() => account);

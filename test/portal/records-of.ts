@@ -3,18 +3,18 @@ import type { Planted } from './planted.ts';
 
 /** All records of a project from every store of the portal, as one text to compare. */
 export async function recordsOf({ parts }: TestPortal, { id, members }: Planted): Promise<string> {
-  const nouns = Object.entries(parts).filter(([, part]) => isNoun(part));
-  const records: unknown[] = [['keys', await parts.keys.list(id)]];
+  const stores = Object.entries(parts).filter(([, part]) => isRecordStore(part));
+  const records: unknown[] = [];
   for (const member of Object.values(members)) records.push(['sessions', await parts.sessions.list(member)]);
-  for (const [name, noun] of nouns) {
-    const all = await (noun as { all(): Promise<readonly object[]> }).all();
+  for (const [name, store] of stores) {
+    const all = await (store as { all(): Promise<readonly object[]> }).all();
     records.push([name, all.filter((record) => JSON.stringify(record).includes(`"${id}"`))]);
   }
   return JSON.stringify(records, null, 1);
 }
 
 /** Finds stores by their `all` function, so a new one is included without a change here. */
-function isNoun(part: unknown): boolean {
+function isRecordStore(part: unknown): boolean {
   return typeof part === 'object' && part !== null && 'all' in part && typeof part.all === 'function';
 }
 

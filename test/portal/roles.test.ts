@@ -1,4 +1,4 @@
-import { createMemorySessions } from '@playline/access-keys/memory';
+import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
 import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
 import { type Planted, plant, plantAccount } from './planted.ts';

@@ -1,5 +1,6 @@
 import { ACCOUNTS } from './accounts/account.ts';
 import { COLLECTIONS } from './collections/collection.ts';
+import { ACCESS_KEYS } from './keys/access-key.ts';
 import { PROJECTS } from './projects/project.ts';
 import { RATE_LIMIT_KEYS } from './rate-limit-keys/rate-limit-key.ts';
 import type { Change, RecordKind } from './records/record-log.ts';
@@ -10,6 +11,7 @@ import { SIGNABLE_KEYS } from './signable-keys/signable-key.ts';
  * then keep its view up to date, and a rebuild restores it.
  */
 export const RECORD_KINDS: readonly RecordKind<Change>[] = [
+  toAnyKind(ACCESS_KEYS),
   toAnyKind(RATE_LIMIT_KEYS),
   toAnyKind(PROJECTS),
   toAnyKind(ACCOUNTS),

@@ -3,9 +3,9 @@ import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { OneTimeTexts, OpenSessions, Sessions } from './accounts/index.ts';
-import { hashToken } from './accounts/token.ts';
-import { createMemorySessions } from './memory/index.ts';
+import { hashToken } from './accounts/one-time-texts.ts';
 import { openRedisSessions } from './redis/index.ts';
+import { createMemorySessions } from './test/memory-sessions.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,27 +1,51 @@
-/** Value of `access.keys.v1`, keyed by `keyId`. */
-export interface AccessKeyRecord {
+/** What is kept of a key of an environment. The text of a secret key is nowhere: it is shown once and hashed. */
+export interface EndedKey {
   keyId: string;
+  /** SHA-256 of the key's text, hexadecimal. */
+  hash: string;
+  /** First and last four characters of the random part, so that a person can tell keys apart. */
+  first4: string;
+  last4: string;
+  /** Name for people; '' without one. */
+  name: string;
+  createdAt: number;
+  /** Who made, changed or ended it last: an account of an operator. */
+  changedBy: string;
+  revokedAt: number;
+}
+
+/** The key of an environment that is valid now. */
+export interface LiveKey extends Omit<EndedKey, 'revokedAt'> {
+  /** Text of a publishable key, which is no secret; null for a secret key. */
+  text: string | null;
+  /** For a publishable key: origins whose pages may use it, such as `https://game.example`. Empty means any. */
+  origins: string[];
+}
+
+/**
+ * Value of `access.keys.v1`, keyed by `id`: the keys of one kind of an environment. Times are epoch milliseconds. A
+ * refresh is one record, so an environment never has two live keys of a kind.
+ */
+export interface AccessKeyRecord {
+  /** `environmentId/kind` */
+  id: string;
+  /** 1, and one more with each change. */
+  revision: number;
   projectId: string;
   environmentId: string;
   environment: 'production' | 'development';
   kind: 'publishable' | 'secret';
-  /** SHA-256 of the key text, hexadecimal. */
-  hash: string;
-  first4: string;
-  last4: string;
-  createdAt: number;
-  revokedAt: number | null;
-  /** Name for people; '' without one. */
-  name: string;
-  /** Text of a publishable key, which is no secret; null for secret keys and for older ones. */
-  text: string | null;
-  /** Who made or ended it, and with which request; '' in records of earlier releases. */
-  changedBy: string;
-  requestId: string;
-  /** For a publishable key: origins whose pages may use it, such as `https://game.example`. Empty means any. */
-  origins: readonly string[];
-  /** Epoch milliseconds of the last change before it was revoked; 0 when it never changed. */
+  /** Null when the environment has no valid key of this kind. */
+  live: LiveKey | null;
+  /** The newest first. */
+  ended: EndedKey[];
+  /** What this revision did; `change`: other origins. */
+  action: 'create' | 'refresh' | 'revoke' | 'change';
   changedAt: number;
+  /** Account of an operator. */
+  changedBy: string;
+  /** Of the command or request that made the change. */
+  requestId: string;
 }
 
 /** Rate limit: messages per second, and the burst. */
@@ -152,12 +176,9 @@ export interface AccountRecord {
    * The invitation, while it is open. `hash`: SHA-256 of the text in the link, hexadecimal. `takenBy`: the account that
    * is accepting it but does not have all that it grants yet; nobody else can use the link.
    */
-  invitation: { hash: string; expiresAt: number; takenBy?: string | null } | null;
-  /**
-   * The last revision that changed rights or credentials. It ended all earlier sessions. Absent in records that an
-   * earlier release left in Redis; read it as 0.
-   */
-  sessionsFrom?: number;
+  invitation: { hash: string; expiresAt: number; takenBy: string | null } | null;
+  /** The last revision that changed rights or credentials. It ended all earlier sessions. */
+  sessionsFrom: number;
   createdAt: number;
   changedAt: number;
   changedBy: string;

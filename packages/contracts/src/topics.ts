@@ -6,6 +6,7 @@ export interface Topic {
     | 'environment + owner identity key'
     | 'environment + identity key'
     | 'environment'
+    | 'environment + key kind'
     | 'key id'
     | 'project id'
     | 'collection id'
@@ -76,7 +77,7 @@ export const TOPICS = {
     ...identityTopic('audience.erasures.v1', 'environment', 'erasure-request.avsc'),
     retentionMs: 7 * 24 * HOUR_MS,
   },
-  accessKeys: accessTopic('access.keys.v1', 'key id', 'access-key.avsc'),
+  accessKeys: accessTopic('access.keys.v1', 'environment + key kind', 'access-key.avsc'),
   projects: accessTopic('access.projects.v1', 'project id', 'project.avsc'),
   rateLimitKeys: accessTopic('access.rate-limit-keys.v1', 'key id', 'rate-limit-key.avsc'),
   collections: accessTopic('access.collections.v1', 'collection id', 'collection.avsc'),

@@ -1,13 +1,14 @@
 import {
+  ACCESS_KEYS,
   COLLECTIONS,
   createKeyVerifier,
-  createLiveKeys,
+  openKeys,
   openRecordCopy,
   openUsageCount,
   RATE_LIMIT_KEYS,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
+import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
@@ -87,9 +88,10 @@ await runService(logger, async (use) => {
 
 /** Opens what only operations with secret keys need. Without it reads go on. */
 async function openMinting(use: Use) {
-  const keys = await use('keys', () => openRedisKeyStore(redis));
+  const keyView = await use('keys', () => openRedisRecords(ACCESS_KEYS, redis));
   const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));
   const signableKeys = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, redis));
+  const keys = await use('copy of keys', async () => openKeys({ view: keyView }));
   const copies = {
     collections: await use('copy of collections', async () => openRecordCopy({ view: collections })),
     signableKeys: await use('copy of signable keys', async () => openRecordCopy({ view: signableKeys })),
@@ -105,11 +107,7 @@ async function openMinting(use: Use) {
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {
-      verifySecret: createKeyVerifier({
-        store: { find: keys.find, live: createLiveKeys(keys) },
-        prefix,
-        kind: 'secret',
-      }),
+      verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
       minting: {
         ...{ collections: createCollections(copies), claims, quotas, reader },
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),

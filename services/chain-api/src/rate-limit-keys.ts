@@ -1,9 +1,4 @@
-import {
-  createRateLimitKeyFinder,
-  openRecordCopy,
-  type RateLimitKeyRecord,
-  type RecordView,
-} from '@playline/access-keys';
+import { openRateLimitKeyFinder, type RateLimitKeyRecord, type RecordView } from '@playline/access-keys';
 import type { RateLimitKeys } from './admit-call.ts';
 
 export interface RateLimitKeysParts {
@@ -20,20 +15,20 @@ export interface OpenRateLimitKeys extends RateLimitKeys {
 }
 
 /**
- * Opens the rate limit keys of Redis, which gateways keep up to date with the log. All keys are in memory and refreshed
- * twice a second, so that a call with a key does not ask Redis.
+ * Opens the rate limit keys of Redis, which gateways keep in sync with the log. All keys are in memory and confirmed
+ * twice a second, so that a call with a key needs no query.
  */
 export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
-  const copy = openRecordCopy({ view });
+  const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
   return {
-    find: createRateLimitKeyFinder({ copy, prefix }),
+    find,
     ready: () =>
-      copy.refresh().then(
+      refresh().then(
         () => true,
         () => false,
       ),
     close: async () => {
-      copy.close();
+      close();
       await view.close();
     },
   };

@@ -79,7 +79,8 @@ describe('the event writer on records of access', () => {
       ...{ id: 'account-9', revision: 1, name: 'Ada', login: 'ada', state: 'invited', isAdministrator: false },
       ...{ roles: [{ projectId, role: 'owner' }], passwordHash: SECRET, openId: null },
       passkeys: [{ id: SECRET, publicKey: SECRET, counter: 0, transports: [], name: SECRET, createdAt: 1 }],
-      invitation: { hash: SECRET, expiresAt: 2 },
+      invitation: { hash: SECRET, expiresAt: 2, takenBy: null },
+      sessionsFrom: 0,
       ...{ createdAt: 1, changedAt: Date.now(), changedBy: 'operator', requestId: 'request-3' },
     };
     const value = frameRecord(stores.schemaIdOf(names.accounts), accountCodec.encode(account));

@@ -14,8 +14,6 @@ export interface CatchUpParts {
 
 /** Brings a view in Redis up to date after every start of Redis. A timer or a question notices the start. */
 export interface CatchUp extends Closable {
-  /** True once the view has been compared with its log. From then on questions are answered. */
-  readonly seen: boolean;
   /**
    * Asks the view. If the view may have lost something, the log is read and the question is asked again. The caller
    * does not wait for that where it cannot help: while the log cannot be read, and after a reading that changed nothing
@@ -33,7 +31,6 @@ const RETRY_MS = 1_000;
 /** Checks twice a second, and at a question that Redis cannot answer. The log is read once at a time. */
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
   let running: Promise<void> | null = null;
-  let seen = false;
   let hasFailed = false;
   const once = async () => {
     let records: number | null;
@@ -43,9 +40,8 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       hasFailed = true;
       throw fault;
     }
-    seen = true;
     hasFailed = false;
-    if (records !== null) logger.info({ records }, `${name} in Redis are level with the log again`);
+    if (records !== null) logger.info({ records }, `${name} in Redis are in sync with the log again`);
   };
   const catchUp = () => {
     running ??= once().finally(() => {
@@ -70,9 +66,6 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
   };
   void watch();
   return {
-    get seen() {
-      return seen;
-    },
     ask: createAsk({ catchUp, isLagging, isRunning: () => running !== null, hasFailed: () => hasFailed }),
     close: () => closed.abort(),
   };

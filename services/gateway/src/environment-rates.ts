@@ -1,15 +1,13 @@
 import {
   type MessageRate,
   openRecordCopy,
-  PROJECTS,
   type ProjectEnvironment,
   type ProjectRecord,
   type RecordCopy,
   rateOf,
 } from '@playline/access-keys';
 import type { Closable } from '@playline/runtime';
-import { type OpenRecordView, openLevelRecords } from './level-records.ts';
-import type { LevelParts } from './level-stores.ts';
+import { type OpenRecordView, openSyncedRecords, type SyncParts } from './synced-views.ts';
 
 /**
  * Returns the rate of an environment. An administrator's cap replaces the setting. The project's own limit can only
@@ -21,16 +19,16 @@ export type EnvironmentRates = (environmentId: string, setting: MessageRate) => 
 interface EnvironmentRatesParts {
   /** Of `PROJECTS`; closed with the rates. */
   view: OpenRecordView<ProjectRecord>;
-  level: LevelParts;
+  sync: SyncParts;
 }
 
 /**
  * Opens the rates of projects, and keeps the project records in Redis up to date with the log. While Redis is away, the
  * rates last known apply. Before they are known for the first time, the settings apply.
  */
-export function openEnvironmentRates({ view, level }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
-  const copy = openRecordCopy({ view });
-  const records = openLevelRecords({ kind: PROJECTS, view, level });
+export function openEnvironmentRates({ view, sync }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
+  const records = openSyncedRecords(view, sync);
+  const copy = openRecordCopy({ view: records });
   return {
     ratesOf: createEnvironmentRates(copy),
     close: async () => {

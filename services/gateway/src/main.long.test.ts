@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { createKey, refreshKey } from '@playline/access-keys';
+import { createKey, keysOfProject, refreshKey } from '@playline/access-keys';
 import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
@@ -56,7 +56,7 @@ describe('the gateway on real stores', () => {
     const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
     expect(await close()).toBe(0);
     const usage = await openRedisKeyUsage({ url: testStores().redis });
-    const { keyId } = (await stores.store.list(stores.owner.projectId))[0]!;
+    const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
     const use = (await usage.readKeys([keyId])).get(keyId)!;
     expect(use.usesOfHour).toBeGreaterThanOrEqual(2);
     const reason = 'ALL_MESSAGES_REJECTED';
@@ -140,8 +140,8 @@ describe('the gateway without one of its stores', () => {
       const opened = await openReady({ REDIS_URL: redis.href });
       expect((await opened.post(stores.key, batch(1))).status).toBe(200);
       const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
-      const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
       wire.mode = mode;
+      const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
       const end = Date.now() + 1500;
       while (Date.now() < end) expect((await opened.post(stores.key, batch(1))).status).toBe(200);
       expect((await opened.post(uncached, batch(1))).status).toBe(500);

@@ -1,5 +1,5 @@
-import { createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
-import { openRedisKeyStore, openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
+import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -23,12 +23,17 @@ import { createClockWatch } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { openHoldSweep } from './hold-sweep.ts';
-import { openLevelRecords } from './level-records.ts';
-import { type LevelKeys, type LevelParts, openLevelConsents, openLevelKeys } from './level-stores.ts';
 import { createSharingReport } from './rate-limits/index.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
 import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
+import {
+  openSyncedConsents,
+  openSyncedKeys,
+  openSyncedRecords,
+  type SyncedKeys,
+  type SyncParts,
+} from './synced-views.ts';
 
 const config = parseConfig(configSchema, process.env);
 const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix, ADMIN_HOST: host, ADMIN_PORT: port } = config;
@@ -46,14 +51,14 @@ const COMMAND_TIMEOUT_MS = 2_000;
 await runService(logger, async (use) => {
   const { topics, schemas: written } = topicNamesOf(topicPrefix);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger, onLogTime }));
-  // Connects in the background while the key store is opened.
+  // Connects in the background while the keys are opened.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
   const limits = { balances, onShared: createSharingReport(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
-  const { level, store, ratesOf } = await openViews(use);
+  const { sync, keys, ratesOf } = await openViews(use);
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await openRejectionsOf(use);
-  const audience = await openAudience(use, { level, store });
+  const audience = await openAudience(use, { sync, keys });
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
   // Opened before the listener, so closed after it: requests answered during the drain are counted too.
@@ -61,7 +66,7 @@ await runService(logger, async (use) => {
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
   let server: HttpServer | null = null;
-  const ready = createReadiness({ producer, schemas, store, clock, accepting: () => server?.state === 'open' });
+  const ready = createReadiness({ producer, schemas, keys, clock, accepting: () => server?.state === 'open' });
   const degraded = createDegraded(audience.people, metrics);
   const reasons = clock.withReasons(faults.reasons);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
@@ -70,28 +75,28 @@ await runService(logger, async (use) => {
     config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
     ...{ producer, limiter, audience, metrics, logger, ratesOf, clock },
     publishRejections: rejections.publish,
-    verifyPublishable: createKeyVerifier({ store, prefix, kind: 'publishable' }),
+    verifyPublishable: createKeyVerifier({ keys, prefix, kind: 'publishable' }),
     ...{ keyer: createIdentityKeyer(config.IDENTITY_PEPPER), schemaIds: schemas.current, usage: usage.counter },
   });
   // Opened last, so closed first: requests in flight are answered before the producer is flushed and closed.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** Opens the views of keys, projects and other records in Redis, and keeps them up to date with their logs. */
+/** Opens the views of keys, projects and other records in Redis, and keeps them in sync with their logs. */
 async function openViews(use: Use) {
   const log = await use('log reader', () => openLogReader(kafka));
-  const level = { log, registry, topicPrefix, logger };
-  const store = await use('key store', async () => openLevelKeys(await openRedisKeyStore(redis), level));
+  const sync = { log, registry, topicPrefix, logger };
+  const keys = await use('keys', async () => openSyncedKeys(await openRedisRecords(ACCESS_KEYS, redis), sync));
   // Each waits a moment for a Redis that is away. Opened in parallel, all of them take no longer than one.
   await Promise.all(
-    RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name).map((kind) =>
-      use(kind.name, async () => openLevelRecords({ kind, view: await openRedisRecords(kind, redis), level })),
+    RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name && name !== ACCESS_KEYS.name).map((kind) =>
+      use(kind.name, async () => openSyncedRecords(await openRedisRecords(kind, redis), sync)),
     ),
   );
   const { ratesOf } = await use('projects', async () =>
-    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), level }),
+    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), sync }),
   );
-  return { level, store, ratesOf };
+  return { sync, keys, ratesOf };
 }
 
 /** Rejections have their own producer: a rejection topic without a leader must not delay accepted messages. */
@@ -102,11 +107,11 @@ function openRejectionsOf(use: Use) {
 }
 
 /** Opens the ports of the operations on one identity: its consent and its erasure. */
-async function openAudience(use: Use, { level, store }: { level: LevelParts; store: LevelKeys }) {
+async function openAudience(use: Use, { sync, keys }: { sync: SyncParts; keys: SyncedKeys }) {
   const consentTopic = topicPrefix + TOPICS.consents.name;
   const own = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };
   const people = await use('people', () => openRedisPeople({ ...redis, ...own }));
-  const consents = await use('consents', () => openLevelConsents(people.consents, level));
+  const consents = await use('consents', () => openSyncedConsents(people.consents, sync));
   const ids = await use('schema ids of the audience', () =>
     openSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
   );
@@ -115,6 +120,6 @@ async function openAudience(use: Use, { level, store }: { level: LevelParts; sto
     people,
     consents,
     schemaIds: ids.current,
-    verifySecret: createKeyVerifier({ store, prefix, kind: 'secret' }),
+    verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
   };
 }

@@ -6,7 +6,7 @@ function setUp() {
   const ready = createReadiness({
     producer: { ready: async () => world.broker },
     schemas: { current: () => (world.schemas ? { messages: 1, identityLinks: 2 } : null) },
-    store: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('away'))) },
+    keys: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('away'))) },
     accepting: () => world.accepting,
     clock: { fault: () => (world.clock ? null : 'the clock is wrong') },
   });
@@ -28,7 +28,7 @@ it('names everything that is missing', async () => {
   expect(await ask()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
-it('stays on when the key store goes away after it has answered once', async () => {
+it('stays on when the keys cannot be read after they were once', async () => {
   const { world, ask } = setUp();
   await ask();
   world.keys = false;

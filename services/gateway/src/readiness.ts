@@ -8,15 +8,15 @@ import type { SchemaIdCache } from './schema-ids.ts';
 export interface ReadinessParts {
   producer: Pick<Producer, 'ready'>;
   schemas: Pick<SchemaIdCache, 'current'>;
-  store: { ready(): Promise<boolean> };
+  keys: { ready(): Promise<boolean> };
   clock: Pick<ClockWatch, 'fault'>;
   /** False from the start of a drain. */
   accepting: () => boolean;
 }
 
 /**
- * Builds the answer to `/readyz`. The key store counts only until it has answered once. After that ingest goes on with
- * cached keys through an outage, which taking the gateway out of service would end.
+ * Builds the answer to `/readyz`. The keys count only until they are known. After that ingest continues with the
+ * known keys through an outage of Redis, which taking the gateway out of service would end.
  */
 export function createReadiness(parts: ReadinessParts): ReadinessChecks {
   let keysSeen = false;
@@ -26,7 +26,7 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
     schemas: () => parts.schemas.current() !== null,
     clock: () => parts.clock.fault() === null,
     keys: async () => {
-      keysSeen ||= await parts.store.ready();
+      keysSeen ||= await parts.keys.ready();
       return keysSeen;
     },
   };

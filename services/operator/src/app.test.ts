@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PROJECTS } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { ACCESS_KEYS, PROJECTS } from '@playline/access-keys';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
@@ -37,26 +36,19 @@ const mint = { indexedChains: nowhere, createNode: nowhere, createAskNode: nowhe
 /** An operator with memory stores that outlive a command, in an empty folder. */
 /** @param answer typed at the terminal; without it there is no terminal */
 function createOperator(answer?: string) {
-  const store = createMemoryKeyStore();
-  const log = createMemoryKeyLog();
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
-  const projects = createMemorySources(PROJECTS);
+  const [keys, projects] = [createMemorySources(ACCESS_KEYS), createMemorySources(PROJECTS)];
   const commands = [
     createKeysCommand({
-      openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
-      openLog: async () => ({ ...log, close: async () => {} }),
       ...createMemoryAccess(),
+      keys,
       projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
     }),
-    createProjectsCommand({
-      openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
-      openLog: async () => ({ ...log, close: async () => {} }),
-      projects,
-    }),
+    createProjectsCommand({ keys, projects }),
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
     createSimulateCommand({ headerPrefix: 'x-service', folder, chain, mint, stop: new AbortController().signal }),
   ];
@@ -79,7 +71,7 @@ function createOperator(answer?: string) {
       rmSync(folder, { recursive: true, force: true });
     }
   };
-  return { run, store, log, projects, published, asked };
+  return { run, keys, projects, published, asked };
 }
 
 describe('operator', () => {
@@ -227,7 +219,7 @@ describe('operator keys refresh and revoke', () => {
   const of = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
 
   it('show the successor once, update the stack, and list the old key as ended', async () => {
-    const { run, published, log } = createOperator();
+    const { run, published, keys } = createOperator();
     const made = JSON.parse((await run(...of('create'))).results[0]!);
     const refreshed = JSON.parse((await run(...of('refresh'))).results[0]!);
     expect(refreshed.key).not.toBe(made.key);
@@ -241,7 +233,7 @@ describe('operator keys refresh and revoke', () => {
     expect(published.map(({ key }) => key)).toEqual([made.key, refreshed.key, '']);
     for (const key of [made.key, refreshed.key]) {
       expect(listed.results.join()).not.toContain(key);
-      expect(JSON.stringify(log.appended)).not.toContain(key.slice(-36));
+      expect(JSON.stringify(keys.log.appended)).not.toContain(key.slice(-36));
     }
     expect(JSON.stringify([listed, revoked])).not.toContain('hash');
   });
@@ -262,18 +254,6 @@ describe('operator keys refresh and revoke', () => {
     const { code, progress, results } = await createOperator().run(...of(word));
     expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
     expect(progress).toContain('no live key');
-  });
-});
-
-describe('operator keys rebuild', () => {
-  it('makes the view equal to the log and reports what it found', async () => {
-    const { run, store, log } = createOperator();
-    await run(...['keys', 'create', '--environment', 'production', '--kind', 'secret']);
-    await log.append([{ ...(await store.findLive('demo-production', 'secret'))!, revokedAt: 1 }]);
-    const { code, results } = await run('keys', 'rebuild', '--json');
-    expect(code).toBe(EXIT.ok);
-    expect(JSON.parse(results[0]!)).toEqual({ keys: 1, live: 0, removed: 0, ended: 0 });
-    expect(await store.findLive('demo-production', 'secret')).toBeNull();
   });
 });
 

@@ -1,8 +1,8 @@
-import type { Change, KeyUsage, KeyView, OpenSessions, RecordKind, RecordView } from '@playline/access-keys';
+import type { Change, KeyUsage, OpenSessions, RecordKind, RecordView } from '@playline/access-keys';
 import type { AskNode, ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
-import type { AtomicPublisher, GroupOffsets, LogReader, Producer, StreamRecord } from '@playline/stream';
+import type { AtomicPublisher, GroupOffsets, LogReader, Producer } from '@playline/stream';
 import type { Schemas } from './await-schema.ts';
 import type { MintsContext } from './commands/mints.ts';
 
@@ -22,10 +22,7 @@ export interface StoreOpeners {
   /** Opening a transactional id fences its earlier publisher. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
-  /** All records of a topic, loaded into memory. */
-  readTopic(topic: string): Promise<readonly StreamRecord[]>;
   createSchemas(): Promise<Schemas>;
-  openKeyView(): Promise<KeyView & Connecting>;
   openKeyUsage(): Promise<KeyUsage & { close(): Promise<void> }>;
   openRecordView<R extends Change>(kind: RecordKind<R>): Promise<RecordView<R> & Connecting>;
   openSessions(): Promise<OpenSessions>;

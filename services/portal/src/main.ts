@@ -1,4 +1,5 @@
 import {
+  ACCESS_KEYS,
   ACCOUNTS,
   type Change,
   COLLECTIONS,
@@ -10,13 +11,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
-import {
-  openRedisKeyStore,
-  openRedisKeyUsage,
-  openRedisRecords,
-  openRedisSessions,
-  RedisSharing,
-} from '@playline/access-keys/redis';
+import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
 import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
@@ -44,9 +39,8 @@ import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createStanding } from './standing/index.ts';
 import { createAudit } from './stores/audit.ts';
-import { createKeys } from './stores/keys.ts';
-import { type LogParts, openNoun } from './stores/noun.ts';
 import { createPortalPeople } from './stores/people.ts';
+import { type LogParts, openPortalRecords } from './stores/portal-records.ts';
 
 const SERVICE = 'portal';
 const PRODUCT = 'Playline';
@@ -68,10 +62,11 @@ const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.na
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
 
 /** Every kind of records that pages work with. */
-async function openNouns(use: Use, log: LogParts) {
+async function openAllRecords(use: Use, log: LogParts) {
   const open = <R extends Change>(kind: RecordKind<R>) =>
-    use(kind.name, async () => openNoun({ ...log, kind, view: await openRedisRecords(kind, redis) }));
+    use(kind.name, async () => openPortalRecords({ ...log, view: await openRedisRecords(kind, redis) }));
   return {
+    keys: await open(ACCESS_KEYS),
     accounts: await open(ACCOUNTS),
     projects: await open(PROJECTS),
     rateLimitKeys: await open(RATE_LIMIT_KEYS),
@@ -85,9 +80,7 @@ await runService(logger, async (use) => {
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };
   const signIns = await use('sessions', () => openRedisSessions(redis));
-  const nouns = await openNouns(use, log);
-  const keyView = await use('keys', () => openRedisKeyStore(redis));
-  const keys = createKeys({ ...log, view: keyView });
+  const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
   const people = createPortalPeople({
     ...{ ...log, people: graph, keyOf: createIdentityKeyer(config.IDENTITY_PEPPER) },
@@ -101,10 +94,10 @@ await runService(logger, async (use) => {
   let server: HttpServer | null = null;
   const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
   const admin = { host: ADMIN_HOST, port: ADMIN_PORT, reasons: faults.reasons, metrics };
-  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, nouns) }));
+  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, records) }));
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
-    ...{ config, logger, origin, shares, ...nouns },
+    ...{ config, logger, origin, shares, ...records },
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
     // Loaded only where a provider is set: most portals have none.
@@ -112,7 +105,7 @@ await runService(logger, async (use) => {
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     ...{ sessions: signIns.sessions, oneTime: signIns.oneTimeTexts },
-    ...{ keys, usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
+    ...{ usage, people, reads, live, searchMessages: createSearchMessages(reads), audit: createAudit(log) },
     ...{ settings: toSettings(config), standing: createStanding({ ...log, writerGroup }) },
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.

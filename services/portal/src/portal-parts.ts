@@ -1,4 +1,5 @@
 import type {
+  AccessKeyRecord,
   AccountRecord,
   AuditLog,
   CollectionRecord,
@@ -12,18 +13,17 @@ import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { PipelineStanding } from './standing/index.ts';
-import type { Keys } from './stores/keys.ts';
-import type { Noun } from './stores/noun.ts';
 import type { PortalPeople } from './stores/people.ts';
+import type { PortalRecords } from './stores/portal-records.ts';
 
-/** What pages work with: nouns, and settings that they show. */
+/** What pages work with: records, and settings that they show. */
 export interface PortalParts {
-  readonly accounts: Noun<AccountRecord>;
-  readonly projects: Noun<ProjectRecord>;
-  readonly rateLimitKeys: Noun<RateLimitKeyRecord>;
-  readonly collections: Noun<CollectionRecord>;
-  readonly signableKeys: Noun<SignableKeyRecord>;
-  readonly keys: Keys;
+  readonly accounts: PortalRecords<AccountRecord>;
+  readonly projects: PortalRecords<ProjectRecord>;
+  readonly rateLimitKeys: PortalRecords<RateLimitKeyRecord>;
+  readonly collections: PortalRecords<CollectionRecord>;
+  readonly signableKeys: PortalRecords<SignableKeyRecord>;
+  readonly keys: PortalRecords<AccessKeyRecord>;
   /** How keys are used, by the minute. */
   readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
   /** What becomes of messages, for all who look. */

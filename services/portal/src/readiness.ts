@@ -18,8 +18,8 @@ export function createReadiness({ sessions, accepting }: ReadinessParts): Readin
  */
 export function createDegraded(
   producer: { ready(): Promise<boolean> },
-  nouns: Readonly<Record<string, { readonly isLevel: boolean }>>,
+  records: Readonly<Record<string, { readonly isInSync: boolean }>>,
 ): ReadinessChecks {
-  const level = Object.entries(nouns).map(([name, noun]) => [name, () => noun.isLevel] as const);
-  return { changes: () => producer.ready(), ...Object.fromEntries(level) };
+  const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
+  return { changes: () => producer.ready(), ...Object.fromEntries(inSync) };
 }

@@ -10,9 +10,9 @@ import {
   type RecordStore,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { parseSignerKeys } from '@playline/access-keys/signer';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
 import type { Bench } from '../figure.ts';
 import type { Measured } from '../processes.ts';
@@ -98,7 +98,7 @@ async function withRecords<R extends Change, T>(
   const view = await openRedisRecords(kind, { url: environment.REDIS_URL ?? '' });
   try {
     const pair = { view, log: createMemoryRecordLog<R>() };
-    return await work(createRecordStore(kind, pair, { changedBy: 'bench', requestId: 'bench' }));
+    return await work(createRecordStore(pair, { changedBy: 'bench', requestId: 'bench' }));
   } finally {
     await view.close();
   }

@@ -55,7 +55,7 @@ const toPattern = (name: string) => {
   const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
-/** Families without a placeholder come first, so that `k:live` is not taken for the hash of an access key. */
+/** Families without a placeholder come first, because another one may match their names too. */
 const FAMILIES = REDIS_PLACES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );

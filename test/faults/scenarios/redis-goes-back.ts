@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createKey } from '@playline/access-keys';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, createKey } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { createPersons } from '../linker-persons.ts';
 import { ask, rowsOf } from '../world/clickhouse.ts';
 import { settle } from '../world/end-check.ts';
@@ -65,10 +66,10 @@ function openSizes(world: World) {
 /** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
 async function createErased(trial: Trial, gateway: ServiceProcess) {
   const { world, key, environmentId } = trial;
-  const store = await openRedisKeyStore({ url: world.stack.file.redis });
+  const view = await openRedisRecords(ACCESS_KEYS, { url: world.stack.file.redis });
   const owner = { projectId: 'test-faults', environmentId, environment: 'production', kind: 'secret' } as const;
-  const secret = (await createKey({ store, prefix: 'svcapik' }, owner)).key;
-  await store.close();
+  const secret = (await createKey({ store: createUnloggedStore(view), prefix: 'svcapik' }, owner)).key;
+  await view.close();
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) =>
     fetch(gateway.url + path, {

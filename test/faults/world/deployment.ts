@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { createKey } from '@playline/access-keys';
-import { openRedisKeyStore } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, createKey } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { applySql } from '@playline/infra/clickhouse';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
@@ -35,7 +36,7 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
   const { kafka, registry, redis, clickhouse } = stack.file;
   const engine = { ...clickhouse, database: `playline_test_${name}` };
   const topics = { brokers: kafka, registry, prefix: `test-${name}.`, partitions: PARTITIONS };
-  const keys = await openRedisKeyStore({ url: redis });
+  const keys = await openRedisRecords(ACCESS_KEYS, { url: redis });
   const people = await openRedisPeople({ url: redis });
   await Promise.all([
     applyTopics(topics),
@@ -54,7 +55,7 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
         environment: 'production',
         kind: 'publishable',
       } as const;
-      return (await createKey({ store: keys, prefix: KEY_PREFIX }, owner)).key;
+      return (await createKey({ store: createUnloggedStore(keys), prefix: KEY_PREFIX }, owner)).key;
     },
     leave: () => keys.close(),
     close: async () => {

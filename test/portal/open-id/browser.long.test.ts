@@ -1,6 +1,6 @@
 import { issueFirstLink } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { createOpenIdProvider } from '@playline/access-keys/open-id';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';

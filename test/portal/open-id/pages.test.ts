@@ -1,4 +1,4 @@
-import { createMemorySessions } from '@playline/access-keys/memory';
+import { createMemorySessions } from '@playline/access-keys/test';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';

@@ -1,5 +1,5 @@
 import { type AuditEntry, issueFirstLink } from '@playline/access-keys';
-import { createMemoryRecordLog, createMemorySessions } from '@playline/access-keys/memory';
+import { createMemoryRecordLog, createMemorySessions } from '@playline/access-keys/test';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';

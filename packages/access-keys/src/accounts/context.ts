@@ -1,7 +1,7 @@
 import { PublicError } from '@playline/errors';
-import { toDone } from '../records/changed.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
-import { ViewFault } from '../records/view-faults.ts';
+import { toDone } from '../records/record-store.ts';
+import { ViewFault } from '../records/record-view.ts';
 import { type AccountRecord, isRemoved } from './account.ts';
 import { type Action, mayDo } from './roles.ts';
 import type { Sessions } from './sessions.ts';

@@ -1,5 +1,5 @@
 import { PublicError } from '@playline/errors';
-import { toDone } from '../records/changed.ts';
+import { toDone } from '../records/record-store.ts';
 import type { AccountRecord, Passkey } from './account.ts';
 import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden } from './context.ts';
 import { assertNewOpenId, assertNewPasskey } from './invitations.ts';

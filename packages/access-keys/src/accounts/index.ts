@@ -18,7 +18,7 @@ export {
 export * from './join.ts';
 export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 export * from './members.ts';
-export * from './one-time-texts.ts';
+export type { OneTimeTexts, PurposeAndText } from './one-time-texts.ts';
 export * from './open-id.ts';
 export * from './open-id-sign-in.ts';
 export * from './passkeys.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { toDone } from '../records/changed.ts';
 import type { Content } from '../records/record-store.ts';
+import { toDone } from '../records/record-store.ts';
 import {
   type AccountRecord,
   findAnyInvited,
@@ -23,9 +23,9 @@ import {
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
+import { createToken, hashToken } from './one-time-texts.ts';
 import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, roleIn } from './roles.ts';
-import { createToken, hashToken } from './token.ts';
 
 /** Lifetime of the link of an invitation or a reset. */
 export const INVITATION_MS = 72 * 60 * 60_000;

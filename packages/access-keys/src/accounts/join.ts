@@ -1,4 +1,4 @@
-import { toDone } from '../records/changed.ts';
+import { toDone } from '../records/record-store.ts';
 import { type AccountRecord, findAnyInvited, type ProjectRole } from './account.ts';
 import { type AccountContext, changeAccount, findAccount, forbidden, linkNotGood, nowOf } from './context.ts';
 import { toRemoved } from './invitations.ts';

@@ -1,3 +1,15 @@
+import { hash, randomBytes } from 'node:crypto';
+
+/** 256 random bits, base64url. */
+export function createToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** What is stored of a text: SHA-256, hexadecimal. */
+export function hashToken(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
 /** A text and what it is for. A text made for another purpose does not count. */
 export interface PurposeAndText {
   readonly purpose: string;

@@ -1,7 +1,6 @@
 import { PublicError } from '@playline/errors';
-import type { OneTimeTexts } from './one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 import type { OpenIdProof, OpenIdProvider } from './open-id.ts';
-import { createToken, hashToken } from './token.ts';
 
 /** Enough time to sign in at the provider, also to look for a second factor. */
 export const OPEN_ID_LIFETIME_S = 10 * 60;
@@ -60,7 +59,8 @@ interface Kept {
 /** Builds the way to a provider and back: begun and ended in one browser, once, within ten minutes. */
 export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: OpenIdSignInParts): OpenIdSignIn {
   return {
-    ...{ label: provider.label, origins: provider.origins },
+    label: provider.label,
+    origins: provider.origins,
     begin: async ({ errand, secret, isFresh }) => {
       const browserText = `${createToken()}.${secret}`;
       const [verifier, nonce] = [createToken(), createToken()];

@@ -86,13 +86,12 @@ export function toSession(
  * Whether a session is still valid for an account. A change of rights or credentials is written to the account's record
  * first, and only then are sessions removed from their store. If the process dies in between, the store still has
  * sessions, but none of them is valid.
- * @param session one of an older release has no revision
  */
 export function isSessionOf(
-  session: Pick<NewSession, 'accountId' | 'accountRevision'>,
+  session: Pick<SessionRecord, 'accountId' | 'accountRevision'>,
   account: Pick<AccountRecord, 'id' | 'sessionsFrom'>,
 ): boolean {
-  return session.accountId === account.id && (session.accountRevision ?? 0) >= (account.sessionsFrom ?? 0);
+  return session.accountId === account.id && session.accountRevision >= account.sessionsFrom;
 }
 
 /** The instant at which a session ends unless it is used before. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
-import { catchUpRecords } from '../records/level.ts';
 import { createRecordStore, type RecordStore } from '../records/record-store.ts';
+import { syncFromLog } from '../records/sync-from-log.ts';
+import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { COLLECTIONS, type CollectionRecord, collectionsOf, createIsUnlinked } from './collection.ts';
 import { linkCollection, moveCollection, relinkCollection, renameCollection, unlinkCollection } from './operations.ts';
 
@@ -13,7 +13,7 @@ const theirs = { projectId: 'theirs', environmentId: 'theirs-production', name: 
 
 function setUp() {
   const [view, log] = [createMemoryRecords(COLLECTIONS), createMemoryRecordLog<CollectionRecord>()];
-  const open = (changedBy: string) => createRecordStore(COLLECTIONS, { view, log }, { changedBy, requestId: 'r' });
+  const open = (changedBy: string) => createRecordStore({ view, log }, { changedBy, requestId: 'r' });
   return { view, log, open, store: open('ada') };
 }
 
@@ -158,11 +158,11 @@ describe('collections that many change at once', () => {
       fc.asyncProperty(fc.array(fc.array(act, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
         const { view, log, open, store } = setUp();
         const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
-        const killed = createRecordStore(COLLECTIONS, { view: dying, log }, { changedBy: 'bob', requestId: 'r' });
+        const killed = createRecordStore({ view: dying, log }, { changedBy: 'bob', requestId: 'r' });
         for (const acts of rounds)
           await Promise.allSettled(acts.map((each) => perform(each.dies ? killed : open(each.projectId), each)));
         expectSound(log.appended);
-        await catchUpRecords({ view, log });
+        await syncFromLog({ view, log });
         const last = new Map(log.appended.map((record) => [record.id, record]));
         const all = await store.readAll();
         expect(new Map(all.map((record) => [record.id, record]))).toEqual(last);

@@ -1,6 +1,6 @@
 import { PublicError } from '@playline/errors';
-import { toDone, toName } from '../records/changed.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
+import { toDone, toName } from '../records/record-store.ts';
 import { type CollectionRecord, type Contract, collectionIdOf, parseContract } from './collection.ts';
 
 export interface CollectionContext {

@@ -23,7 +23,9 @@ export function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
     if (!origins.includes(new URL(address).origin))
       throw new ProviderAway('the provider names an address that is not known as its own');
     const { status, bytes, ...answer } = await askFor(address, {
-      ...{ method, headers, redirect: 'manual' },
+      method,
+      headers,
+      redirect: 'manual',
       // The forms that it sends are texts.
       ...(body === undefined || body === null ? {} : { body: String(body) }),
       signal: AbortSignal.timeout(timeoutMs),

@@ -34,7 +34,8 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
   const origins = [issuer.origin, ...alsoAt];
   const configurationOf = createKept(() => discover(options, origins), KEPT_MS);
   return {
-    ...{ label, origins },
+    label,
+    origins,
     authorization: async (question) => {
       const configuration = await orAway(configurationOf(), options);
       return client.buildAuthorizationUrl(configuration, await toParameters(question));
@@ -42,8 +43,11 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
     prove: async (cameBack, question) => {
       const configuration = await orAway(configurationOf(), options);
       const granted = client.authorizationCodeGrant(configuration, cameBack, {
-        ...{ expectedState: question.state, expectedNonce: question.nonce, pkceCodeVerifier: question.verifier },
-        ...{ idTokenExpected: true, ...(question.isFresh ? { maxAge: FRESH_MAX_S } : {}) },
+        expectedState: question.state,
+        expectedNonce: question.nonce,
+        pkceCodeVerifier: question.verifier,
+        idTokenExpected: true,
+        ...(question.isFresh ? { maxAge: FRESH_MAX_S } : {}),
       });
       const claims = await granted.then(
         (tokens) => tokens.claims(),
@@ -61,7 +65,11 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
 async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdQuestion) {
   return {
     // Neither mail address nor name is requested, since nothing depends on them.
-    ...{ scope: 'openid', redirect_uri: redirectUri, state, nonce, code_challenge_method: 'S256' },
+    scope: 'openid',
+    redirect_uri: redirectUri,
+    state,
+    nonce,
+    code_challenge_method: 'S256',
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     ...(isFresh ? { prompt: 'login', max_age: String(FRESH_MAX_S) } : {}),
   };

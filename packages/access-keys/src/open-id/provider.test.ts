@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../accounts/one-time-texts.ts';
 import { ProviderAway } from '../accounts/open-id.ts';
-import { createToken } from '../accounts/token.ts';
 import { createOpenIdProvider, type OpenIdProviderOptions } from './index.ts';
 import { type HostileProvider, type Lies, openHostileProvider } from './test/hostile-provider.ts';
 

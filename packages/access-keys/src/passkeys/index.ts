@@ -30,9 +30,15 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
     creation: async (owner, challenge) => {
       const { generateRegistrationOptions } = await library();
       return generateRegistrationOptions({
-        ...{ rpName: name, rpID, timeout: ASKED_MS, attestationType: 'none' },
-        ...{ userName: owner.login, userDisplayName: owner.name, userID: new Uint8Array(Buffer.from(owner.id)) },
-        ...{ challenge: toBytes(challenge), supportedAlgorithmIDs },
+        rpName: name,
+        rpID,
+        timeout: ASKED_MS,
+        attestationType: 'none',
+        userName: owner.login,
+        userDisplayName: owner.name,
+        userID: new Uint8Array(Buffer.from(owner.id)),
+        challenge: toBytes(challenge),
+        supportedAlgorithmIDs,
         excludeCredentials: owner.passkeys.map(({ id, transports }) => ({ id, transports })),
         authenticatorSelection: { residentKey: 'required', userVerification: 'preferred' },
       });
@@ -49,7 +55,9 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
     request: async (challenge) => {
       const { generateAuthenticationOptions } = await library();
       return generateAuthenticationOptions({
-        ...{ rpID, timeout: ASKED_MS, userVerification: 'preferred' },
+        rpID,
+        timeout: ASKED_MS,
+        userVerification: 'preferred',
         challenge: toBytes(challenge),
       });
     },

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { PublicError } from '@playline/errors';
-import type { KeyEnvironment } from '../key-text.ts';
-import { toDone, toName } from '../records/changed.ts';
-import type { Content, RecordStore } from '../records/record-store.ts';
+import type { KeyEnvironment } from '../keys/key-text.ts';
+import { type Content, type RecordStore, toDone, toName } from '../records/record-store.ts';
 import {
   findEnvironment,
   findProject,
@@ -55,11 +54,29 @@ export async function createProject({ store }: ProjectContext, wanted: NewProjec
   const name = toProjectName(wanted.name);
   const made = await store.change((projects) => {
     if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
-    const environments: ProjectEnvironment[] = [];
-    for (const each of wanted.environments) environments.push(makeEnvironment({ id, environments }, each, projects));
-    return { id, name, environments, state: 'live', createdAt: Date.now() };
+    return makeProject({ id, name, environments: wanted.environments }, projects);
   });
   return toDone(made);
+}
+
+function makeProject(
+  { id, name, environments: wanted }: NewProject & { readonly id: string },
+  projects: readonly ProjectRecord[],
+): Content<ProjectRecord> {
+  const environments: ProjectEnvironment[] = [];
+  for (const each of wanted) environments.push(makeEnvironment({ id, environments }, each, projects));
+  return { id, name, environments, state: 'live', createdAt: Date.now() };
+}
+
+/** The project that a deployment begins with. */
+export const FIRST_PROJECT = 'demo';
+
+/** Creates the project `demo` in a deployment that has none. */
+export async function createFirstProject({ store }: ProjectContext): Promise<void> {
+  await store.change((projects) => {
+    if (projects.length > 0) return null;
+    return makeProject({ id: FIRST_PROJECT, name: FIRST_PROJECT, environments: USUAL_ENVIRONMENTS }, projects);
+  });
 }
 
 /** Adds an environment. @throws PublicError as `createProject`, and as `changeProject` */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
-import { createRateLimitKeyText, endsOfKey, hashKey } from '../key-text.ts';
-import { toDone } from '../records/changed.ts';
+import { createRateLimitKeyText, endsOfKey, hashKey } from '../keys/key-text.ts';
 import type { RecordStore } from '../records/record-store.ts';
+import { toDone } from '../records/record-store.ts';
 import type { Plan, RateLimitKeyRecord } from './rate-limit-key.ts';
 
 export interface RateLimitKeyContext {

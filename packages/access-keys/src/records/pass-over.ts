@@ -1,7 +1,13 @@
-import { frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
+import { frameRecord, type SchemaSource } from '@playline/contracts';
 import type { AuditLog } from '../audit/audit-log.ts';
-import { createLogDecoder, type LoggedBytes, type UnreadablePlace, UnreadableRecord } from './log-bytes.ts';
-import type { Change, LogRange, RecordKind } from './record-log.ts';
+import {
+  type Change,
+  createLogDecoder,
+  type LoggedBytes,
+  type LogRange,
+  type UnreadablePlace,
+  UnreadableRecord,
+} from './record-log.ts';
 import type { Author } from './record-store.ts';
 import type { RecordView } from './record-view.ts';
 
@@ -16,26 +22,13 @@ export interface AccessLogBytes {
   send(record: { readonly partition: number; readonly key: Buffer; readonly value: Buffer | null }): Promise<unknown>;
 }
 
-/** How records of a topic of access are restored after one of them was skipped. */
-export interface RecordSettling<R> {
-  readonly codec: RecordCodec<R>;
-  /**
-   * The record of an id without the unreadable one: from what the log has before it and from the view; null when there
-   * is none.
-   */
-  standingOf(id: string, logged: readonly R[]): Promise<R | null>;
-  /** That record as a new change, made by the author of the command. */
-  stamp(standing: R): R;
-  /** Takes a turn with changes. */
-  exclusive<T>(work: () => Promise<T>): Promise<T>;
-  readonly author: Author;
-}
-
 /** What is needed to skip a record of a topic of access. */
-export interface PassOverParts<R> extends RecordSettling<R> {
+export interface PassOverParts<R extends Change> {
+  readonly view: Pick<RecordView<R>, 'kind' | 'held' | 'exclusive'>;
+  readonly author: Author;
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
-  /** Id under which the schema of `codec` is registered. */
+  /** Id under which the schema of the kind is registered. */
   readonly schemaId: number;
   readonly audit: AuditLog;
 }
@@ -45,29 +38,30 @@ export interface FoundUnreadable<R> {
   /** Of the record on the log: the id of what it is about. */
   readonly key: Buffer;
   readonly reason: string;
-  /** Null: nothing else is known under this id, so afterwards there is no record of it. */
-  readonly standing: R | null;
+  /** The record that applies without it. Null: nothing else is known under this id, so there will be no record of it. */
+  readonly kept: R | null;
 }
 
 /**
- * Looks at a record that cannot be read. Changes nothing.
- * @throws Error, with words for the operator, when there is no such record, it can be read, or it is passed over already
+ * Finds a record that cannot be read. Changes nothing.
+ * @throws Error, with a message for the operator, when there is no such record, it can be read, or it is skipped already
  */
-export async function findUnreadable<R>(
-  parts: Pick<PassOverParts<R>, 'log' | 'codec' | 'schemaOf' | 'standingOf'>,
+export async function findUnreadable<R extends Change>(
+  parts: Pick<PassOverParts<R>, 'log' | 'schemaOf' | 'view'>,
   place: UnreadablePlace,
 ): Promise<FoundUnreadable<R>> {
+  const { codec } = parts.view.kind;
   const words = `${place.topic}, partition ${place.partition}, offset ${place.offset}`;
   const { target, key, before, later } = await readOfKey(parts.log, place, words);
   if (later !== null)
-    throw new Error(`${words}: a later record of its key stands at ${later}, so it is passed over already`);
-  const decode = createLogDecoder(parts.codec, { schemaOf: parts.schemaOf, topic: place.topic });
+    throw new Error(`${words}: a later record of its key is at offset ${later}, so it is passed over already`);
+  const decode = createLogDecoder(codec, { schemaOf: parts.schemaOf, topic: place.topic });
   const logged: R[] = [];
   try {
     for await (const { record } of decode([...before, target])) if (record !== null) logged.push(record);
   } catch (fault) {
     if (!(fault instanceof UnreadableRecord)) throw fault;
-    return { key, reason: fault.reason, standing: await parts.standingOf(key.toString(), logged) };
+    return { key, reason: fault.reason, kept: await findKept(parts.view, key.toString(), logged) };
   }
   throw new Error(`${words}: the record can be read, so nothing was done`);
 }
@@ -86,7 +80,8 @@ async function readOfKey(log: AccessLogBytes, place: UnreadablePlace, words: str
   if (range !== undefined && place.offset >= range.start && place.offset < range.end)
     for await (const each of log.read({ ...range, start: place.offset, end: place.offset + 1 })) around.push(each);
   const target = around.find(({ offset }) => offset === place.offset);
-  if (range === undefined || target === undefined) throw new Error(`${words}: there is no record, or not any more`);
+  if (range === undefined || target === undefined)
+    throw new Error(`${words}: there is no record at this offset, or compaction has removed it`);
   const { key } = target;
   if (key === null) throw new Error(`${words}: the record has no key, so it is no record of access`);
   const [before, behind]: [LoggedBytes[], LoggedBytes[]] = [[], []];
@@ -97,40 +92,45 @@ async function readOfKey(log: AccessLogBytes, place: UnreadablePlace, words: str
   return { target, key, before, later: behind[0]?.offset ?? null };
 }
 
+/** Of what the log has before the unreadable record and of what the view holds, the highest revision counts. */
+async function findKept<R extends Change>(
+  { kind, held }: Pick<RecordView<R>, 'kind' | 'held'>,
+  id: string,
+  logged: readonly R[],
+): Promise<R | null> {
+  const inView = (await held()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
+  return [...logged, ...inView].toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
+}
+
 /**
  * Skips exactly one record that cannot be read. What counts without it is written after it, under its key and into its
- * partition. So every process can go on, and compaction removes the unreadable record. Nothing else of the log is
+ * partition. So every process can continue, and compaction removes the unreadable record. Nothing else of the log is
  * skipped. The audit gets an entry first.
  * @throws as `findUnreadable`; else when it is not certain that the entry or the record is in the log: then repeat the
  * call
  */
-export function passOverRecord<R>(parts: PassOverParts<R>, place: UnreadablePlace): Promise<FoundUnreadable<R>> {
-  const { log, codec, schemaId, audit, author } = parts;
-  return parts.exclusive(async () => {
+export function passOverRecord<R extends Change>(
+  parts: PassOverParts<R>,
+  place: UnreadablePlace,
+): Promise<FoundUnreadable<R>> {
+  const { log, view, schemaId, audit, author } = parts;
+  return view.exclusive(async () => {
     const found = await findUnreadable(parts, place);
     const { topic, partition, offset } = place;
+    const { kept } = found;
     await audit.append({
-      ...{ actor: author.changedBy, action: 'record.pass-over', object: `${topic}/${partition}/${offset}` },
-      ...{ projectId: '', environmentId: '', address: '', requestId: author.requestId },
-      detail: { reason: found.reason, kept: found.standing === null ? 'nothing' : 'what stood before' },
+      actor: author.changedBy,
+      action: 'record.pass-over',
+      object: `${topic}/${partition}/${offset}`,
+      projectId: '',
+      environmentId: '',
+      address: '',
+      requestId: author.requestId,
+      detail: { reason: found.reason, kept: kept === null ? 'nothing' : 'the record before it' },
     });
-    const value = found.standing === null ? null : frameRecord(schemaId, codec.encode(parts.stamp(found.standing)));
+    const next = kept && { ...kept, ...author, revision: kept.revision + 1, changedAt: Date.now() };
+    const value = next && frameRecord(schemaId, view.kind.codec.encode(next));
     await log.send({ partition, key: found.key, value });
     return found;
   });
-}
-
-/** How to restore records of a kind: of what the log had and what the view holds, the highest revision counts. */
-export function settlingOf<R extends Change>(
-  kind: RecordKind<R>,
-  { view, author }: { readonly view: Pick<RecordView<R>, 'held' | 'exclusive'>; readonly author: Author },
-): RecordSettling<R> {
-  return {
-    ...{ codec: kind.codec, exclusive: (work) => view.exclusive(work), author },
-    standingOf: async (id, logged) => {
-      const held = (await view.held()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
-      return [...logged, ...held].toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
-    },
-    stamp: (standing) => ({ ...standing, ...author, revision: standing.revision + 1, changedAt: Date.now() }),
-  };
 }

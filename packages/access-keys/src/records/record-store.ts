@@ -1,6 +1,7 @@
-import { catchUpInTurn, catchUpRecords, type RecordPair } from './level.ts';
+import { type ErrorDetails, PublicError } from '@playline/errors';
 import type { Change, LogRange, Placed, RecordKind, RecordLog } from './record-log.ts';
-import { Overtaken, ViewFault } from './view-faults.ts';
+import { Overtaken, ViewFault } from './record-view.ts';
+import { type RecordPair, syncFromLog, syncInTurn } from './sync-from-log.ts';
 
 /** Who changes something, and with what request. */
 export type Author = Pick<Change, 'changedBy' | 'requestId'>;
@@ -10,6 +11,8 @@ export type Content<R extends Change> = Omit<R, keyof Change>;
 
 /** One kind of records, for changes. */
 export interface RecordStore<R extends Change> {
+  /** Of every change that this store makes. */
+  readonly author: Author;
   /** All of them, as the log has them. */
   readAll(): Promise<readonly R[]>;
   /**
@@ -22,26 +25,24 @@ export interface RecordStore<R extends Change> {
 }
 
 /**
- * Creates a store that writes each change to the log before the view. Before it decides, it brings into the view what
- * the log has and the view lacks, so it never decides by half a change.
+ * Creates a store that writes each change to the log before the view. Before it decides, it applies to the view what the
+ * log has and the view lacks, so it never decides by half a change.
  */
-export function createRecordStore<R extends Change>(
-  kind: RecordKind<R>,
-  pair: RecordPair<R, RecordLog<R>>,
-  author: Author,
-): RecordStore<R> {
+export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLog<R>>, author: Author): RecordStore<R> {
   const { view, log } = pair;
-  const readView = async () => (await view.readSince(null)).records ?? [];
+  const { kind } = view;
+  const readView = async () => (await view.readSince(null)).records;
   return {
+    author,
     readAll: async () => {
-      await catchUpRecords(pair);
+      await syncFromLog(pair);
       return readView();
     },
     change: (decide) =>
       view.exclusive(async () => {
-        // Read before the catch-up: records after these ends may be missing from what the decision is based on.
+        // Read before the sync: records after these ends may be missing from what the decision is based on.
         const bounds = await log.bounds();
-        await catchUpInTurn(pair);
+        await syncInTurn(pair);
         const records = await readView();
         const content = decide(records);
         if (content === null) return null;
@@ -49,24 +50,25 @@ export function createRecordStore<R extends Change>(
         // The guarantee: every change that the view shows is in the log, so the view can always be rebuilt from it.
         const placed = { record, ...(await log.append(record)) };
         const winner = await findWinner({ kind, log, bounds }, placed);
-        await bringIn(kind, pair, winner === null ? placed : await appendAgain(log, winner, record.revision));
+        await applyToView(pair, winner === null ? placed : await appendAgain(log, winner, record.revision));
         if (winner === null) return record;
-        throw new Overtaken(`somebody else changed one of ${kind.name} meanwhile: look at it, and ask again`);
+        throw new Overtaken(`another process changed one of ${kind.name} at the same moment: check it and try again`);
       }),
   };
 }
 
-async function bringIn<R extends Change>(
-  kind: RecordKind<R>,
+async function applyToView<R extends Change>(
   { view }: RecordPair<R>,
   { record, partition, offset }: Placed<R>,
 ): Promise<void> {
+  // If other records lie in between, the offset is not moved, and the next sync continues from it.
+  const moves = [{ partition, from: offset, to: offset + 1 }];
+  const update = () => view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
   try {
-    // If other records lie in between, the place is not moved, and the next look continues from it.
-    const moves = [{ partition, from: offset, to: offset + 1 }];
-    await view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
+    // Tried again at once, because an ended key is valid until the view has the change.
+    await update().catch(update);
   } catch (cause) {
-    throw new ViewFault(`the log of ${kind.name} has the change and the view may not have it`, { cause });
+    throw new ViewFault(`the log of ${view.kind.name} has the change and the view may not have it`, { cause });
   }
 }
 
@@ -106,6 +108,26 @@ interface StampParts<R extends Change> {
 
 function stamp<R extends Change>(content: Content<R>, { kind, records, author }: StampParts<R>): R {
   const unnumbered = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
-  const standing = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
-  return { ...unnumbered, revision: (standing?.revision ?? 0) + 1 };
+  const present = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
+  return { ...unnumbered, revision: (present?.revision ?? 0) + 1 };
+}
+
+/** The record that a change has made. @param record returned by `RecordStore.change` */
+export function toDone<R>(record: R | null): R {
+  if (record === null) throw new Error('nothing was changed');
+  return record;
+}
+
+const NAME_CHARACTERS_MAX = 200;
+
+/**
+ * A name of a project, a collection or a signable key, without spaces around it.
+ * @param of what it names, with its article
+ * @throws PublicError VALIDATION_ERROR
+ */
+export function toName(name: string, of: string, details: ErrorDetails | null = null): string {
+  const given = name.trim();
+  if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;
+  const message = `The name of ${of} has 1 to ${NAME_CHARACTERS_MAX} characters.`;
+  throw new PublicError('VALIDATION_ERROR', { message, details });
 }

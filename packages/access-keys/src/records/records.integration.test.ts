@@ -3,14 +3,13 @@ import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
 import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/rate-limit-key.ts';
 import { openRedisRecords, type RedisRecordView } from '../redis/index.ts';
-import { catchUpRecords, rebuildRecords } from './level.ts';
+import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { openRecordCopy } from './record-copy.ts';
 import { createRecordStore } from './record-store.ts';
-import type { RecordView } from './record-view.ts';
-import { IncompleteViewFault, LogLost, Overtaken, ViewFault } from './view-faults.ts';
+import { IncompleteViewFault, LogLost, Overtaken, type RecordView, ViewFault } from './record-view.ts';
+import { rebuildRecords, syncFromLog } from './sync-from-log.ts';
 
 type R = RateLimitKeyRecord;
 const kind = RATE_LIMIT_KEYS;
@@ -65,7 +64,7 @@ describe.each([
     const world = await openWorld();
     const log = createMemoryRecordLog<R>();
     const pair = { view: world.view, log };
-    const store = createRecordStore(kind, pair, author);
+    const store = createRecordStore(pair, author);
     const put = (keyId: string, calls?: number) => store.change(() => contentOf(keyId, calls));
     return { ...world, log, pair, store, put };
   }
@@ -80,7 +79,7 @@ describe.each([
         return view.update(update);
       },
     };
-    const store = createRecordStore(kind, { ...pair, view: watched }, author);
+    const store = createRecordStore({ ...pair, view: watched }, author);
     await store.change(() => contentOf('a', 1));
     await store.change(() => contentOf('a', 2));
     expect(seen).toEqual([0, 1, 2]);
@@ -113,7 +112,7 @@ describe.each([
   it('keep the change of whoever was first, and tell the other one, when a turn ended too soon', async () => {
     const { view, log, pair, store, put } = await setUp();
     await put('a', 1);
-    const rival = createRecordStore(kind, { ...pair, view: { ...view, exclusive: (work) => work() } }, author);
+    const rival = createRecordStore({ ...pair, view: { ...view, exclusive: (work) => work() } }, author);
     const late = {
       ...log,
       append: async (record: R) => {
@@ -122,12 +121,12 @@ describe.each([
         return log.append(record);
       },
     };
-    const overtaken = createRecordStore(kind, { view, log: late }, author).change(() => contentOf('a', 9));
+    const overtaken = createRecordStore({ view, log: late }, author).change(() => contentOf('a', 9));
     await expect(overtaken).rejects.toThrow(Overtaken);
     const standing = [{ calls: 3, revokedAt: 7, revision: 4 }];
     expect(await store.readAll()).toMatchObject(standing);
     expect(log.appended.at(-1)).toMatchObject(standing[0]!);
-    expect((await rebuildRecords(kind, pair)).records).toMatchObject(standing);
+    expect((await rebuildRecords(pair)).records).toMatchObject(standing);
     await put('b', 1);
     expect(await store.readAll()).toHaveLength(2);
   });
@@ -135,19 +134,19 @@ describe.each([
   it('cannot be asked for before all of them are there, and can although there are none', async () => {
     const { view, pair } = await setUp();
     await expect(view.readSince(null)).rejects.toThrow(IncompleteViewFault);
-    expect(await catchUpRecords(pair)).toBe(0);
+    expect(await syncFromLog(pair)).toBe(0);
     expect((await view.readSince(null)).records).toEqual([]);
   });
 
   it('miss nothing of a change that died between log and view, once anybody looks at the places', async () => {
     const { view, pair, put, store } = await setUp();
     await put('a', 1);
-    const killed = createRecordStore(kind, { ...pair, view: { ...view, update: dying(view).update } }, author);
+    const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
     await expect(killed.change(() => contentOf('a', 2))).rejects.toThrow(ViewFault);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 1 }]);
-    expect(await catchUpRecords(pair)).toBe(1);
+    expect(await syncFromLog(pair)).toBe(1);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 2 }]);
-    expect(await catchUpRecords(pair)).toBeNull();
+    expect(await syncFromLog(pair)).toBeNull();
     await expect(killed.change(() => contentOf('b'))).rejects.toThrow(ViewFault);
     expect(await store.readAll()).toHaveLength(2);
   });
@@ -158,7 +157,7 @@ describe.each([
     for (const lose of [world.restart, world.empty]) {
       await lose();
       await expect(view.readSince(null)).rejects.toThrow(IncompleteViewFault);
-      await catchUpRecords(pair);
+      await syncFromLog(pair);
       expect((await view.readSince(null)).records).toMatchObject([{ keyId: 'a' }]);
     }
   });
@@ -174,15 +173,15 @@ describe.each([
         return place;
       },
     };
-    await createRecordStore(kind, { ...pair, log: emptied }, author).change(() => contentOf('b'));
-    await catchUpRecords(pair);
+    await createRecordStore({ ...pair, log: emptied }, author).change(() => contentOf('b'));
+    await syncFromLog(pair);
     expect((await view.readSince(null)).records).toHaveLength(2);
   });
 
   it('are not brought in under a run of the store that is over', async () => {
     const { view } = await setUp();
-    await expect(view.update({ changes: [], moves: [], completeIn: 'the run before' })).rejects.toThrow('anew');
-    expect((await view.standing()).completeIn).toBeNull();
+    await expect(view.update({ changes: [], moves: [], completeIn: 'the run before' })).rejects.toThrow('restarted');
+    expect((await view.status()).completeIn).toBeNull();
   });
 
   it('keep the later revision, in whatever order they are brought in', async () => {
@@ -191,7 +190,7 @@ describe.each([
     const changes = log.appended.map((record, offset) => ({ record, partition: 0, offset }));
     await view.update({ changes: changes.toReversed(), moves: [], completeIn: null });
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 3 }]);
-    await rebuildRecords(kind, pair);
+    await rebuildRecords(pair);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 3 }]);
   });
 
@@ -202,18 +201,28 @@ describe.each([
     const newer = { ...log.appended[0]!, revision: 9 };
     const strangers = [stranger, newer].map((record) => ({ record, partition: 0, offset: 7 }));
     await view.update({ changes: strangers, moves: [{ partition: 0, from: 1, to: 9 }], completeIn: null });
-    await expect(catchUpRecords(pair)).rejects.toThrow(LogLost);
-    expect(await rebuildRecords(kind, pair)).toEqual({ records: log.appended, removed: 2 });
+    await expect(syncFromLog(pair)).rejects.toThrow(LogLost);
+    expect(await rebuildRecords(pair)).toEqual({ records: log.appended, removed: 2 });
     expect((await view.readSince(null)).records).toEqual(log.appended);
-    expect(await catchUpRecords(pair)).toBeNull();
+    expect(await syncFromLog(pair)).toBeNull();
   });
 
   it('are left alone by a rebuild whose log is empty', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
     log.appended.length = 0;
-    await expect(rebuildRecords(kind, pair)).rejects.toThrow(LogLost);
+    await expect(rebuildRecords(pair)).rejects.toThrow(LogLost);
     expect((await view.readSince(null)).records).toHaveLength(1);
+  });
+
+  it('stay in use after a start of the store whose log has lost everything, and cannot be changed then', async () => {
+    const { view, pair, put, log, ...world } = await setUp();
+    await put('a');
+    log.appended.length = 0;
+    await world.restart();
+    await expect(syncFromLog(pair)).rejects.toThrow(LogLost);
+    expect((await view.readSince(null)).records).toMatchObject([{ keyId: 'a' }]);
+    await expect(put('b')).rejects.toThrow(LogLost);
   });
 
   it('are in a copy as the log has them after each refresh, whatever died, was restarted or was emptied', async () => {
@@ -224,23 +233,65 @@ describe.each([
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 25 }), async (acts) => {
         const { view, pair, put, log, ...world } = await setUp();
-        const copy = openRecordCopy({ view, lookEveryMs: 0 });
-        const killed = createRecordStore(kind, { ...pair, view: { ...view, update: dying(view).update } }, author);
+        const index = new Map<string, R>();
+        const onChange = (before: R | undefined, after: R | undefined) => {
+          if (before !== undefined) index.delete(before.keyId);
+          if (after !== undefined) index.set(after.keyId, after);
+        };
+        const copy = openRecordCopy({ view, readEveryMs: 0, onChange });
+        const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
         for (const [at, { name, keyId }] of acts.entries()) {
           if (name === 'put') await put(keyId, at);
           if (name === 'die') await killed.change(() => contentOf(keyId, at)).catch(() => {});
           if (name === 'restart') await world.restart();
           if (name === 'empty') await world.empty();
-          if (name === 'rebuild') await rebuildRecords(kind, pair);
+          if (name === 'rebuild') await rebuildRecords(pair);
           if (name === 'look') void copy.refresh().catch(() => {});
         }
-        await catchUpRecords(pair);
+        await syncFromLog(pair);
         await copy.refresh();
         const last = new Map(log.appended.map((record) => [record.keyId, record]));
         expect(new Map(copy.records.map((record) => [record.keyId, record]))).toEqual(last);
+        expect(index).toEqual(last);
         copy.close();
       }),
       { numRuns },
     );
+  });
+});
+
+describe('a read of records in Redis', () => {
+  async function setUp() {
+    const { view } = await openRedisWorld();
+    const pair = { view, log: createMemoryRecordLog<R>() };
+    await syncFromLog(pair);
+    return { view, pair, put: (keyId: string) => createRecordStore(pair, author).change(() => contentOf(keyId)) };
+  }
+
+  it('has only what has changed since a version, and nothing when nothing has', async () => {
+    const { view, put } = await setUp();
+    for (const keyId of ['a', 'b', 'c']) await put(keyId);
+    const { version, isWhole } = await view.readSince(null);
+    expect(isWhole).toBe(true);
+    expect(await view.readSince(version)).toEqual({ version, isWhole: false, records: [] });
+    const changed = [await put('b'), await put('d')];
+    const page = await view.readSince(version);
+    expect(page).toMatchObject({ isWhole: false, records: changed });
+    expect((await view.readSince(page.version)).records).toEqual([]);
+  });
+
+  it('has everything when more was missed than is kept, and after a rebuild', async () => {
+    const { view, pair, put } = await setUp();
+    const first = await put('a');
+    const { version } = await view.readSince(null);
+    for (let offset = 1; offset <= 1_000; offset++) {
+      const record = { ...first!, keyId: `missed ${offset}` };
+      await view.update({ changes: [{ record, partition: 1, offset }], moves: [], completeIn: null });
+    }
+    const page = await view.readSince(version);
+    expect([page.isWhole, page.records.length]).toEqual([true, 1_001]);
+    await rebuildRecords(pair);
+    const rebuilt = await view.readSince(page.version);
+    expect([rebuilt.isWhole, rebuilt.records.length]).toEqual([true, 1]);
   });
 });

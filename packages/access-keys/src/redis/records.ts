@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { PRESENT_RUN_LUA } from '@playline/errors';
 import type { Redis } from 'ioredis';
 import type { Change, Placed, RecordKind } from '../records/record-log.ts';
-import type { RecordView, ViewUpdate } from '../records/record-view.ts';
-import { IncompleteViewFault } from '../records/view-faults.ts';
+import { IncompleteViewFault, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
-import { READ_RECORDS, RECORDS_STANDING, UPDATE_RECORDS } from './record-scripts.ts';
-import { runInTurn } from './turn.ts';
 
 export interface RedisRecordView<R extends Change> extends RecordView<R> {
   /** True when Redis answers. */
@@ -14,10 +13,11 @@ export interface RedisRecordView<R extends Change> extends RecordView<R> {
 }
 
 /**
- * Records of one kind in Redis. `access:<kind>` has each record by id, with its revision and its place in the log;
- * `access:<kind>:places` the offset by partition before which everything was applied; `access:<kind>:version` a name of
- * the present state; `access:<kind>:complete` the run of Redis in which all of it was there; `access:<kind>:turn` whose
- * turn it is. Waits a second for Redis, then opens without it.
+ * Records of one kind in Redis. `access:<kind>` has each record by id, with its revision and its position in the log;
+ * `access:<kind>:places` the offset by partition before which everything was applied; `access:<kind>:changes` the ids of
+ * the last changes, each followed by the name of the state after it; `access:<kind>:complete` the run of Redis in which
+ * all of it was there; `access:<kind>:turn` the process that may write now. Waits a second for Redis, then opens without
+ * it.
  */
 export async function openRedisRecords<R extends Change>(
   kind: RecordKind<R>,
@@ -27,12 +27,82 @@ export async function openRedisRecords<R extends Change>(
   return { ...createRecordView(kind, redis, options.namespace ?? ''), ready, close };
 }
 
+/** The present run of Redis. */
+const PRESENT_RUN = `${PRESENT_RUN_LUA}
+local run = present_run()
+`;
+
+/** More changes than a process can miss between two reads. A process that was away for longer reads all records. */
+const CHANGES_KEPT = 1000;
+/** Keeps a step of a scan below a millisecond or two of Redis's time. */
+const RECORDS_PER_SCAN = 500;
+
+/** KEYS: mark of completeness, offsets. Replies the present run, the run of the mark or nil, and the offsets. */
+const STATUS = `${PRESENT_RUN}
+return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
+
+/**
+ * KEYS: mark of completeness, changes, records. ARGV: the version that the caller has, or ''. Replies nothing when the
+ * records are incomplete in this run; else the version, the records that have changed (nil for the name of a state, which
+ * is no id); or only the version when that of the caller is not known, as after a rebuild.
+ */
+const READ = `${PRESENT_RUN}
+local version = redis.call('LINDEX', KEYS[2], -1)
+if not version or redis.call('GET', KEYS[1]) ~= run then return {} end
+if version == ARGV[1] then return {version, {}} end
+local at = redis.call('LPOS', KEYS[2], ARGV[1])
+if not at then return {version} end
+return {version, redis.call('HMGET', KEYS[3], unpack(redis.call('LRANGE', KEYS[2], at + 1, -2)))}`;
+
+/**
+ * KEYS: records, offsets, changes, mark of completeness. ARGV: JSON of the update. Replies 0, and does nothing, when it
+ * should be complete in a run that is over.
+ *
+ * An offset is moved only from its expected value. If Redis lost records and offsets in between, the records are read
+ * again, and the view stays incomplete until then.
+ */
+const UPDATE = `${PRESENT_RUN}
+local given = cjson.decode(ARGV[1])
+if given.run ~= '' and given.run ~= run then return 0 end
+local function present(id)
+  local text = redis.call('HGET', KEYS[1], id)
+  if not text then return -1, -1 end
+  local revision, offset = string.match(text, '^(%d+) %d+ (%d+) ')
+  return tonumber(revision), tonumber(offset)
+end
+for _, gone in ipairs(given.removed) do
+  local revision, offset = present(gone.id)
+  if revision == gone.revision and offset == gone.offset then redis.call('HDEL', KEYS[1], gone.id) end
+end
+if given.isRestored then redis.call('DEL', KEYS[2], KEYS[3]) end
+local isChanged = redis.call('EXISTS', KEYS[3]) == 0
+for _, change in ipairs(given.changes) do
+  local revision, offset = present(change.id)
+  if change.revision > revision or (change.revision == revision and change.offset > offset) then
+    redis.call('HSET', KEYS[1], change.id, change.text)
+    redis.call('RPUSH', KEYS[3], change.id)
+    isChanged = true
+  end
+end
+if isChanged then
+  redis.call('RPUSH', KEYS[3], given.version)
+  redis.call('LTRIM', KEYS[3], -${CHANGES_KEPT}, -1)
+end
+local isWhole = true
+for _, move in ipairs(given.moves) do
+  local offset = redis.call('HGET', KEYS[2], move.partition) or ''
+  if given.isRestored or offset == move.from then redis.call('HSET', KEYS[2], move.partition, move.to)
+  else isWhole = false end
+end
+if given.run ~= '' and isWhole then redis.call('SET', KEYS[4], run) end
+return 1`;
+
 function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, namespace: string): RecordView<R> {
   const records = `${namespace}access:${kind.name}`;
   const names = {
     records,
     places: `${records}:places`,
-    version: `${records}:version`,
+    changes: `${records}:changes`,
     complete: `${records}:complete`,
     turn: `${records}:turn`,
   };
@@ -49,30 +119,61 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
         to: String(to),
       })),
     };
-    const keys = [names.records, names.places, names.version, names.complete];
-    if ((await redis.call('EVAL', [UPDATE_RECORDS, keys.length, ...keys, JSON.stringify(given)])) !== 1)
-      throw new Error('Redis was started anew meanwhile');
+    const keys = [names.records, names.places, names.changes, names.complete];
+    if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(given)])) !== 1)
+      throw new Error('Redis was restarted during the update');
   };
   return {
-    standing: async () => {
-      const reply = await redis.eval(RECORDS_STANDING, 2, names.complete, names.places);
+    kind,
+    status: async () => {
+      const reply = await redis.eval(STATUS, 2, names.complete, names.places);
       const [run, completeIn, places] = reply as [string, string | null, string[]];
       const pairs = places.flatMap((partition, at) =>
         at % 2 === 0 ? [[Number(partition), Number(places[at + 1])] as const] : [],
       );
-      return { run, completeIn, places: new Map(pairs) };
+      return { run, completeIn, offsets: new Map(pairs) };
     },
-    readSince: async (version) => {
-      const reply = await redis.eval(READ_RECORDS, 3, names.complete, names.version, names.records, version ?? '');
-      const [present, texts] = reply as [string?, string[]?];
-      if (present === undefined)
-        throw new IncompleteViewFault(`Redis has lost ${kind.name}, or the last changes of them, or never had them`);
-      return { version: present, records: texts?.map((text) => fromText<R>(text).record) ?? null };
-    },
+    readSince: createReadSince(kind, redis, names),
     update: put,
     restore: put,
     held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
     exclusive: (work) => runInTurn(redis, names.turn, work),
+  };
+}
+
+function createReadSince<R extends Change>(
+  kind: RecordKind<R>,
+  redis: Redis,
+  names: Record<'records' | 'changes' | 'complete', string>,
+): RecordView<R>['readSince'] {
+  const readChanges = async (known: string | null) => {
+    const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
+    const [version, texts] = reply as [string?, (string | null)[]?];
+    if (version === undefined)
+      throw new IncompleteViewFault(`Redis has lost ${kind.name}, or the last changes of them, or never had them`);
+    const records = texts?.flatMap((text) => (text === null ? [] : [fromText<R>(text).record])) ?? null;
+    return { version, records };
+  };
+  const readAll = async () => {
+    const records = new Map<string, R>();
+    let cursor = '0';
+    do {
+      const [next, pairs] = await redis.hscan(names.records, cursor, 'COUNT', RECORDS_PER_SCAN);
+      for (let at = 0; at < pairs.length; at += 2) records.set(pairs[at]!, fromText<R>(pairs[at + 1]!).record);
+      cursor = next;
+    } while (cursor !== '0');
+    return records;
+  };
+  return async (known) => {
+    let page = await readChanges(known);
+    if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
+    for (;;) {
+      const records = await readAll();
+      // What has changed during the scan may be missing from it.
+      page = await readChanges(page.version);
+      for (const record of page.records ?? []) records.set(kind.idOf(record), record);
+      if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
+    }
   };
 }
 
@@ -88,4 +189,34 @@ function toText<R extends Change>({ record, partition, offset }: Placed<R>): str
 function fromText<R>(text: string): Placed<R> {
   const [, partition, offset, json = ''] = /^\d+ (\d+) (\d+) (.*)$/s.exec(text) ?? [];
   return { record: JSON.parse(json) as R, partition: Number(partition), offset: Number(offset) };
+}
+
+/** If the process whose turn it is dies, the others wait this long. */
+const TURN_MS = 5_000;
+/** A turn can be prolonged several times before it would end. */
+const PROLONG_MS = 1_500;
+const POLL_MS = 25;
+
+/** KEYS: the turn. ARGV: the expected owner, its duration from now on in ms; 0 ends it. */
+const KEEP_TURN = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
+
+/**
+ * Runs `work` with an exclusive turn on `key`. The turn is prolonged as long as the work lasts.
+ * @throws what the work throws, or Redis when it does not answer
+ */
+async function runInTurn<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {
+  const me = randomUUID();
+  while ((await redis.set(key, me, 'PX', TURN_MS, 'NX')) === null) await delay(POLL_MS);
+  const keep = (forMs: number) => redis.eval(KEEP_TURN, 1, key, me, forMs);
+  // If a turn cannot be prolonged, it ends by itself, also when the process is suspended. The process that makes a
+  // change notices that by comparing what the log has before it.
+  const timer = setInterval(() => void keep(TURN_MS).catch(() => {}), PROLONG_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+    await keep(0).catch(() => {});
+  }
 }

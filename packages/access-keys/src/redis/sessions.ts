@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { OneTimeTexts } from '../accounts/one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
   endOfSession,
   type OpenSessions,
@@ -8,7 +8,6 @@ import {
   type Sessions,
   toSession,
 } from '../accounts/sessions.ts';
-import { createToken, hashToken } from '../accounts/token.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 import * as scripts from './session-scripts.ts';
 

@@ -46,7 +46,7 @@ it('fails only the question that Redis refuses, of several that are sent togethe
   const { name, views } = await openTwo({ sharing: new RedisSharing() });
   onTestFinished(async () => void (await redis.del(`${name}:access:projects:places`)));
   await redis.set(`${name}:access:projects:places`, 'no hash');
-  const [refused, answered] = await Promise.allSettled([views[0].standing(), views[1].standing()]);
+  const [refused, answered] = await Promise.allSettled([views[0].status(), views[1].status()]);
   expect(refused).toMatchObject({ status: 'rejected', reason: { message: expect.stringContaining('WRONGTYPE') } });
   expect(answered).toMatchObject({ status: 'fulfilled', value: { completeIn: null } });
 });
@@ -60,5 +60,5 @@ it('fails at once while Redis is away, and works again by itself', async () => {
     return now.length === 1 && now[0] !== before[0];
   });
   await until('it answers', () => views[0].ready().catch(() => false));
-  expect(await views[1].standing()).toMatchObject({ completeIn: null });
+  expect(await views[1].status()).toMatchObject({ completeIn: null });
 });

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { createTurns } from '../turns.ts';
-import { ADDRESS, findSealMismatch, parseSealHeader } from './seal.ts';
-import type { SignerPublicKey } from './signer-public-key.ts';
+import { ADDRESS, findSealMismatch, parseSealHeader, type SignerPublicKey } from './seal.ts';
 
 /** A request for a key pair. */
 export interface PairRequest {

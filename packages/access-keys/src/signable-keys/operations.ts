@@ -1,10 +1,10 @@
 import { parseAddress } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { toDone, toName } from '../records/changed.ts';
 import type { RecordStore } from '../records/record-store.ts';
+import { toDone, toName } from '../records/record-store.ts';
 import { makeSealedPair } from './make-pair.ts';
+import type { SignerPublicKey } from './seal.ts';
 import type { SignableKeyRecord } from './signable-key.ts';
-import type { SignerPublicKey } from './signer-public-key.ts';
 
 export interface SignableKeyContext {
   readonly store: RecordStore<SignableKeyRecord>;

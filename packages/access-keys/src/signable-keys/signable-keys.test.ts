@@ -12,15 +12,14 @@ import {
 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { describe, expect, it } from 'vitest';
-import { createMemoryRecordLog, createMemoryRecords } from '../memory/index.ts';
 import { createRecordStore } from '../records/record-store.ts';
 import { createSigner, parseSignerKeys, resealSignableKey, SealRefused } from '../signer/index.ts';
+import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { CONTRACT_ROLES, grantCallsOf } from './grant-calls.ts';
 import { makeSealedPair } from './make-pair.ts';
 import { createSignableKey, disableSignableKey, enableSignableKey } from './operations.ts';
-import { parseSealHeader } from './seal.ts';
+import { parseSealHeader, parseSignerPublicKey } from './seal.ts';
 import { SIGNABLE_KEYS, type SignableKeyRecord, toShownSignableKey } from './signable-key.ts';
-import { parseSignerPublicKey } from './signer-public-key.ts';
 
 function makeSignerKeys() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -38,7 +37,7 @@ const production = { projectId: 'p', environmentId: 'p-production' };
 
 async function setUp() {
   const [view, log] = [createMemoryRecords(SIGNABLE_KEYS), createMemoryRecordLog<SignableKeyRecord>()];
-  const store = createRecordStore(SIGNABLE_KEYS, { view, log }, { changedBy: 'ada', requestId: 'r-1' });
+  const store = createRecordStore({ view, log }, { changedBy: 'ada', requestId: 'r-1' });
   const signerKeys = makeSignerKeys();
   const context = { store, signerKey: signerKeys.signerKey };
   const record = await createSignableKey(context, { ...production, name: 'Minter' });

@@ -3,9 +3,15 @@ import { CompactEncrypt, compactDecrypt } from 'jose';
 import { privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from 'viem/utils';
 import type { RecordStore } from '../records/record-store.ts';
-import { findSealMismatch, parseSealHeader, SEAL_ALGORITHMS } from '../signable-keys/seal.ts';
+import {
+  findSealMismatch,
+  parseSealHeader,
+  readJwkText,
+  SEAL_ALGORITHMS,
+  type SignerPublicKey,
+  toSignerPublicKey,
+} from '../signable-keys/seal.ts';
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
-import { readJwkText, type SignerPublicKey, toSignerPublicKey } from '../signable-keys/signer-public-key.ts';
 
 /** A sealed key was not opened. The message says why and contains nothing of the key. */
 export class SealRefused extends Error {
@@ -150,7 +156,11 @@ const toAccount = (bytes: Uint8Array) => privateKeyToAccount(`0x${Buffer.from(by
 async function signCall(key: Uint8Array, { to, data, gas, ...transaction }: CallTransaction): Promise<SignedCall> {
   const signed = await toAccount(key).signTransaction({
     ...transaction,
-    ...{ type: 'eip1559', to: to as `0x${string}`, data: data as `0x${string}`, gas: BigInt(gas), value: 0n },
+    type: 'eip1559',
+    to: to as `0x${string}`,
+    data: data as `0x${string}`,
+    gas: BigInt(gas),
+    value: 0n,
   });
   const toBytes = (text: string) => Buffer.from(text.slice(2), 'hex');
   return { hash: toBytes(keccak256(signed)), bytes: toBytes(signed) };

@@ -54,8 +54,14 @@ export function createUsageCounter({
       return null;
     }
     const entry: Entry = {
-      ...{ keyId, environmentId, uses: 0, refusals: 0, accepted: 0, rejected: 0 },
-      ...{ lastUsedAt: 0, lastRefusal: null },
+      keyId,
+      environmentId,
+      uses: 0,
+      refusals: 0,
+      accepted: 0,
+      rejected: 0,
+      lastUsedAt: 0,
+      lastRefusal: null,
     };
     entries.set(keyId, entry);
     return entry;

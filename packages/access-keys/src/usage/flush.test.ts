@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { createMemoryKeyUsage } from '../memory/index.ts';
+import { createMemoryKeyUsage } from '../test/memory-usage.ts';
 import { createUsageCounter } from './counter.ts';
 import { openUsageFlush } from './flush.ts';
 import type { KeyUsage } from './key-usage.ts';

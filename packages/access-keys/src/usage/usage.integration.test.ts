@@ -3,8 +3,8 @@ import { testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createMemoryKeyUsage } from '../memory/index.ts';
 import { openRedisKeyUsage, type RedisKeyUsage } from '../redis/index.ts';
+import { createMemoryKeyUsage } from '../test/memory-usage.ts';
 import { type KeyCounts, type KeyUsage, MINUTE_MS, minuteOf, NO_USE, toEnvironmentRate } from './key-usage.ts';
 
 const base = `test-${randomUUID()}:`;

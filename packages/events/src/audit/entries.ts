@@ -3,6 +3,8 @@ import type {
   AccountRecord,
   AuditEntryRecord,
   CollectionRecord,
+  EndedKey,
+  LiveKey,
   ProjectRecord,
   RateLimitKeyRecord,
   SignableKeyRecord,
@@ -90,20 +92,21 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
 }
 
-/**
- * Audit row of a key of an environment. Such a key has no revision, only a start and an end. Changes in between differ
- * by their request ids.
- */
-export function auditOfKey(key: AccessKeyRecord): AuditRow[] {
-  const { keyId, projectId, environmentId, environment, kind, first4, last4, name, createdAt, revokedAt } = key;
-  const { changedBy, requestId, origins, changedAt } = key;
-  const isEnded = revokedAt !== null;
-  const verb = verbOf({ isFirst: !isEnded && changedAt === 0, isEnded, end: 'end' });
-  const happenedAt = revokedAt ?? (changedAt === 0 ? createdAt : changedAt);
-  const change = { revision: isEnded ? 2 : 1, changedAt: happenedAt, changedBy, requestId };
-  const described = { kind: 'key', object: keyId, projectId, environmentId, verb } as const;
-  const shown = { kind, environment, name, first4, last4, ...(kind === 'publishable' ? { origins } : {}) };
-  return [toRow({ ...described, detail: shown }, change)];
+/** Audit rows of keys of an environment: of the key that was ended, and of the one that was created or changed. */
+export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
+  const { projectId, environmentId, environment, kind, live, ended, action } = record;
+  const rowOf = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, origins: object) => {
+    const described = { kind: 'key', object: keyId, projectId, environmentId, verb } as const;
+    return toRow({ ...described, detail: { kind, environment, name, first4, last4, ...origins } }, record);
+  };
+  const rows: AuditRow[] = [];
+  const [last] = ended;
+  if ((action === 'refresh' || action === 'revoke') && last !== undefined) rows.push(rowOf(last, 'end', {}));
+  if (live !== null) {
+    const origins = kind === 'publishable' ? { origins: live.origins } : {};
+    rows.push(rowOf(live, action === 'change' ? 'change' : 'create', origins));
+  }
+  return rows;
 }
 
 /** Audit row of a partner's key. Such a key belongs to the whole instance. */

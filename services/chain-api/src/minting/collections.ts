@@ -2,16 +2,14 @@ import {
   type CollectionRecord,
   collectionIdOf,
   findSigner,
-  isTrusted,
   type KeyRecord,
-  OUTAGE_TRUST_MAX_MS,
   type RecordCopy,
   type SignableKeyRecord,
 } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { MintCollection } from '@playline/mints';
 
-type Copy<R> = Pick<RecordCopy<R>, 'records' | 'ageMs' | 'isFailing' | 'refresh'>;
+type Copy<R> = Pick<RecordCopy<R>, 'records' | 'isTrusted' | 'refresh'>;
 
 export interface CollectionsParts {
   readonly collections: Copy<CollectionRecord>;
@@ -36,7 +34,7 @@ export interface Collections {
   isLinked(contract: MintCollection): boolean;
 }
 
-/** Builds the look-ups. Everything is in memory; Redis is asked only when a record is not found or the copy is old. */
+/** Builds the look-ups. Everything is in memory; Redis is queried only when a record is not found or the copy is old. */
 export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
   const findLinked = (contract: MintCollection) => {
     const id = collectionIdOf(contract);
@@ -64,14 +62,14 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
   };
 }
 
-/** Returns a record of a trusted copy at once. Otherwise the copy is read anew first, so that a new link counts. */
+/** Returns a record of a trusted copy immediately. Otherwise the copy is refreshed first, so that a new link counts. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
   const known = find();
-  if (known !== undefined && isTrusted(copy)) return known;
+  if (known !== undefined && copy.isTrusted) return known;
   try {
     await copy.refresh();
   } catch (fault) {
-    if (known === undefined || copy.ageMs > OUTAGE_TRUST_MAX_MS) throw fault;
+    if (known === undefined || !copy.isTrusted) throw fault;
   }
   return find();
 }

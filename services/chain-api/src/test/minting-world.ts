@@ -1,11 +1,14 @@
 import {
+  ACCESS_KEYS,
+  type AccessKeyRecord,
   type CollectionRecord,
   createKey,
   createKeyVerifier,
-  type KeyStore,
+  openKeys,
+  type RecordStore,
   type SignableKeyRecord,
 } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createMemoryStore } from '@playline/access-keys/test';
 import type { ChainMetadataRecord, MintRequestRecord } from '@playline/contracts';
 import { createMintCursors } from '@playline/mints';
 import { createMemoryMintReader, createMemoryMints } from '@playline/mints/memory';
@@ -47,7 +50,7 @@ export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id))
 export interface MintingWorld {
   readonly parts: MintingParts;
   readonly verifySecret: ReturnType<typeof createKeyVerifier>;
-  readonly keys: KeyStore;
+  readonly keys: RecordStore<AccessKeyRecord>;
   readonly secretKey: string;
   readonly mints: ReturnType<typeof createMemoryMints>;
   readonly reader: ReturnType<typeof createMemoryMintReader>;
@@ -62,8 +65,8 @@ export interface MintingWorld {
 }
 
 export async function createMintingWorld(): Promise<MintingWorld> {
-  const keys = createMemoryKeyStore();
-  const context = { store: keys, prefix: PREFIX, changedBy: 'test', requestId: 'test' };
+  const { view, store: keys } = createMemoryStore(ACCESS_KEYS);
+  const context = { store: keys, prefix: PREFIX };
   const made = { kind: 'secret', environment: 'development', ...OF_DEMO, name: '' } as const;
   const { key: secretKey } = await createKey(context, made);
   const collections = [
@@ -76,7 +79,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
   // Time stands still for quotas: otherwise a slow machine would see them refilled between a call and its answer.
   const openedAtMs = Date.now();
   const [mints, reader] = [createMemoryMints(() => openedAtMs), createMemoryMintReader()];
-  const copyOf = <R>(records: readonly R[]) => ({ records, ageMs: 0, isFailing: false, refresh: async () => {} });
+  const copyOf = <R>(records: readonly R[]) => ({ records, isTrusted: true, refresh: async () => {} });
   const [requests, metadata]: [MintRequestRecord[], ChainMetadataRecord[]] = [[], []];
   const createPublish =
     <T>(list: T[]) =>
@@ -87,7 +90,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
   const world: MintingWorld = {
     ...{ keys, secretKey, mints, reader, collections, signableKeys, requests, metadata },
     ...{ broker: 'well', isLogKnown: false },
-    verifySecret: createKeyVerifier({ store: keys, prefix: PREFIX, kind: 'secret' }),
+    verifySecret: createKeyVerifier({ keys: openKeys({ view, readEveryMs: 0 }), prefix: PREFIX, kind: 'secret' }),
     parts: {
       collections: createCollections({ collections: copyOf(collections), signableKeys: copyOf(signableKeys) }),
       ...{ claims: mints.claims, quotas: mints.quotas, reader },

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import {
-  catchUpRecords,
   createRecordStore,
   RATE_LIMIT_KEYS,
   type RateLimitKeyContext,
   type RateLimitKeyRecord,
+  syncFromLog,
 } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { openRedisRecords } from '@playline/access-keys/redis';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { ActivityRow, TokenRow } from '@playline/chain';
 import { openActivityStore } from '@playline/chain/clickhouse';
 import { putActivities } from '@playline/chain/memory';
@@ -45,7 +45,7 @@ export async function openChainStores(): Promise<ChainStores> {
     await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),
     createMemoryRecordLog<RateLimitKeyRecord>(),
   ];
-  const levelRateLimitKeys = () => catchUpRecords({ view, log });
+  const levelRateLimitKeys = () => syncFromLog({ view, log });
   await levelRateLimitKeys();
   const author = { changedBy: 'test', requestId: 'test' };
   const writer = openActivityStore(target);
@@ -62,7 +62,7 @@ export async function openChainStores(): Promise<ChainStores> {
       CLICKHOUSE_PASSWORD: password,
       CLICKHOUSE_DATABASE: database,
     },
-    rateLimitKeys: { store: createRecordStore(RATE_LIMIT_KEYS, { view, log }, author), prefix: 'svcapik' },
+    rateLimitKeys: { store: createRecordStore({ view, log }, author), prefix: 'svcapik' },
     levelRateLimitKeys,
     putSilently,
     put: async (...rows) => {

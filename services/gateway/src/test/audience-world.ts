@@ -1,4 +1,4 @@
-import { createKeyVerifier, type KeyStore } from '@playline/access-keys';
+import { createKeyVerifier, type KeyLookup, type KeyRecord } from '@playline/access-keys';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import type { AudiencePorts } from '../audience-routes.ts';
 
@@ -17,12 +17,12 @@ export async function openAudienceWorld(): Promise<AudienceWorld & { close(): Pr
 /** @param own ports of a test that replace the world's */
 export function toPorts(
   { people }: AudienceWorld,
-  keys: { find: KeyStore['find']; prefix: string },
+  { keys, prefix }: { keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>; prefix: string },
   own: Partial<AudiencePorts> = {},
 ): AudiencePorts {
   return {
     ...{ people, consents: people.consents },
-    verifySecret: createKeyVerifier({ store: keys, prefix: keys.prefix, kind: 'secret' }),
+    verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
     schemaIds: () => ({ consents: 3, erasures: 4 }),
     ...own,
   };

@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import {
+  ACCESS_KEYS,
+  type AccessKeyRecord,
   createKey,
   createKeyVerifier,
   createUsageCounter,
-  type KeyStore,
+  openKeys,
+  type RecordStore,
+  type RecordView,
   type UsageCounter,
 } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createMemoryStore } from '@playline/access-keys/test';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
@@ -47,7 +51,7 @@ export interface TestGateway {
   readonly port: number;
   readonly key: string;
   readonly secretKey: string;
-  readonly store: KeyStore;
+  readonly store: RecordStore<AccessKeyRecord>;
   readonly producer: TestProducer;
   readonly audience: AudienceWorld;
   readonly keyer: Utf8IdentityKeyer;
@@ -68,7 +72,8 @@ export interface TestGateway {
 
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
-  find?: KeyStore['find'];
+  /** Replaces the read of keys. */
+  readSince?: RecordView<AccessKeyRecord>['readSince'];
   ratesOf?: EnvironmentRates;
   clock?: ClockWatch;
   /** Of both keys. */
@@ -79,7 +84,7 @@ export interface TestGatewayOptions extends Partial<GatewaySettings> {
 
 /** Opens the whole gateway on a free port, with keys and a log in memory. It is closed after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const store = createMemoryKeyStore();
+  const { view, store } = createMemoryStore(ACCESS_KEYS);
   const { environmentId = 'demo-test' } = options;
   const owner = { projectId: 'p', environmentId, environment: 'production' } as const;
   const { key } = await createKey({ store, prefix: PREFIX }, { ...owner, kind: 'publishable' });
@@ -88,7 +93,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const rejectionProducer = createTestProducer();
   const logLines: string[] = [];
   const metrics = createMetrics('gateway');
-  const find = options.find ?? store.find;
+  const keys = openKeys({ view: { ...view, readSince: options.readSince ?? view.readSince }, readEveryMs: 0 });
   const audience = await openAudienceWorld();
   const keyer = createIdentityKeyer(randomBytes(32));
   const usage = createUsageCounter();
@@ -101,12 +106,12 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
       schemaId: () => 3,
       metrics,
     }),
-    verifyPublishable: createKeyVerifier({ store: { find }, prefix: PREFIX, kind: 'publishable' }),
+    verifyPublishable: createKeyVerifier({ keys, prefix: PREFIX, kind: 'publishable' }),
     limiter: openSharedLimiter({ balances: createMemoryBalances() }),
     ratesOf: options.ratesOf ?? ((_, setting) => setting),
     clock: options.clock ?? createClockWatch(),
     keyer,
-    audience: toPorts(audience, { find, prefix: PREFIX }, options.audience),
+    audience: toPorts(audience, { keys, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
     ...{ metrics, usage },
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { createKey, type NewKey } from '@playline/access-keys';
-import { openRedisKeyStore, type RedisKeyStore } from '@playline/access-keys/redis';
+import { ACCESS_KEYS, type AccessKeyRecord, createKey, type NewKey, type RecordStore } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { readTopic } from '@playline/stream/kafka';
@@ -14,7 +15,7 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 /** Topics, schemas and an environment with its key in the real stores. */
 export interface RealStores {
   readonly topicPrefix: string;
-  readonly store: RedisKeyStore;
+  readonly store: RecordStore<AccessKeyRecord>;
   readonly owner: NewKey;
   readonly key: string;
   /** Reads the values of all message records in the log so far. */
@@ -28,7 +29,8 @@ export async function openRealStores(): Promise<RealStores> {
   const topicPrefix = `${tag}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
   await applyTopics(topics);
-  const store = await openRedisKeyStore({ url: stores.redis });
+  const view = await openRedisRecords(ACCESS_KEYS, { url: stores.redis });
+  const store = createUnloggedStore(view);
   const owner: NewKey = { projectId: tag, environmentId: tag, environment: 'production', kind: 'publishable' };
   const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
   return {
@@ -41,10 +43,10 @@ export async function openRealStores(): Promise<RealStores> {
       return records.map(({ value }) => value!);
     },
     close: async () => {
-      const hashes = (await store.list(tag)).map(({ hash }) => `k:${hash}`);
-      await store.close();
+      const own = (await store.readAll()).filter(({ projectId }) => projectId === tag);
+      await view.close();
       const redis = new Redis(stores.redis);
-      await redis.del(...hashes, `k:environment:${tag}`, `k:project:${tag}`);
+      await redis.hdel('access:keys', ...own.map(({ id }) => id));
       redis.disconnect();
       await dropTopics(topics);
     },

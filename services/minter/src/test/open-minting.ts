@@ -1,9 +1,9 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { createRecordStore, createSignableKey, SIGNABLE_KEYS, type SignableKeyRecord } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { parseSignerKeys } from '@playline/access-keys/signer';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import {
   frameRecord,
   type MintRequestRecord,
@@ -121,7 +121,7 @@ function makeSignerKeys(): string {
 async function openKeys(redis: RedisDatabase, signerKeys: string) {
   const view = await openRedisRecords(SIGNABLE_KEYS, { url: redis.url });
   const log = createMemoryRecordLog<SignableKeyRecord>();
-  const store = createRecordStore(SIGNABLE_KEYS, { view, log }, { changedBy: 'test', requestId: 'test' });
+  const store = createRecordStore({ view, log }, { changedBy: 'test', requestId: 'test' });
   const signerKey = parseSignerKeys(signerKeys)[0]!.publicKey;
   const wanted = { projectId: 'demo', environmentId: 'demo-development', name: 'Minter' };
   const record = await createSignableKey({ store, signerKey }, wanted);

@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createAccountsCommand } from '../commands/accounts.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { openTestKeyLog } from '../test/open-stores.ts';
 import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
 import { runHere } from '../test/run-here.ts';
 import { withAccounts } from './account-access.ts';
@@ -20,13 +19,11 @@ beforeAll(async () => {
 });
 afterAll(() => places?.close());
 
-const openLog = () => openTestKeyLog(places.storesOn(), places.topicPrefix + TOPICS.accessKeys.name);
-
 function createContext(kafka?: readonly string[]) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(places.storesOn(kafka), { topicPrefix: places.topicPrefix, author });
   return {
-    ...{ openLog, accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
+    ...{ accounts: sourcesOf(ACCOUNTS), projects: sourcesOf(PROJECTS), portal: () => 'http://localhost:8090' },
     openSessions: () => openRedisSessions({ url: places.redis.url }),
   };
 }

@@ -1,10 +1,16 @@
-import { ACCOUNTS, COLLECTIONS, PROJECTS, RATE_LIMIT_KEYS, RECORD_KINDS, SIGNABLE_KEYS } from '@playline/access-keys';
-import { TOPICS } from '@playline/contracts';
+import {
+  ACCESS_KEYS,
+  ACCOUNTS,
+  COLLECTIONS,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
 import type { Addresses } from '../addresses.ts';
 import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
-import { openKeyLog } from '../keys/key-log.ts';
 import { createOpensAccessLog } from '../records/access-log.ts';
 import { createAuthor } from '../records/author.ts';
 import { createRecordSources } from '../records/record-sources.ts';
@@ -21,18 +27,12 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
 
 /** The commands about access to the service and about what projects own. */
 export function createAccessCommands(
-  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyView' | 'openKeyUsage' | 'openSessions' | 'readTopic'>,
+  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
   { addresses, config, folder }: AccessCommandsContext,
 ): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', Command>> {
   const topicPrefix = config.TOPIC_PREFIX;
-  const topic = topicPrefix + TOPICS.accessKeys.name;
-  const openLog = async () => {
-    const schemas = await stores.createSchemas();
-    const producer = await stores.openProducer(topic);
-    return openKeyLog({ producer, topic, schemas, read: () => stores.readTopic(topic) });
-  };
   const sourcesOf = createRecordSources(stores, { topicPrefix, author: createAuthor() });
-  const shared = { openView: stores.openKeyView, openLog, projects: sourcesOf(PROJECTS) };
+  const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
   return {
     keys: createKeysCommand({
       ...shared,

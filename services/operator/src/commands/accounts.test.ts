@@ -7,7 +7,7 @@ import {
   PROJECTS,
   setPassword,
 } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemorySessions } from '@playline/access-keys/memory';
+import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
@@ -25,7 +25,6 @@ function createOperator({
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
     ...{ accounts, projects: createMemorySources(PROJECTS), portal: () => portal },
-    openLog: async () => ({ ...createMemoryKeyLog(), close: async () => {} }),
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
   const run = async (...args: string[]) => {
@@ -40,7 +39,7 @@ function createOperator({
     if (results.length === 0) throw new Error(progress);
     return results.map((line) => JSON.parse(line));
   };
-  const store = createRecordStore(ACCOUNTS, accounts, { changedBy: 'portal', requestId: 'r' });
+  const store = createRecordStore(accounts, { changedBy: 'portal', requestId: 'r' });
   const asThemselves = { store, sessions: sessions.sessions, actorId: null };
   const codeOf = (link: string) => new URL(link).searchParams.get('code')!;
   const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: 'kept-hash', passkey: null });

@@ -1,5 +1,4 @@
-import { COLLECTIONS, type CollectionRecord, PROJECTS } from '@playline/access-keys';
-import { createMemoryKeyLog } from '@playline/access-keys/memory';
+import { ACCESS_KEYS, COLLECTIONS, type CollectionRecord, PROJECTS } from '@playline/access-keys';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
@@ -10,14 +9,12 @@ import { createProjectsCommand } from './projects.ts';
 const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
 
 function createOperator() {
-  const log = createMemoryKeyLog();
-  const nowhere = () => Promise.reject(new Error('opened'));
   const projects = createMemorySources(PROJECTS);
-  const context = { projects, openLog: async () => ({ ...log, close: async () => {} }) };
+  const context = { projects, keys: createMemorySources(ACCESS_KEYS) };
   const collections = createMemorySources(COLLECTIONS);
   const commands = [
     createCollectionsCommand({ ...context, collections, servedChains: () => ['demo-chain'] }),
-    createProjectsCommand({ ...context, openView: nowhere }),
+    createProjectsCommand(context),
   ];
   const run = async (...args: string[]) => {
     return runHere(commands, args);

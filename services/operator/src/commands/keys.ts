@@ -1,4 +1,10 @@
-import type { Change, RateLimitKeyRecord, SignableKeyRecord, SignerPublicKey } from '@playline/access-keys';
+import {
+  type Change,
+  FIRST_PROJECT,
+  type RateLimitKeyRecord,
+  type SignableKeyRecord,
+  type SignerPublicKey,
+} from '@playline/access-keys';
 import {
   type Command,
   EXIT,
@@ -10,7 +16,6 @@ import {
   type Values,
 } from '../command.ts';
 import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
-import { DEFAULT_PROJECT } from '../projects/environments.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import type { OpensAccessLog } from '../records/access-log.ts';
@@ -45,14 +50,14 @@ const HELP = `usage: operator keys create|refresh|revoke --environment E --kind 
             --replace ends the live one, if there is one
   refresh   ends the live key and prints its successor, this once
   revoke    ends the live key without a successor
-  origins   shows whose pages may use the publishable key, or says it: pages of other origins are refused within a second;
-            servers and clients that are no browser say no origin, and may use the key all the same
+  origins   shows or sets whose pages may use the publishable key: pages of other origins are refused within a second;
+            servers and clients that are no browser send no origin and may always use the key
   list      shows live and ended keys and their use; of a secret key never its text
-  rebuild   makes Redis equal to the logs of keys, projects and all other records of access: after Redis has lost data, or a
-            command died half-way. A log that cannot be read keeps the others from nothing
-  pass-over goes on without one record of access that no process here can read, as rebuild, the logs of the services and
-            /readyz name it. What stood before it stands again, and the audit says who did so. It says what that is, and
-            asks. Where a newer release wrote the record, run that release instead
+  rebuild   makes Redis equal to the logs of keys, projects and all other records of access, after Redis has lost data.
+            An unreadable log does not block the others
+  pass-over skips one record of access that no process here can read, as named by rebuild, the logs of the services and
+            /readyz. The record before it applies again, and the audit records who did so. The command shows that
+            record and asks for confirmation. If a newer release wrote the record, run that release instead
 
   --project demo
   --json    results as JSON, one a line
@@ -75,7 +80,7 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs her
 const OPTIONS = {
   environment: { type: 'string' },
   kind: { type: 'string' },
-  project: { type: 'string', default: DEFAULT_PROJECT },
+  project: { type: 'string', default: FIRST_PROJECT },
   replace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   name: { type: 'string' },
@@ -106,11 +111,11 @@ interface KindOfKeys {
 }
 
 const rebuild: Action = (context, values, terminal) =>
-  rebuildViews({ keys: context, kinds: context.kinds }, { terminal, json: values.json === true });
+  rebuildViews(context.kinds, { terminal, json: values.json === true });
 
 const passingOver: Action = (context, values, terminal) => {
   const { kinds, openAccessLog } = context;
-  return passOver({ keys: context, kinds, openAccessLog, author: context.projects.author }, values, terminal);
+  return passOver({ kinds, openAccessLog, author: context.projects.author }, values, terminal);
 };
 
 /** An action that ends with 0 unless it throws. */

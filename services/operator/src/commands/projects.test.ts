@@ -1,5 +1,4 @@
-import { type KeyRecord, PROJECTS, type ProjectRecord } from '@playline/access-keys';
-import { createMemoryKeyLog, createMemoryKeyStore } from '@playline/access-keys/memory';
+import { PROJECTS, type ProjectRecord } from '@playline/access-keys';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
@@ -9,18 +8,13 @@ import { createProjectsCommand } from './projects.ts';
 
 /** The commands on memory stores that outlive one of them. @param answer typed at the terminal */
 function createOperator(answer?: string) {
-  const [store, log, projects] = [createMemoryKeyStore(), createMemoryKeyLog(), createMemorySources(PROJECTS)];
+  const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
   const told: string[] = [];
-  const context = {
-    openView: async () => ({ ...store, ready: async () => true, close: async () => {} }),
-    openLog: async () => ({ ...log, close: async () => {} }),
-    projects,
-  };
+  const context = { ...access, projects };
   const commands = [
     createProjectsCommand(context),
     createKeysCommand({
       ...context,
-      ...createMemoryAccess(),
       prefix: 'svcapik',
       publish: async ({ key }) => void told.push(key),
     }),
@@ -35,14 +29,9 @@ function createOperator(answer?: string) {
     return { code, results, records, progress };
   };
   const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
-  return { run, one, log, store, projects, told };
+  return { run, one, keys: access.keys, projects, told };
 }
 
-const keyOf = (projectId: string, environmentId: string, createdAt: number): KeyRecord => ({
-  ...{ keyId: `${environmentId} ${createdAt}`, projectId, environmentId, environment: 'production', kind: 'secret' },
-  ...{ hash: `${environmentId} ${createdAt}`, first4: 'abcd', last4: 'wxyz', createdAt, revokedAt: null },
-  ...{ name: '', text: null, changedBy: '', requestId: '', origins: [], changedAt: 0 },
-});
 const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
 
@@ -69,42 +58,6 @@ describe('operator projects', () => {
     const { code, progress } = await run(...of, '--project', 'other');
     expect(code).toBe(EXIT.failed);
     expect(progress).toContain(`belongs to the project ${space.id}: use --project ${space.id}`);
-  });
-
-  it('adopts projects of existing keys under their ids, and demo only where a key has it', async () => {
-    const { run, log } = createOperator();
-    await log.append([
-      keyOf('outlands', 'outlands-production', 5),
-      keyOf('odd', 'arena', 7),
-      keyOf('odd', 'odd-eu', 6),
-    ]);
-    const { records } = await run('projects', 'list', '--json');
-    expect(records).toMatchObject([
-      {
-        ...{ id: 'outlands', createdAt: 5 },
-        environments: [{ id: 'outlands-production', name: 'production' }, { id: 'outlands-development' }],
-      },
-      {
-        id: 'odd',
-        createdAt: 6,
-        environments: [
-          { id: 'odd-eu', name: 'eu' },
-          { id: 'arena', name: 'arena' },
-          { id: 'odd-production', kind: 'production' },
-          { id: 'odd-development', kind: 'development' },
-        ],
-      },
-    ]);
-  });
-
-  it('adopts, on first use, an environment that a release without projects has created since', async () => {
-    const { run, log, one } = createOperator();
-    await run('projects', 'list');
-    await log.append([keyOf('late', 'late-production', 9)]);
-    expect((await run(...secretIn('late', 'production'))).code).toBe(EXIT.ok);
-    expect(await one('projects', 'show', '--project', 'late')).toMatchObject({
-      environments: [{ id: 'late-production' }, { id: 'late-development' }],
-    });
   });
 
   it('gives a new project an opaque id and two environments, and uses no id twice, not even an archived one', async () => {
@@ -182,14 +135,14 @@ describe('operator projects', () => {
   });
 
   it('refuses a key in an environment that does not exist, and names the command that adds it', async () => {
-    const { run, store } = createOperator();
+    const { run, keys } = createOperator();
     const refused = await run(...secretIn('demo', 'moon'));
     expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
     expect(refused.progress).toContain('npm run projects -- add-environment --project demo --name moon');
     expect((await run(...secretIn('nowhere', 'production'))).progress).toContain(
       'npm run projects -- create --name nowhere',
     );
-    expect(await store.list('nowhere')).toEqual([]);
+    expect(keys.log.appended).toEqual([]);
   });
 
   it.each([

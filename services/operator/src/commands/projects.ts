@@ -1,4 +1,5 @@
 import {
+  type AccessKeyRecord,
   addEnvironment,
   archiveProject,
   createProject,
@@ -27,10 +28,12 @@ import {
   type Values,
   wordOf,
 } from '../command.ts';
-import { type KeySources, readKeys } from '../keys/key-access.ts';
 import { type ProjectSources, withProjects } from '../projects/environments.ts';
+import { type RecordSources, readRecords } from '../records/record-access.ts';
 
-export type ProjectsContext = ProjectSources & KeySources;
+export interface ProjectsContext extends ProjectSources {
+  readonly keys: RecordSources<AccessKeyRecord>;
+}
 
 const HELP = `usage: operator projects create --name N [--id I] [--json]
        operator projects list [--json]
@@ -54,8 +57,7 @@ A project is a game. Events, keys and limits belong to its environments. Ids nev
 
   --project P  id or name;  --environment E  name or id;  --json  JSON, one a line
 
-Projects that keys tell of, made by a release without projects, are adopted with the first command; a deployment without
-any begins with demo.
+A deployment without projects begins with demo.
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
 
 const text = { type: 'string' } as const;
@@ -163,7 +165,7 @@ function prepareArchive(values: Values) {
 }
 
 async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<void> {
-  const live = (await readKeys(context, (keys) => keys.list(id))).filter(({ revokedAt }) => revokedAt === null);
+  const live = (await readRecords(context.keys)).filter((record) => record.projectId === id && record.live !== null);
   if (live.length === 0) return;
   throw new Error(
     `the project ${id} has ${live.length} live keys, which would go on: revoke them first (npm run keys -- list --project ${id})`,

@@ -1,7 +1,10 @@
 import {
+  type AccessKeyRecord,
   createKey,
+  findLiveKey,
   isProjectId,
   type KeyRecord,
+  keysOfProject,
   type NewKey,
   NO_USE,
   PROJECT_ID_CHARACTERS_MAX,
@@ -13,12 +16,13 @@ import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { choiceOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
+import { type RecordSources, readRecords, withRecords } from '../records/record-access.ts';
 import type { ChangedKey } from './demo-keys.ts';
-import { changeKeys, type KeySources, readKeys, readUse, toUseWords, type UsageSource } from './key-access.ts';
+import { readUse, toUseWords, type UsageSource } from './key-use.ts';
 
 /** What the actions on keys of environments work with. */
-export interface EnvironmentKeysContext extends KeySources, ProjectSources, UsageSource {
-  openLog: KeySources['openLog'];
+export interface EnvironmentKeysContext extends ProjectSources, UsageSource {
+  readonly keys: RecordSources<AccessKeyRecord>;
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
   /** Called for every change of an environment's key, so that the files of a local stack follow. */
@@ -73,9 +77,9 @@ async function publish(
 export async function make(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
   const wanted = await wantedOf(context, values);
   const { environmentId, environment, kind } = wanted;
-  const { record, key } = await changeKeys(context, async (store) => {
-    const isReplaced = values.replace === true && (await store.findLive(environmentId, kind)) !== null;
-    const at = { store, prefix: context.prefix, author: context.projects.author };
+  const { record, key } = await withRecords(context.keys, async (store) => {
+    const isReplaced = values.replace === true && findLiveKey(await store.readAll(), wanted) !== null;
+    const at = { store, prefix: context.prefix };
     if (values.word === 'refresh' || isReplaced) return refreshKey(at, wanted);
     return createKey(at, wanted).catch((fault) => {
       throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
@@ -97,8 +101,8 @@ function toReplacement({ projectId, environmentId, kind }: NewKey): string {
 }
 
 export async function revoke(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = (await findLiveKey(context, values)) ?? (await wantedOf(context, values));
-  const ended = await changeKeys(context, (store) => revokeKey({ store, author: context.projects.author }, wanted));
+  const wanted = (await findNamedKey(context, values)) ?? (await wantedOf(context, values));
+  const ended = await withRecords(context.keys, (store) => revokeKey({ store }, wanted));
   terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
   await publish(context, wanted, '');
 }
@@ -109,10 +113,10 @@ export async function origins(context: EnvironmentKeysContext, values: Values, t
   if (kind !== 'publishable') throw new UsageError('--kind: only a publishable key has origins');
   const { environmentId } = await wantedOf(context, { ...values, kind });
   const given = textOf(values, 'origins');
-  const record = await changeKeys(context, async (store) => {
-    if (given === undefined) return store.findLive(environmentId, kind);
+  const record = await withRecords(context.keys, async (store) => {
+    if (given === undefined) return findLiveKey(await store.readAll(), { environmentId, kind });
     const wanted = given === 'any' ? [] : given.split(',').map((text) => text.trim());
-    return setKeyOrigins({ store, author: context.projects.author }, { environmentId, origins: wanted });
+    return setKeyOrigins({ store }, { environmentId, origins: wanted });
   });
   if (record === null) throw new Error(`${environmentId} has no publishable key.`);
   const allowed = record.origins.length === 0 ? ['any'] : record.origins;
@@ -123,11 +127,11 @@ export async function origins(context: EnvironmentKeysContext, values: Values, t
  * Finds the live key of an environment from the keys alone: a leaked key can be ended even without its project.
  * @returns null when the given ids match none; they may be names
  */
-async function findLiveKey(context: EnvironmentKeysContext, values: Values): Promise<NewKey | null> {
+async function findNamedKey(context: EnvironmentKeysContext, values: Values): Promise<NewKey | null> {
   const [project, environment] = [projectOf(values), environmentNameOf(values)];
   const kind = choiceOf(values, 'kind', KINDS);
   const ids = [environment, toEnvironmentId(project, environment)];
-  const records = await readKeys(context, (store) => store.list(project));
+  const records = keysOfProject(await readRecords(context.keys), project);
   const isMeant = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
   return records.find((record) => record.revokedAt === null && isMeant(record)) ?? null;
 }
@@ -138,7 +142,7 @@ export async function list(context: EnvironmentKeysContext, values: Values, term
   const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
   const isWanted = (record: KeyRecord) =>
     (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
-  const records = (await readKeys(context, (store) => store.list(project))).filter(isWanted);
+  const records = keysOfProject(await readRecords(context.keys), project).filter(isWanted);
   const ids = records.map(({ keyId }) => keyId);
   const uses = await readUse(context, ids);
   for (const record of records) {

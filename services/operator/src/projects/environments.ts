@@ -1,18 +1,17 @@
 import {
-  adoptProjects,
+  createFirstProject,
+  FIRST_PROJECT,
   findEnvironment,
   findProject,
-  type KeyLogReader,
   type OwnedEnvironment,
   type ProjectRecord,
   type RecordStore,
 } from '@playline/access-keys';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-/** The records of projects, and the keys, which show projects that were never created as records. */
+/** The records of projects. */
 export interface ProjectSources {
   readonly projects: RecordSources<ProjectRecord>;
-  openLog(): Promise<KeyLogReader & { close(): Promise<void> }>;
 }
 
 /** Names an environment: project and environment by id or by name. */
@@ -21,13 +20,13 @@ export interface EnvironmentName {
   readonly environment: string;
 }
 
-/** Reads or changes projects. On first use, the projects that only keys show are adopted. */
+/** Reads or changes projects. On first use, the project `demo` is created. */
 export function withProjects<T>(
   sources: ProjectSources,
   work: (store: RecordStore<ProjectRecord>) => Promise<T>,
 ): Promise<T> {
   return withRecords(sources.projects, async (store) => {
-    if ((await store.readAll()).length === 0) await adopt(sources, store);
+    if ((await store.readAll()).length === 0) await createFirstProject({ store });
     return work(store);
   });
 }
@@ -39,30 +38,19 @@ export async function requireProjectId(sources: ProjectSources, wanted: string):
   throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
 }
 
-/**
- * Finds an environment. One that only keys show, made by a release without projects, is adopted first.
- * @throws Error with advice when it does not exist, or its project is archived
- */
-export function requireEnvironment(sources: ProjectSources, name: EnvironmentName): Promise<OwnedEnvironment> {
-  return withProjects(sources, async (store) => {
-    const known = findOwned(await store.readAll(), name);
-    if (typeof known !== 'string') return known;
-    await adopt(sources, store);
-    const found = findOwned(await store.readAll(), name);
-    if (typeof found === 'string') throw new Error(found);
-    return found;
-  });
+/** Finds an environment. @throws Error with advice when it does not exist, or its project is archived */
+export async function requireEnvironment(sources: ProjectSources, name: EnvironmentName): Promise<OwnedEnvironment> {
+  const found = findOwned(await withProjects(sources, (store) => store.readAll()), name);
+  if (typeof found === 'string') throw new Error(found);
+  return found;
 }
-
-/** What commands use without `--project`. */
-export const DEFAULT_PROJECT = 'demo';
 
 /** The environment, or advice when it does not exist. Its id needs no project, since an id exists once in all of them. */
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
   const owner = projects.find(({ environments }) => environments.some(({ id }) => id === wanted.environment));
   if (owner !== undefined && owner.id !== project?.id && findOwnEnvironment(project, wanted) === null) {
-    if (wanted.project !== DEFAULT_PROJECT)
+    if (wanted.project !== FIRST_PROJECT)
       return `the environment ${wanted.environment} belongs to the project ${owner.id}: use --project ${owner.id}`;
     return findOwned(projects, { ...wanted, project: owner.id });
   }
@@ -77,12 +65,3 @@ function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName):
 
 const findOwnEnvironment = (project: ProjectRecord | null, { environment }: EnvironmentName) =>
   project === null ? null : findEnvironment(project, environment);
-
-async function adopt({ openLog }: ProjectSources, store: RecordStore<ProjectRecord>): Promise<void> {
-  const log = await openLog();
-  try {
-    await adoptProjects({ store }, await log.readAll());
-  } finally {
-    await log.close();
-  }
-}

@@ -11,7 +11,7 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
-import { readUse, toUseWords, type UsageSource } from '../keys/key-access.ts';
+import { readUse, toUseWords, type UsageSource } from '../keys/key-use.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 /** What the actions work with. */

@@ -1,22 +1,17 @@
 import {
-  catchUpRecords,
+  type Change,
   type FoundUnreadable,
   findUnreadable,
   type PassOverParts,
   passOverRecord,
-  type RecordSettling,
-  settlingOf,
-  settlingOfKeys,
+  syncFromLog,
   type UnreadablePlace,
   UnreadableRecord,
 } from '@playline/access-keys';
-import { TOPICS } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
-import { rebuildView } from '../keys/key-access.ts';
 import type { OpensAccessLog } from './access-log.ts';
-import type { RebuiltSources } from './rebuild-views.ts';
-import { withPair } from './record-access.ts';
+import { type RecordSources, withPair } from './record-access.ts';
 
 export const PASS_OVER_OPTIONS = {
   topic: { type: 'string' },
@@ -25,79 +20,72 @@ export const PASS_OVER_OPTIONS = {
   yes: { type: 'boolean', default: false },
 } as const;
 
-export interface PassOverContext extends RebuiltSources {
+export interface PassOverContext {
+  /** All kinds of records. */
+  readonly kinds: readonly RecordSources<Change>[];
   readonly openAccessLog: OpensAccessLog;
   readonly author: { readonly changedBy: string; readonly requestId: string };
 }
 
 /** Skips one unreadable access record, after confirmation. */
 export async function passOver(context: PassOverContext, values: Values, terminal: Terminal): Promise<ExitCode> {
-  const place = placeOf(context, values);
-  const found = await withParts<FoundUnreadable<unknown> | null>(context, place, async (parts) => {
-    const looked = await findUnreadable(parts, place);
-    const isSaid = await isMeant(`${toWhat(place, looked)} This cannot be undone.`, values, terminal);
-    return isSaid ? passOverRecord(parts, place) : null;
+  const { place, sources } = placeOf(context, values);
+  const found = await withParts(context, sources, async (parts) => {
+    const unreadable = await findUnreadable(parts, place);
+    const isConfirmed = await isMeant(`${toWhat(place, unreadable)} This cannot be undone.`, values, terminal);
+    return isConfirmed ? passOverRecord(parts, place) : null;
   });
   if (found === null) {
     terminal.progress('nothing was done');
     return EXIT.failed;
   }
-  const line = { ...place, id: found.key.toString(), reason: found.reason, isKept: found.standing !== null };
+  const line = { ...place, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
   terminal.result(values.json === true ? JSON.stringify(line) : `passed over. ${toKept(found)}`);
-  return bringIn(context, place, terminal);
+  return applyNow(sources, terminal);
 }
 
 /** @throws UsageError */
-function placeOf({ kinds }: PassOverContext, values: Values): UnreadablePlace {
-  const topics = [TOPICS.accessKeys.name, ...kinds.map(({ kind }) => kind.topic)];
+function placeOf({ kinds }: PassOverContext, values: Values) {
+  const topics = kinds.map(({ kind }) => kind.topic);
   const topic = textOf(values, 'topic') ?? '';
-  if (!topics.includes(topic)) throw new UsageError(`--topic: expected ${topics.join(', ')}`);
+  const sources = kinds.find(({ kind }) => kind.topic === topic);
+  if (sources === undefined) throw new UsageError(`--topic: expected ${topics.join(', ')}`);
   const whole = (name: string) => {
     if (textOf(values, name) === undefined) throw new UsageError(`--${name}: say which`);
     const value = numberOf(values, name, { min: 0, max: Number.MAX_SAFE_INTEGER, fallback: 0 });
     if (!Number.isInteger(value)) throw new UsageError(`--${name}: expected a whole number`);
     return value;
   };
-  return { topic, partition: whole('partition'), offset: whole('offset') };
+  return { place: { topic, partition: whole('partition'), offset: whole('offset') }, sources };
 }
 
-const toWhat = ({ topic, partition, offset }: UnreadablePlace, found: FoundUnreadable<unknown>) =>
+const toWhat = ({ topic, partition, offset }: UnreadablePlace, found: FoundUnreadable<Change>) =>
   `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${toKept(found)}`;
 
 /** Our ids are printable, but an unreadable record may have any bytes. */
-function toKept({ key, standing }: FoundUnreadable<unknown>): string {
+function toKept({ key, kept }: FoundUnreadable<Change>): string {
   const id = JSON.stringify(key.toString());
-  return standing === null
+  return kept === null
     ? `nothing is known of ${id}, so it is gone.`
-    : `what stood before of ${id} stands again; if the record ended something, end it again.`;
+    : `the record before it of ${id} applies again; if the unreadable record ended something, end it again.`;
 }
 
-/** Opens what is needed to settle a record of a topic, and closes it afterwards. */
+/** Opens what is needed to skip a record of a topic, and closes it afterwards. */
 async function withParts<T>(
-  { keys, kinds, author, openAccessLog }: PassOverContext,
-  { topic }: UnreadablePlace,
-  work: <R>(parts: PassOverParts<R>) => Promise<T>,
+  { author, openAccessLog }: PassOverContext,
+  { kind, openView }: RecordSources<Change>,
+  work: (parts: PassOverParts<Change>) => Promise<T>,
 ): Promise<T> {
-  const withLog = async <R>(settling: RecordSettling<R>) => {
-    const { close, ...opened } = await openAccessLog(topic, settling.codec.schema);
-    return work({ ...settling, ...opened }).finally(close);
-  };
-  const sources = kinds.find(({ kind }) => kind.topic === topic);
-  return sources === undefined
-    ? withStore('Redis', await keys.openView(), (view) => withLog(settlingOfKeys({ view, author })))
-    : withStore('Redis', await sources.openView(), (view) => withLog(settlingOf(sources.kind, { view, author })));
+  return withStore('Redis', await openView(), async (view) => {
+    const { close, ...opened } = await openAccessLog(kind.topic, kind.codec.schema);
+    return work({ view, author, ...opened }).finally(close);
+  });
 }
 
-/** Updates Redis at once; running processes follow within seconds. */
-async function bringIn(
-  { keys, kinds }: PassOverContext,
-  { topic }: UnreadablePlace,
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const sources = kinds.find(({ kind }) => kind.topic === topic);
+/** Updates Redis immediately; running processes follow within seconds. */
+async function applyNow(sources: RecordSources<Change>, terminal: Terminal): Promise<ExitCode> {
   try {
-    if (sources === undefined) await rebuildView(keys);
-    else await withPair(sources, (pair) => catchUpRecords(pair));
+    await withPair(sources, (pair) => syncFromLog(pair));
     return EXIT.ok;
   } catch (fault) {
     if (!(fault instanceof UnreadableRecord)) throw fault;

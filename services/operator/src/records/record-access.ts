@@ -2,6 +2,7 @@ import {
   type Author,
   type Change,
   createRecordStore,
+  IncompleteViewFault,
   type RecordKind,
   type RecordLog,
   type RecordPair,
@@ -32,11 +33,11 @@ export function withRecords<R extends Change, T>(
   const { kind, author } = sources;
   return withPair(sources, async (pair) => {
     try {
-      return await work(createRecordStore(kind, pair, author));
+      return await work(createRecordStore(pair, author));
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
       throw new UnreachableError(
-        `${fault.message}: the next command about ${kind.name} brings it in, and gateways do so within seconds`,
+        `${fault.message}: the next command about ${kind.name} applies it, and gateways do so within seconds`,
       );
     }
   });
@@ -51,4 +52,15 @@ export async function withPair<R extends Change, T>(
     const log = await sources.openLog();
     return work({ view, log }).finally(() => log.close());
   });
+}
+
+/** Reads records from Redis alone, so that they can be shown without brokers; from the log if Redis has lost some. */
+export async function readRecords<R extends Change>(sources: RecordSources<R>): Promise<readonly R[]> {
+  const found = await withStore('Redis', await sources.openView(), (view) =>
+    view.readSince(null).catch((fault: unknown) => {
+      if (fault instanceof IncompleteViewFault) return null;
+      throw fault;
+    }),
+  );
+  return found?.records ?? withRecords(sources, (store) => store.readAll());
 }

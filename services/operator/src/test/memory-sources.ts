@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import {
+  ACCESS_KEYS,
   type Change,
   parseSignerPublicKey,
   RATE_LIMIT_KEYS,
@@ -7,7 +8,7 @@ import {
   type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/memory';
+import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/test';
 import type { RecordSources } from '../records/record-access.ts';
 
 /** A view and a log in memory that outlive a command. */
@@ -22,10 +23,11 @@ export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
   return { ...sources, view, log };
 }
 
-/** What the key commands need besides keys and projects, in memory. */
+/** What the key commands need besides projects, in memory. */
 export function createMemoryAccess() {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
+    keys: createMemorySources(ACCESS_KEYS),
     rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
     signableKeys: createMemorySources(SIGNABLE_KEYS),
     kinds: RECORD_KINDS.map((kind) => createMemorySources(kind)),

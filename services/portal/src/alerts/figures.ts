@@ -1,4 +1,10 @@
-import type { EnvironmentMinute, KeyRecord, KeyUse, ProjectRecord } from '@playline/access-keys';
+import {
+  type EnvironmentMinute,
+  type KeyRecord,
+  type KeyUse,
+  keysOfProject,
+  type ProjectRecord,
+} from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
 import type { PagesParts } from '../pages/index.ts';
 import type { OpenLetters, WriterDelay } from '../standing/index.ts';
@@ -36,7 +42,9 @@ export async function readFigures(parts: FiguresParts, projects: readonly Projec
 }
 
 async function readKeys({ keys, usage }: FiguresParts, projects: readonly ProjectRecord[]) {
-  const lists = await told(Promise.all(projects.map(async ({ id }) => [id, await keys.list(id)] as const)));
+  const lists = await told(
+    keys.all().then((records) => projects.map(({ id }) => [id, keysOfProject(records, id)] as const)),
+  );
   if (lists === null) return { keys: null, uses: null };
   const isLive = ({ revokedAt }: KeyRecord) => revokedAt === null;
   const live = new Map(lists.map(([id, list]) => [id, list.filter(isLive)]));

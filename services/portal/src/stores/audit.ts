@@ -1,6 +1,6 @@
 import { type AuditLog, createAuditLog } from '@playline/access-keys';
 import { auditEntryCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
-import type { LogParts } from './noun.ts';
+import type { LogParts } from './portal-records.ts';
 
 /** Entries over the log; the schema's id is asked for with the first, as for records. */
 export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {

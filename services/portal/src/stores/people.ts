@@ -17,7 +17,7 @@ import {
   type Suspect,
   toUnlinkFact,
 } from '@playline/people';
-import type { LogParts } from './noun.ts';
+import type { LogParts } from './portal-records.ts';
 
 /** Who is one person, and what may be asked for about them. */
 export interface PortalPeople {

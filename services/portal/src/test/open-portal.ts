@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
+  ACCESS_KEYS,
   ACCOUNTS,
   type AccountRecord,
   type Change,
@@ -16,14 +17,13 @@ import {
   SIGNABLE_KEYS,
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
+import { createPasskeys } from '@playline/access-keys/passkeys';
 import {
-  createMemoryKeyStore,
   createMemoryKeyUsage,
   createMemoryRecordLog,
   createMemoryRecords,
   createMemorySessions,
-} from '@playline/access-keys/memory';
-import { createPasskeys } from '@playline/access-keys/passkeys';
+} from '@playline/access-keys/test';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
@@ -34,16 +34,16 @@ import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { createPortalShares } from '../frame/shares.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
 import type { PortalSettings } from '../portal-parts.ts';
-import type { Noun } from '../stores/noun.ts';
 import { createPortalPeople, type PortalPeople, type PortalPeopleParts } from '../stores/people.ts';
+import type { PortalRecords } from '../stores/portal-records.ts';
 import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
-/** A noun without stores. */
-export function createMemoryNoun<R extends Change>(kind: RecordKind<R>): Noun<R> {
+/** Records without stores. */
+export function createMemoryPortalRecords<R extends Change>(kind: RecordKind<R>): PortalRecords<R> {
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
-  const storeOf: Noun<R>['changedBy'] = (author) => createRecordStore(kind, pair, author);
-  return { isLevel: true, all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+  const storeOf: PortalRecords<R>['changedBy'] = (author) => createRecordStore(pair, author);
+  return { isInSync: true, all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
 }
 
 /** Keys of ids as test portals make them. */
@@ -76,7 +76,7 @@ function openUnseenLive(): LiveHub {
   });
 }
 
-/** The real portal over a port, with nouns in memory. */
+/** The real portal over a port, with records in memory. */
 export interface TestPortal {
   readonly origin: string;
   readonly parts: PortalAppParts;
@@ -112,6 +112,7 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     const account: Content<AccountRecord> = {
       ...{ id: randomUUID(), name: 'Somebody', login: `login-${randomUUID()}`, state: 'live', createdAt: Date.now() },
       ...{ isAdministrator: false, roles: [], passwordHash: null, passkeys: [], openId: null, invitation: null },
+      sessionsFrom: 0,
       ...rights,
     };
     return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
@@ -140,7 +141,6 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
 /** Everything in memory, and nothing in ClickHouse. */
 function createParts(origin: URL): PortalAppParts {
   const { sessions, oneTimeTexts } = createMemorySessions();
-  const store = createMemoryKeyStore();
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
@@ -150,12 +150,12 @@ function createParts(origin: URL): PortalAppParts {
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,
     shares: createPortalShares(),
-    accounts: createMemoryNoun(ACCOUNTS),
-    projects: createMemoryNoun(PROJECTS),
-    rateLimitKeys: createMemoryNoun(RATE_LIMIT_KEYS),
-    collections: createMemoryNoun(COLLECTIONS),
-    signableKeys: createMemoryNoun(SIGNABLE_KEYS),
-    keys: { list: store.list, store },
+    accounts: createMemoryPortalRecords(ACCOUNTS),
+    projects: createMemoryPortalRecords(PROJECTS),
+    rateLimitKeys: createMemoryPortalRecords(RATE_LIMIT_KEYS),
+    collections: createMemoryPortalRecords(COLLECTIONS),
+    signableKeys: createMemoryPortalRecords(SIGNABLE_KEYS),
+    keys: createMemoryPortalRecords(ACCESS_KEYS),
     usage: createMemoryKeyUsage(),
     people: createMemoryPeople(),
     reads: createMemoryReads(),

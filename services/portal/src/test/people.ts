@@ -17,6 +17,7 @@ export async function addPerson(
   const account = {
     ...{ id: `id-of-${login}`, login, name: `Name of ${login}`, state: 'live' as const, createdAt: 1 },
     ...{ isAdministrator: false, roles: [], passwordHash, passkeys: [], openId: null, invitation: null },
+    sessionsFrom: 0,
     ...rights,
   };
   return (await parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;

@@ -1,5 +1,5 @@
-import { createMemoryRecordLog, createMemoryRecords, createMemorySessions } from '../../memory/index.ts';
 import { createRecordStore } from '../../records/record-store.ts';
+import { createMemoryRecordLog, createMemoryRecords, createMemorySessions } from '../../test/index.ts';
 import { ACCOUNTS, type AccountRecord, type Passkey } from '../account.ts';
 import type { AccountContext } from '../context.ts';
 import { acceptInvitation, createFirstAdministrator, invite } from '../invitations.ts';
@@ -19,7 +19,7 @@ export function createWorld() {
   const clock = { at: 1_800_000_000_000 };
   const wallClockMs = () => clock.at;
   const [view, log] = [createMemoryRecords(ACCOUNTS), createMemoryRecordLog<AccountRecord>()];
-  const storeOf = (changedBy: string) => createRecordStore(ACCOUNTS, { view, log }, { changedBy, requestId: 'r-1' });
+  const storeOf = (changedBy: string) => createRecordStore({ view, log }, { changedBy, requestId: 'r-1' });
   const store = storeOf('test');
   const { sessions, oneTimeTexts, empty } = createMemorySessions({ wallClockMs });
   const as = (actorId: string | null): AccountContext => ({

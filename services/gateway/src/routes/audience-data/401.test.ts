@@ -1,5 +1,4 @@
-import { createKey, refreshKey } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createKeyText, refreshKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { erase, SECRET_HEADER } from '../../test/audience-calls.ts';
@@ -10,7 +9,7 @@ const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'produc
 describe('401', () => {
   it('answers a malformed key, an unknown one and a publishable one', async () => {
     const gateway = await openGateway();
-    const { key: unknown } = await createKey({ store: createMemoryKeyStore(), prefix: 'svcapik' }, owner);
+    const unknown = createKeyText('svcapik', owner);
     for (const secretKey of ['nonsense', unknown, gateway.key, `${gateway.secretKey}, ${gateway.secretKey}`]) {
       const answer = await erase({ ...gateway, secretKey });
       expect(answer.status).toBe(401);

@@ -73,7 +73,7 @@ describe('500', () => {
   });
 
   it('answers, and never 401, when the key store cannot answer', async () => {
-    const gateway = await openGateway({ find: () => Promise.reject(new Error('connect ECONNREFUSED')) });
+    const gateway = await openGateway({ readSince: () => Promise.reject(new Error('connect ECONNREFUSED')) });
     expect((await erase(gateway)).status).toBe(500);
   });
 

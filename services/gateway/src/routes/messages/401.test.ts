@@ -1,5 +1,4 @@
-import { createKey, refreshKey } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createKeyText, refreshKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { expectEnvelope, KEY_HEADER, message, openGateway } from '../../test/open-gateway.ts';
@@ -9,7 +8,7 @@ const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'produc
 describe('401', () => {
   it('answers a malformed key, an unknown one and a secret one', async () => {
     const { post, secretKey, producer } = await openGateway();
-    const { key: unknown } = await createKey({ store: createMemoryKeyStore(), prefix: 'svcapik' }, owner);
+    const unknown = createKeyText('svcapik', owner);
     for (const key of ['nonsense', unknown, secretKey]) {
       const answer = await post({ messages: [message()] }, { [KEY_HEADER]: key });
       expect(answer.status).toBe(401);

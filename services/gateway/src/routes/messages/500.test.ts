@@ -38,8 +38,8 @@ describe('500', () => {
   });
 
   it('answers, and never 401, when the key store cannot answer', async () => {
-    const find = () => Promise.reject(new Error('connect ECONNREFUSED'));
-    const { post, logLines, key } = await openGateway({ find });
+    const readSince = () => Promise.reject(new Error('connect ECONNREFUSED'));
+    const { post, logLines, key } = await openGateway({ readSince });
     const answer = await post({ messages: [message()] });
     expect(answer.status).toBe(500);
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');

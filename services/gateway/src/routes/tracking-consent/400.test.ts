@@ -1,6 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { createKey } from '@playline/access-keys';
-import { createMemoryKeyStore } from '@playline/access-keys/memory';
+import { createKeyText } from '@playline/access-keys';
 import { describe, expect, it } from 'vitest';
 import { CONSENT, getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
 import { expectEnvelope, KEY_HEADER, openGateway } from '../../test/open-gateway.ts';
@@ -23,7 +22,7 @@ describe('400', () => {
 
   it('answers a malformed, unknown or secret key on both operations, never 401, and names the header', async () => {
     const gateway = await openGateway();
-    const { key: unknown } = await createKey({ store: createMemoryKeyStore(), prefix: 'svcapik' }, owner);
+    const unknown = createKeyText('svcapik', owner);
     for (const key of ['nonsense', unknown, gateway.secretKey])
       for (const answer of [await getConsent({ ...gateway, key }), await putConsent({ ...gateway, key }, wanted())]) {
         expect(answer.status).toBe(400);

@@ -65,8 +65,8 @@ describe('500', () => {
   });
 
   it('answers, and never 400, when the key store cannot answer', async () => {
-    const find = () => Promise.reject(new Error('connect ECONNREFUSED'));
-    const gateway = await openGateway({ find });
+    const readSince = () => Promise.reject(new Error('connect ECONNREFUSED'));
+    const gateway = await openGateway({ readSince });
     expect((await getConsent(gateway)).status).toBe(500);
     expect((await putConsent(gateway, wanted())).status).toBe(500);
   });

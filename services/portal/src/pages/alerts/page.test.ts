@@ -1,5 +1,5 @@
 import { createKey, type KeyKind, minuteOf, revokeKey } from '@playline/access-keys';
-import { createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
@@ -28,11 +28,14 @@ async function open() {
   const browser = await portal.signIn({ project, role: 'analyst' });
   const [environment] = project.environments;
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
-  const { store } = portal.parts.keys;
+  const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
   /** A key that was made so many days ago. */
   const makeKey = async (kind: KeyKind, days: number) => {
     const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} one` });
-    await store.amend({ ...record, createdAt: Date.now() - days * DAY_MS });
+    await store.change((all) => {
+      const made = all.find(({ live }) => live?.keyId === record.keyId)!;
+      return { ...made, live: { ...made.live!, createdAt: Date.now() - days * DAY_MS } };
+    });
     return record;
   };
   const count = (accepted: number, rejected: number) =>

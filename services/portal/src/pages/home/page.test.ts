@@ -1,4 +1,4 @@
-import { createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ErasureLine } from '../../reads/index.ts';
 import type { OpenLetters, WriterDelay } from '../../standing/index.ts';

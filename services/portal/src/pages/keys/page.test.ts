@@ -1,5 +1,5 @@
-import { minuteOf } from '@playline/access-keys';
-import { createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { keysOfProject, minuteOf } from '@playline/access-keys';
+import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -66,7 +66,11 @@ describe('the page of keys', () => {
     const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
     await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
     const late = await browser.submit(path, 'create', { kind: 'publishable' });
-    expect([long.status, late.status, await portal.parts.keys.list(project.id)]).toEqual([400, 400, []]);
+    expect([long.status, late.status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([
+      400,
+      400,
+      [],
+    ]);
     expect(late.text).toContain('The project is archived');
   });
 
@@ -81,16 +85,17 @@ describe('the page of keys', () => {
     const revoked = await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
     expect([revoked.status, revoked.headers.get('location')]).toEqual([303, `${path}?done=revoked`]);
     expect((await browser.get(`${path}?done=revoked`)).text).toContain('stops within a second on every gateway');
-    const states = (await portal.parts.keys.list(project.id)).map(({ revokedAt }) => revokedAt !== null);
+    const states = keysOfProject(await portal.parts.keys.all(), project.id).map(({ revokedAt }) => revokedAt !== null);
     expect(states).toEqual([true, true]);
   });
 
   it('says in each record who made or ended the key, and by which request', async () => {
     const { browser, path, project } = await openProject();
     const made = await browser.submit(path, 'create', { kind: 'publishable' });
-    const [record] = await portal.parts.keys.list(project.id);
+    const record = (await portal.parts.keys.all()).find(({ projectId }) => projectId === project.id);
     const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
-    expect(record).toMatchObject({ changedBy: account!.id, requestId: made.headers.get('x-trace-id') });
+    const changedBy = account!.id;
+    expect(record).toMatchObject({ changedBy, requestId: made.headers.get('x-trace-id'), live: { changedBy } });
   });
 
   it('tells when a key was used last, how often in the last hour, and why it was refused last', async () => {
@@ -101,7 +106,7 @@ describe('the page of keys', () => {
     const browser = await counted.signIn({ project, role: 'developer' });
     await browser.submit(path, 'create', { kind: 'publishable' });
     expect((await browser.get(path)).text).toContain('not yet, as far as is known');
-    const [{ keyId = '' } = {}] = await counted.parts.keys.list(project.id);
+    const [{ keyId = '' } = {}] = keysOfProject(await counted.parts.keys.all(), project.id);
     const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
     await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
@@ -119,13 +124,13 @@ describe('the page of keys', () => {
     const set = await browser.submit(path, 'origins', { origins });
     expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=origins`]);
     const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
-    expect(await portal.parts.keys.list(project.id)).toMatchObject([
+    expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
       { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },
     ]);
     const wrong = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
     expect([wrong.status, wrong.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
     await browser.submit(path, 'origins', { origins: '' });
-    expect(await portal.parts.keys.list(project.id)).toMatchObject([{ origins: [] }]);
+    expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([{ origins: [] }]);
   });
 
   it('shows analysts what there is, and gives them no form', async () => {

@@ -4,6 +4,7 @@ import {
   type KeyKind,
   type KeyRecord,
   type KeyUse,
+  keysOfProject,
   type NewKey,
   NO_USE,
   refreshKey,
@@ -42,12 +43,12 @@ export function createKeysPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/keys',
     access: 'keys.read',
     notices: {
-      origins: 'It is known whose pages may use the key. Every gateway goes by it within a second.',
-      revoked: 'The key is revoked. It stops within a second on every gateway.',
+      origins: 'Allowed origins saved. All gateways apply them within a second.',
+      revoked: 'Key revoked. It stops within a second on every gateway.',
     },
     show: async (visit, fault) => {
       const { project, environment } = placeOf(visit);
-      const records = (await parts.keys.list(project.id)).filter(
+      const records = keysOfProject(await parts.keys.all(), project.id).filter(
         ({ environmentId }) => environmentId === environment.id,
       );
       const uses = await readUses(parts, records);
@@ -78,7 +79,7 @@ async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: Fo
     ...{ projectId: project.id, environmentId: environment.id, environment: environment.kind, kind },
     ...(name === '' ? {} : { name }),
   };
-  const context = { store: keys.store, prefix: settings.keyPrefix, author: visit.author };
+  const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
   const made = isRefresh ? await refreshKey(context, wanted) : await createKey(context, wanted);
   if (kind === 'secret') await note(visit, { action: 'key.show', object: made.record.keyId });
   return toRevealed({ visit, kind, key: made.key, settings });
@@ -87,8 +88,9 @@ async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: Fo
 /** Whether a text is a live key of this environment; of another one's it says no more than of a text that nobody made. */
 async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { environment } = placeOf(visit);
-  const record = await keys.store.find(hashKey(values.text('key')));
-  const isGood = record !== null && record.environmentId === environment.id && record.revokedAt === null;
+  const hash = hashKey(values.text('key'));
+  const record = (await keys.all()).find(({ live }) => live?.hash === hash);
+  const isGood = record !== undefined && record.environmentId === environment.id;
   const content = isGood
     ? html`<p>It is the live ${record.kind} key of ${environment.name}, and gateways take it.</p>`
     : html`<p>It is no live key of ${environment.name}: it was refreshed or revoked, or never made here.</p>`;
@@ -103,7 +105,7 @@ const revoking = ({ keys }: Parts): Deed => ({
     const { project, environment } = placeOf(visit);
     assertMeant(visit, values);
     const wanted = { environmentId: environment.id, kind: kindOf(values) };
-    await revokeKey({ store: keys.store, author: visit.author }, wanted);
+    await revokeKey({ store: keys.changedBy(visit.author) }, wanted);
     return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'revoked' };
   },
 });
@@ -116,7 +118,7 @@ const settingOrigins = ({ keys }: Parts): Deed => ({
       .text('origins')
       .split(/[\s,]+/)
       .filter((text) => text !== '');
-    await setKeyOrigins({ store: keys.store, author: visit.author }, { environmentId: environment.id, origins });
+    await setKeyOrigins({ store: keys.changedBy(visit.author) }, { environmentId: environment.id, origins });
     return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'origins' };
   },
 });
@@ -173,12 +175,8 @@ function toSection(section: Section): HtmlValue {
 ${live === undefined ? toCreate(section) : html`${toLive(live)}${of.kind === 'publishable' ? toOrigins(section, live) : ''}${toUse(uses === null ? null : (uses.get(live.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
 }
 
-function toLive({ name, kind, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
-  const unseen =
-    kind === 'secret'
-      ? ''
-      : html` <span class="quiet">Refresh it to see it whole: it was made by a release that did not keep it.</span>`;
-  const shown = text === null ? html`<code>${first4}…${last4}</code>${unseen}` : copyable(text, 'the key');
+function toLive({ name, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
+  const shown = text === null ? html`<code>${first4}…${last4}</code>` : copyable(text, 'the key');
   return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
 }
 

@@ -1,5 +1,5 @@
 import { type AccountContext, invite, issueFirstLink, resetAccess, revokeInvitation } from '@playline/access-keys';
-import { createMemoryRecordLog } from '@playline/access-keys/memory';
+import { createMemoryRecordLog } from '@playline/access-keys/test';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';

@@ -56,7 +56,7 @@ describe('the page of live messages', () => {
       environment: 'production',
     } as const;
     const { key } = await createKey(
-      { store: portal.parts.keys.store, prefix: 'svcapik' },
+      { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
       { ...wanted, kind: 'publishable' },
     );
     const { text } = await developer.get(path);

@@ -1,3 +1,4 @@
+import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
@@ -129,15 +130,14 @@ function toLive(path: string, filter: LiveFilter): HtmlValue {
 
 async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<HtmlValue> {
   const { project, environment } = placeOf(visit);
-  const live = (await keys.list(project.id)).find(
+  const live = keysOfProject(await keys.all(), project.id).find(
     (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
   );
   const keysPath = `${environmentPath(project.id, environment.name)}/keys`;
   if (live === undefined)
     return html`<p>This environment has no publishable key yet. <a href="${keysPath}">Create one</a>, then send a message with it.</p>`;
-  const key = live.text ?? `${live.first4}…${live.last4}`;
-  const hint = live.text === null ? html`<p>Put the whole key in its place; refresh it to see it whole.</p>` : '';
+  const command = toFirstEvent(live.text ?? '', settings);
   return html`<p>Nothing comes? Send one, and watch it arrive:</p>
-${copyableBlock(toFirstEvent(key, settings), 'the command that sends a message')}${hint}
+${copyableBlock(command, 'the command that sends a message')}
 <p>An answer of 401 means another key; 400 names the field that is wrong, and the message shows here as rejected. What was sent before this page was open is in the search below.</p>`;
 }

@@ -1,5 +1,5 @@
 import { minuteOf } from '@playline/access-keys';
-import { createMemoryKeyUsage } from '@playline/access-keys/memory';
+import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 

@@ -2,6 +2,7 @@ import {
   addEnvironment,
   archiveProject,
   type KeyEnvironment,
+  keysOfProject,
   type ProjectRecord,
   renameProject,
 } from '@playline/access-keys';
@@ -71,7 +72,7 @@ const archiving = ({ projects, keys }: Parts): Deed => ({
     const { id, name } = projectOf(visit);
     if (values.text('confirm') !== name)
       throw invalidField('confirm', `Type the name of the project, ${name}, to archive it.`);
-    const live = (await keys.list(id)).filter(({ revokedAt }) => revokedAt === null);
+    const live = keysOfProject(await keys.all(), id).filter(({ revokedAt }) => revokedAt === null);
     if (live.length > 0)
       throw new PublicError('CONFLICT_ERROR', {
         message: `The project has ${live.length} live keys, which would go on: revoke them first.`,

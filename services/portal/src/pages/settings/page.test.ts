@@ -1,5 +1,5 @@
 import type { AuditEntry } from '@playline/access-keys';
-import { createMemorySessions } from '@playline/access-keys/memory';
+import { createMemorySessions } from '@playline/access-keys/test';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';

@@ -1,10 +1,9 @@
-import type { Change, LogRange, Placed, RecordKind, RecordLogReader } from './record-log.ts';
-import { isLater, type PlaceMove, type RecordView } from './record-view.ts';
-import { LogLost } from './view-faults.ts';
+import type { Change, LogRange, Placed, RecordLogReader } from './record-log.ts';
+import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
 /**
- * How often a process that keeps a view level compares it with its log: how long a record may be missing when its command
- * died between log and Redis. Each comparison asks the brokers.
+ * How often a process compares a view with its log: how long a record may be missing when its command died between log
+ * and Redis. Each comparison is a request to the brokers.
  */
 export const COMPARE_EVERY_MS = 15_000;
 
@@ -15,18 +14,18 @@ export interface RecordPair<R extends Change, L extends RecordLogReader<R> = Rec
 }
 
 /**
- * Applies to a view what the log has after its place: changes of commands that died half-way, and everything that a
+ * Applies to a view what the log has after its offsets: changes of commands that died half-way, and everything that a
  * restarted or emptied Redis has lost. Waits for its turn only if something is missing.
- * @returns the number of records brought in; null when nothing was missing
- * @throws LogLost when the log ends before the view's place: then `rebuildRecords` decides
+ * @returns the number of records applied; null when nothing was missing
+ * @throws LogLost when the log ends before the view's offset: then `rebuildRecords` decides
  */
-export async function catchUpRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
+export async function syncFromLog<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   if ((await findMissing({ view, log })) === null) return null;
-  return view.exclusive(() => catchUpInTurn({ view, log }));
+  return view.exclusive(() => syncInTurn({ view, log }));
 }
 
-/** `catchUpRecords` for a caller that has the turn already. */
-export async function catchUpInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
+/** `syncFromLog` for a caller that has the turn already. */
+export async function syncInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
   const changes: Placed<R>[] = [];
@@ -38,18 +37,23 @@ export async function catchUpInTurn<R extends Change>({ view, log }: RecordPair<
 interface Missing {
   readonly run: string;
   readonly ranges: readonly LogRange[];
-  readonly moves: readonly PlaceMove[];
+  readonly moves: readonly OffsetMove[];
 }
 
 async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Promise<Missing | null> {
-  const { run, completeIn, places } = await view.standing();
-  const behind: { readonly range: LogRange; readonly move: PlaceMove }[] = [];
-  for (const { partition, start, end } of await log.bounds()) {
-    const from = places.get(partition) ?? null;
-    if (from !== null && from > end)
+  const { run, completeIn, offsets } = await view.status();
+  const behind: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
+  const bounds = await log.bounds();
+  for (const { partition, start, end } of bounds) {
+    const from = offsets.get(partition) ?? null;
+    if (from !== null && from > end) {
+      // A log without any record can restore nothing. What the view has stays in use, and changes are refused.
+      if (completeIn !== null && bounds.every((each) => each.start === each.end))
+        await view.update({ changes: [], moves: [], completeIn: run });
       throw new LogLost(
-        `the log ends at ${end} of partition ${partition}, and ${from} of it was seen: nothing was changed`,
+        `the log ends at offset ${end} of partition ${partition}, but was read to ${from} before: nothing was changed`,
       );
+    }
     if (from === end) continue;
     behind.push({
       range: { partition, start: Math.max(from ?? start, start), end },
@@ -70,15 +74,13 @@ export interface RecordRebuild<R> {
 
 /**
  * Makes the view equal to the log, whatever it held. Safe at any time: it waits for its turn among changes, and a
- * record that is in both is never missing meanwhile.
+ * record that is in both is never missing.
  * @throws LogLost, and changes nothing, when the log is empty and the view is not
  */
-export function rebuildRecords<R extends Change>(
-  kind: RecordKind<R>,
-  { view, log }: RecordPair<R>,
-): Promise<RecordRebuild<R>> {
+export function rebuildRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<RecordRebuild<R>> {
+  const { kind } = view;
   return view.exclusive(async () => {
-    const { run } = await view.standing();
+    const { run } = await view.status();
     // Read before the log. Every change is written to the log first, so a record that is seen here and missing there
     // never existed.
     const held = await view.held();

@@ -59,7 +59,7 @@ async function revokeHalf(keyId: string): Promise<void> {
     send: (record) => producer.sendPlaced({ topic, ...record }),
   });
   const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
-  const store = createRecordStore(kind, { view: dying, log }, { changedBy: 'ada', requestId: 'r' });
+  const store = createRecordStore({ view: dying, log }, { changedBy: 'ada', requestId: 'r' });
   const revoked = store.change((records) => ({ ...records.find((each) => each.keyId === keyId)!, revokedAt: 1 }));
   await expect(revoked).rejects.toThrow(ViewFault);
   await producer.close();

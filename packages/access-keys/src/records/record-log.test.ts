@@ -2,7 +2,7 @@ import { frameRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/rate-limit-key.ts';
-import { createLogDecoder, type LoggedBytes, UnreadableRecord } from './log-bytes.ts';
+import { createLogDecoder, type LoggedBytes, UnreadableRecord } from './record-log.ts';
 
 const { codec, topic } = RATE_LIMIT_KEYS;
 const recordOf = (keyId: string, calls: number): RateLimitKeyRecord => ({
@@ -54,7 +54,7 @@ describe('what is read of a topic of access', () => {
     );
   });
 
-  it('names partition and offset in a sentence, and the command that goes on without it', async () => {
+  it('names partition and offset in a sentence, and the command that skips it', async () => {
     const { fault } = await decodeAll([{ partition: 3, offset: 17, key: Buffer.from('a'), value: Buffer.from('x') }]);
     expect(fault).toBeInstanceOf(UnreadableRecord);
     const { message } = fault as UnreadableRecord;

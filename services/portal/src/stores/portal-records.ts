@@ -2,34 +2,33 @@ import {
   type Author,
   type Change,
   COMPARE_EVERY_MS,
-  catchUpRecords,
   createRecordLog,
   createRecordStore,
   nextLook,
   openRecordCopy,
-  type RecordKind,
   type RecordLog,
   type RecordStore,
   type RecordView,
+  syncFromLog,
 } from '@playline/access-keys';
 import { schemaSubjectOf } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
 /** One kind of records, as pages work with it. */
-export interface Noun<R extends Change> {
+export interface PortalRecords<R extends Change> {
   /**
    * All records, a second old at most, and those of this process' own changes at once.
    * @throws Error while nobody can say what there is
    */
   all(): Promise<readonly R[]>;
   /** False when the log could not be compared with the view the last time, as when a record of it cannot be read. */
-  readonly isLevel: boolean;
+  readonly isInSync: boolean;
   /** For changes, which are on the log before they are seen. */
   changedBy(author: Author): RecordStore<R>;
 }
 
-/** The log and the registry, as all nouns share them. */
+/** The log and the registry, as all kinds share them. */
 export interface LogParts {
   readonly producer: Pick<Producer, 'sendPlaced'>;
   readonly reader: Pick<LogReader, 'bounds' | 'read'>;
@@ -38,8 +37,7 @@ export interface LogParts {
   readonly logger: Logger;
 }
 
-export interface NounParts<R extends Change> extends LogParts {
-  readonly kind: RecordKind<R>;
+export interface PortalRecordsParts<R extends Change> extends LogParts {
   readonly view: RecordView<R> & Closable;
   /** Milliseconds between two comparisons of the view with the log; `COMPARE_EVERY_MS` when absent. */
   readonly compareEveryMs?: number;
@@ -48,40 +46,41 @@ export interface NounParts<R extends Change> extends LogParts {
 /** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
 const AGE_MAX_MS = 1_000;
 
-/** Opens a noun: a copy in this process, changes over the log, and the view in Redis kept level with it. Closes the view. */
-export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closable {
-  const { kind, view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
+/** Opens one kind: a copy in this process, changes through the log, and the view in Redis kept in sync with it. Closes the view. */
+export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>): PortalRecords<R> & Closable {
+  const { view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
   const log = createLog(parts);
-  const copy = openRecordCopy({ view, lookEveryMs: 0 });
+  const copy = openRecordCopy({ view, readEveryMs: 0 });
   const closed = new AbortController();
-  let isLevel = true;
-  const keepLevel = async () => {
+  let isInSync = true;
+  const keepInSync = async () => {
     let wasTold = false;
     while (!closed.signal.aborted) {
-      const fault = await catchUpRecords({ view, log }).then(
+      const fault = await syncFromLog({ view, log }).then(
         () => null,
         (error: unknown) => error,
       );
       // One line for each outage.
       if (fault !== null && !wasTold)
-        logger.warn({ error: fault }, `${kind.name} in Redis cannot be compared with the log`);
+        logger.warn({ error: fault }, `${view.kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
-      isLevel = fault === null;
+      isInSync = fault === null;
       await nextLook(compareEveryMs, closed.signal);
     }
   };
-  const level = keepLevel();
+  const syncing = keepInSync();
   return {
-    get isLevel() {
-      return isLevel;
+    get isInSync() {
+      return isInSync;
     },
     all: async () => {
       if (copy.ageMs > AGE_MAX_MS) await copy.refresh();
       return copy.records;
     },
     changedBy: (author) => {
-      const store = createRecordStore(kind, { view, log }, author);
+      const store = createRecordStore({ view, log }, author);
       return {
+        author,
         readAll: store.readAll,
         change: async (decide) => {
           const changed = await store.change(decide);
@@ -94,14 +93,21 @@ export function openNoun<R extends Change>(parts: NounParts<R>): Noun<R> & Closa
     close: async () => {
       closed.abort();
       copy.close();
-      await level;
+      await syncing;
       await view.close();
     },
   };
 }
 
 /** The schema's id is asked for with the first change: pages are shown while the registry is away. */
-function createLog<R extends Change>({ kind, producer, reader, registry, topicPrefix }: NounParts<R>): RecordLog<R> {
+function createLog<R extends Change>({
+  view,
+  producer,
+  reader,
+  registry,
+  topicPrefix,
+}: PortalRecordsParts<R>): RecordLog<R> {
+  const { kind } = view;
   const topic = topicPrefix + kind.topic;
   const logWith = (schemaId: number) =>
     createRecordLog({

@@ -1,6 +1,5 @@
-import type { OneTimeTexts } from '../accounts/one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import { endOfSession, SEEN_EVERY_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
-import { createToken, hashToken } from '../accounts/token.ts';
 
 export interface MemorySessionsOptions {
   readonly wallClockMs?: () => number;

@@ -1,0 +1,144 @@
+import { hang } from '@playline/testkit/hang';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryStore } from '../test/index.ts';
+import { ACCESS_KEYS } from './access-key.ts';
+import { createKeyVerifier, KeyStoreFault, openKeys } from './key-lookup.ts';
+import { createKeyText } from './key-text.ts';
+import { createKey, type NewKey, refreshKey } from './operations.ts';
+
+const prefix = 'svcapik';
+const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };
+const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'production' });
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true }));
+afterEach(() => void vi.useRealTimers());
+
+/** A view that counts reads and can be cut off or made to hang. */
+async function setUp() {
+  const { view, store } = createMemoryStore(ACCESS_KEYS);
+  const context = { store, prefix };
+  const created = await createKey(context, wanted);
+  const world = { now: 1_000_000, reads: 0, mode: 'up' as 'up' | 'down' | 'hangs' };
+  const readSince: typeof view.readSince = (version) => {
+    world.reads++;
+    if (world.mode === 'down') return Promise.reject(new Error('connection refused'));
+    return world.mode === 'hangs' ? hang() : view.readSince(version);
+  };
+  const open = () => {
+    const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, now: () => world.now, readEveryMs: 0 });
+    return createKeyVerifier({ keys, prefix, kind: 'publishable' });
+  };
+  return { view, context, ...created, world, open, verify: open() };
+}
+
+describe('a verifier of keys', () => {
+  it('finds a live key and then answers without a promise', async () => {
+    const { verify, key, record, world } = await setUp();
+    expect(await verify(key)).toEqual(record);
+    expect(verify(key)).toEqual(record);
+    expect(world.reads).toBe(1);
+  });
+
+  it('refuses a malformed key, a wrong checksum and a key of the other kind without a read', async () => {
+    const { verify, key, world } = await setUp();
+    const secret = createKeyText(prefix, { kind: 'secret', environment: 'production' });
+    const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+    expect([verify(''), verify('nonsense'), verify(flipped), verify(secret)]).toEqual([null, null, null, null]);
+    expect(world.reads).toBe(0);
+  });
+
+  it('confirms its answers once they are older than 500 ms, so that a refreshed key ends', async () => {
+    const { verify, key, context, world } = await setUp();
+    await verify(key);
+    const successor = await refreshKey(context, wanted);
+    world.now += 501;
+    expect(await verify(key)).toBeNull();
+    expect(await verify(successor.key)).toEqual(successor.record);
+  });
+
+  it('confirms them ahead of that age without making a request wait', async () => {
+    const { verify, key, record, world } = await setUp();
+    await verify(key);
+    world.now += 300;
+    for (let times = 0; times < 10; times++) expect(verify(key)).toEqual(record);
+    await vi.waitFor(() => expect(world.reads).toBe(2));
+    world.now += 300;
+    expect(verify(key)).toEqual(record);
+  });
+
+  it('accepts a key that was made this moment, and reads once for a thousand invented ones', async () => {
+    const { verify, context, world } = await setUp();
+    await verify(guess());
+    const fresh = await createKey(context, { ...wanted, environmentId: 'e-fresh' });
+    const before = world.reads;
+    const guesses = Promise.all(Array.from({ length: 1000 }, () => verify(guess())));
+    expect(await verify(fresh.key)).toEqual(fresh.record);
+    expect(new Set(await guesses)).toEqual(new Set([null]));
+    expect(world.reads - before).toBeLessThanOrEqual(2);
+  });
+
+  it.each(['down', 'hangs'] as const)(
+    'keeps every known key good for 15 minutes while the store is %s, and calls no other unknown',
+    async (mode) => {
+      const { verify, key, record, context, world } = await setUp();
+      await createKey(context, { ...wanted, environmentId: 'e-ended' });
+      await verify(key);
+      world.mode = mode;
+      world.now += 15 * 60_000;
+      expect(await verify(key)).toEqual(record);
+      // Only the first request waits for a store that hangs.
+      expect(verify(key)).toEqual(record);
+      await expect(verify(guess())).rejects.toThrow(KeyStoreFault);
+      world.now += 1;
+      await expect(verify(key)).rejects.toThrow(KeyStoreFault);
+    },
+  );
+
+  it('keeps an ended key ended while the store is away', async () => {
+    const { verify, key, context, world } = await setUp();
+    await refreshKey(context, wanted);
+    expect(await verify(key)).toBeNull();
+    world.mode = 'down';
+    world.now += 60_000;
+    expect(await verify(key)).toBeNull();
+  });
+
+  it('ends a key as soon as the store is back', async () => {
+    const { verify, key, context, world } = await setUp();
+    await verify(key);
+    world.mode = 'down';
+    world.now += 60_000;
+    await verify(key);
+    await refreshKey(context, wanted);
+    world.mode = 'up';
+    world.now += 501;
+    await vi.waitFor(async () => expect(await verify(key)).toBeNull());
+  });
+
+  it('uses keys that arrive after the wait of a request, as those of a large deployment do', async () => {
+    const { view, key, record } = await setUp();
+    const slow = Promise.withResolvers<void>();
+    const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));
+    const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, readEveryMs: 0 });
+    const verify = createKeyVerifier({ keys, prefix, kind: 'publishable' });
+    await expect(verify(key)).rejects.toThrow(KeyStoreFault);
+    slow.resolve();
+    await vi.waitFor(async () => expect(await verify(key)).toEqual(record));
+  });
+
+  it('calls no key unknown or live from its start on while the view is not complete', async () => {
+    const { key, view, open } = await setUp();
+    view.restart();
+    const verify = open();
+    for (const text of [key, guess()]) await expect(verify(text)).rejects.toThrow(KeyStoreFault);
+  });
+
+  it('calls no key unknown where there is none at all, as at the address of another Redis', async () => {
+    const { view, store } = createMemoryStore(ACCESS_KEYS);
+    expect(await store.readAll()).toEqual([]);
+    const keys = openKeys({ view, readEveryMs: 0 });
+    const verify = createKeyVerifier({ keys, prefix, kind: 'publishable' });
+    await expect(verify(guess())).rejects.toThrow(KeyStoreFault);
+    expect(await verify('nonsense')).toBeNull();
+  });
+});

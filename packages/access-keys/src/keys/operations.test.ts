@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { createRecordStore } from '../records/record-store.ts';
+import { Overtaken, ViewFault } from '../records/record-view.ts';
+import { rebuildRecords, syncFromLog } from '../records/sync-from-log.ts';
+import { createMemoryRecords, createMemoryStore } from '../test/index.ts';
+import { ACCESS_KEYS, type AccessKeyRecord, findLiveKey, keysOf, keysOfProject } from './access-key.ts';
+import { hashKey } from './key-text.ts';
+import { createKey, ENDED_KEYS_KEPT, type NewKey, refreshKey, revokeKey, setKeyOrigins } from './operations.ts';
+
+const prefix = 'svcapik';
+const ada = { changedBy: 'ada', requestId: 'r-1' };
+const wanted: NewKey = { projectId: 'p', environmentId: 'p-test', environment: 'production', kind: 'publishable' };
+const secret: NewKey = { ...wanted, kind: 'secret' };
+
+function setUp() {
+  const world = createMemoryStore(ACCESS_KEYS, ada);
+  const { view, log } = world;
+  const killed = { ...view, update: () => Promise.reject(new Error('killed')) };
+  return {
+    ...world,
+    context: { store: world.store, prefix },
+    bob: { store: createRecordStore({ view, log }, { changedBy: 'bob', requestId: 'r-2' }), prefix },
+    /** A process that dies before it reaches the view. */
+    dying: { store: createRecordStore({ view: killed, log }, ada), prefix },
+    keys: async () => keysOfProject(await world.store.readAll(), 'p'),
+  };
+}
+
+describe('the keys of an environment', () => {
+  it('keep hashes only, never the text of a secret key, in the log and in the view', async () => {
+    const { context, log, store } = setUp();
+    const { record, key } = await createKey(context, secret);
+    expect(record).toMatchObject({ hash: hashKey(key), last4: key.slice(-4), text: null, changedBy: 'ada' });
+    expect(JSON.stringify([log.appended, await store.readAll()])).not.toContain(key.slice(key.indexOf('-') + 1));
+  });
+
+  it('keep the text of a publishable key while it is live, and its name over a refresh', async () => {
+    const { context, bob, keys } = setUp();
+    const first = await createKey(context, { ...wanted, name: 'web client' });
+    expect(first.record).toMatchObject({ text: first.key, name: 'web client', revokedAt: null });
+    const second = await refreshKey(bob, wanted);
+    expect(second.record).toMatchObject({ text: second.key, name: 'web client', changedBy: 'bob' });
+    expect(await keys()).toEqual([
+      { ...first.record, text: null, changedBy: 'bob', revokedAt: expect.any(Number) },
+      second.record,
+    ]);
+  });
+
+  it('are at most one live key of each kind: another one is refused and not logged', async () => {
+    const { context, log, keys } = setUp();
+    await createKey(context, wanted);
+    await createKey(context, secret);
+    await expect(createKey(context, secret)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    expect(log.appended).toHaveLength(2);
+    expect((await keys()).filter(({ revokedAt }) => revokedAt === null)).toHaveLength(2);
+  });
+
+  it('let one of many creations at the same moment win', async () => {
+    const { context } = setUp();
+    const results = await Promise.allSettled(Array.from({ length: 10 }, () => createKey(context, wanted)));
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('refuse the later of two refreshes at the same moment, so that no key is shown that has ended', async () => {
+    const { context, keys } = setUp();
+    await createKey(context, wanted);
+    const results = await Promise.allSettled([refreshKey(context, wanted), refreshKey(context, wanted)]);
+    expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(await keys()).toHaveLength(2);
+  });
+
+  it('end a key and start its successor with one record, which is in the log before the view', async () => {
+    const { context, log, dying, store, view } = setUp();
+    const { record } = await createKey(context, wanted);
+    await expect(refreshKey(dying, wanted)).rejects.toThrow(ViewFault);
+    expect(log.appended).toHaveLength(2);
+    expect((await view.readSince(null)).records.flatMap(keysOf)).toEqual([record]);
+    const [ended, successor] = keysOf((await store.readAll())[0]!);
+    expect(ended).toMatchObject({ keyId: record.keyId, revokedAt: expect.any(Number) });
+    expect(successor).toMatchObject({ revokedAt: null });
+  });
+
+  it('stay as they were when the log does not confirm a change', async () => {
+    const { context, view, log, keys } = setUp();
+    const { record } = await createKey(context, wanted);
+    const deaf = { ...log, append: () => Promise.reject(new Error('no brokers')) };
+    const store = createRecordStore({ view, log: deaf }, ada);
+    await expect(refreshKey({ store, prefix }, wanted)).rejects.toThrow('no brokers');
+    expect(await keys()).toEqual([record]);
+  });
+
+  it('end without a successor, after which a new key can be created', async () => {
+    const { context, store } = setUp();
+    const { record } = await createKey(context, wanted);
+    expect(await revokeKey(context, wanted)).toMatchObject({ keyId: record.keyId, revokedAt: expect.any(Number) });
+    expect(findLiveKey(await store.readAll(), wanted)).toBeNull();
+    for (const change of [refreshKey, revokeKey])
+      await expect(change(context, wanted)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    await createKey(context, wanted);
+  });
+
+  it('never become live again, also when an older record is written to the log once more', async () => {
+    const { context, log, view, store } = setUp();
+    await createKey(context, wanted);
+    await revokeKey(context, wanted);
+    await log.append(log.appended[0]!);
+    await syncFromLog({ view, log });
+    expect(findLiveKey(await store.readAll(), wanted)).toBeNull();
+    const fresh = createMemoryRecords(ACCESS_KEYS);
+    await rebuildRecords({ view: fresh, log });
+    expect(findLiveKey((await fresh.readSince(null)).records, wanted)).toBeNull();
+  });
+
+  it('end although the append of their creation was confirmed late, after the turn of its process', async () => {
+    const { context, bob, log, view, store } = setUp();
+    await createKey(context, wanted);
+    const unguarded = { ...view, exclusive: <T>(work: () => Promise<T>) => work() };
+    const slow = {
+      ...log,
+      append: async (record: AccessKeyRecord) => {
+        if (record.action === 'change') await revokeKey(bob, wanted);
+        return log.append(record);
+      },
+    };
+    const late = createRecordStore({ view: unguarded, log: slow }, ada);
+    const change = setKeyOrigins({ store: late }, { environmentId: wanted.environmentId, origins: [] });
+    await expect(change).rejects.toThrow(Overtaken);
+    expect(findLiveKey(await store.readAll(), wanted)).toBeNull();
+  });
+
+  it('are listed as ended up to a number, the latest of them', async () => {
+    const { context, keys } = setUp();
+    await createKey(context, wanted);
+    for (let times = 0; times < ENDED_KEYS_KEPT + 2; times++) await refreshKey(context, wanted);
+    const listed = await keys();
+    expect(listed).toHaveLength(ENDED_KEYS_KEPT + 1);
+    expect(listed.at(-1)?.revokedAt).toBeNull();
+  });
+
+  it('have origins whose pages may use the publishable one, also after a refresh, until they are revoked', async () => {
+    const { context, bob, keys } = setUp();
+    const { record } = await createKey(context, wanted);
+    const { environmentId } = wanted;
+    const changed = await setKeyOrigins(bob, { environmentId, origins: ['HTTPS://Game.Example:443/'] });
+    expect(changed).toEqual({ ...record, origins: ['https://game.example'], changedBy: 'bob' });
+    expect(await keys()).toEqual([changed]);
+    const next = await refreshKey(context, wanted);
+    expect(next.record.origins).toEqual(['https://game.example']);
+    await revokeKey(context, wanted);
+    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject({
+      code: 'RESOURCE_NOT_FOUND',
+    });
+  });
+});

@@ -1,0 +1,3 @@
+export * from './memory-records.ts';
+export * from './memory-sessions.ts';
+export * from './memory-usage.ts';
