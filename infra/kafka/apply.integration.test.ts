@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { Admin as HandAdmin } from '@platformatic/kafka';
 import { identityDecisionCodec, TOPICS, type Topic } from '@playline/contracts';
+import { createRegistryAdmin } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyTopics } from './apply.ts';
 import { dropTopics } from './drop.ts';
-import { registerSchema } from './registry.ts';
 import { mendKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 
@@ -16,6 +16,7 @@ const names = allTopics().map(({ name }) => prefix + name);
 
 describe('applyTopics', () => {
   const stores = testStores();
+  const registry = createRegistryAdmin({ url: stores.registry });
   const target = { brokers: stores.kafka, registry: stores.registry, prefix, partitions: 2 };
   let admin: Admin;
 
@@ -28,7 +29,7 @@ describe('applyTopics', () => {
     const standing = await admin.listTopics();
     await admin.deleteTopics({ topics: standing.filter((name) => name.startsWith(prefix)) });
     await admin.disconnect();
-    for (const name of names) await fetch(`${stores.registry}/subjects/${name}-value`, { method: 'DELETE' });
+    for (const name of names) await registry.remove(`${name}-value`);
   });
 
   const readSettings = async (name: string) => {
@@ -95,10 +96,10 @@ describe('applyTopics', () => {
     expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
   });
 
-  it('says that the registry does not answer, and why', async () => {
+  it('reports that the registry does not answer, and why', async () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
-    await expect(registerSchema({ url: stores.registry, fetch }, 'any', '{}')).rejects.toThrow(
+    await expect(createRegistryAdmin({ url: stores.registry, fetch }).register('any', '{}')).rejects.toThrow(
       'the schema registry does not answer (ECONNREFUSED)',
     );
   });
@@ -126,12 +127,12 @@ describe('applyTopics', () => {
     const registerAll = async (versions: Field[][]) => {
       const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
       try {
-        for (const version of versions) await registerSchema({ url: stores.registry }, subject, toText(version));
+        for (const version of versions) await registry.register(subject, toText(version));
         return 'registered';
       } catch (error) {
         return (error as Error).message.replace(subject, '<subject>');
       } finally {
-        await fetch(`${stores.registry}/subjects/${subject}`, { method: 'DELETE' });
+        await registry.remove(subject);
       }
     };
 
@@ -159,7 +160,7 @@ describe('applyTopics', () => {
     const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.`, partitions: 1 };
     await applyTopics(own);
     const subject = `${own.prefix}${TOPICS.consents.name}-value`;
-    const forget = () => fetch(`${stores.registry}/subjects/${subject}`, { method: 'DELETE' });
+    const forget = () => registry.remove(subject);
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {
       await forget();
@@ -169,9 +170,9 @@ describe('applyTopics', () => {
       await producer.send({ topic: own.prefix + TOPICS.consents.name, messages: [{ value: 'a record' }] });
       await forget();
       await expect(applyTopics(own)).rejects.toThrow(
-        `schema registry: ${subject} is not there, but the topic ${own.prefix}${TOPICS.consents.name} holds records`,
+        `schema registry: ${subject} does not exist, but the topic ${own.prefix}${TOPICS.consents.name} holds records`,
       );
-      expect((await fetch(`${stores.registry}/subjects/${subject}/versions`)).status).toBe(404);
+      expect(await registry.hasSubject(subject)).toBe(false);
     } finally {
       await producer.disconnect();
       await dropTopics(own);

@@ -1,11 +1,11 @@
 import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
+import { createRegistryAdmin, type RegistryAdmin } from '@playline/stream/kafka';
 import type { Admin } from 'kafkajs';
 import { withAdmin } from './client.ts';
 import { type Cluster, readCluster, toStandingTopics } from './cluster.ts';
 import { awaitLeaders } from './leaders.ts';
 import { assertSchemasKnown } from './lost-schemas.ts';
-import { type Registry, registerSchema } from './registry.ts';
 import { chooseReplication, type Replication, toNotices, toWarning } from './replication.ts';
 import { alterSettings, toSettings } from './settings.ts';
 import { allTopics } from './topics.ts';
@@ -65,7 +65,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     name: target.prefix + topic.name,
     partitions: target.partitions ?? topic.partitions,
   }));
-  const registry = { url: target.registry, fetch: target.fetch };
+  const registry = createRegistryAdmin({ url: target.registry, fetch: target.fetch });
   const applied = await withAdmin(target, async (admin) => {
     const before = await readCluster(admin, [...topics.map(({ name }) => name), ...INTERNAL_TOPICS]);
     const replication = chooseReplication(before.brokers, target);
@@ -89,12 +89,12 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
   return { ...applied, schemas: await registerSchemas(registry, topics) };
 }
 
-async function registerSchemas(registry: Registry, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
+async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
   const schemas: TopicsApplied['schemas'] = [];
   // One after the other: some registries fail when two subjects get their first schema at the same moment.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
-    if (text !== null) schemas.push({ subject, id: await registerSchema(registry, subject, text) });
+    if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
   }
   return schemas;
 }

@@ -14,7 +14,7 @@ const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boole
   'stream or http': { packages: ['errors', 'runtime'], nouns: false, adapters: false },
   foundation: { packages: [], nouns: false, adapters: false },
   testkit: { packages: ['contracts', 'infra'], nouns: false, adapters: false },
-  infra: { packages: ['contracts', 'errors', 'runtime'], nouns: false, adapters: false },
+  infra: { packages: ['contracts', 'errors', 'runtime', 'stream'], nouns: false, adapters: true },
   test: { packages: [], nouns: true, adapters: true },
 };
 
@@ -138,7 +138,13 @@ export function checkVendors({ files, tree }: Sources): Breach[] {
   });
 }
 
-const STORE_CLIENTS = new Set(['ioredis', '@clickhouse/client', 'kafkajs', '@platformatic/kafka']);
+const STORE_CLIENTS = new Set([
+  'ioredis',
+  '@clickhouse/client',
+  'kafkajs',
+  '@platformatic/kafka',
+  '@kafkajs/confluent-schema-registry',
+]);
 
 function vendorBreaches(file: SourceFile, imported: Import, at: { place: Place; declared: Set<string> }): Breach[] {
   const found = `line ${imported.line} imports ${imported.target}`;

@@ -48,7 +48,7 @@ export function pairGrowing(bench: Bench, tag: string, options: { count: number;
 /** Link facts as the gateway publishes them. */
 export async function prepareLinks(bench: Bench, pairs: readonly Pair[]): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
-  const schemaId = await readSchemaId(bench, topic);
+  const schemaId = await readSchemaId(bench, topic, identityLinkCodec.schema);
   const key = Buffer.from(bench.environmentId);
   return pairs.map((pair) => ({ topic, key, value: frameRecord(schemaId, encodeLink(bench.environmentId, pair)) }));
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Producer } from '@platformatic/kafka';
-import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { frameRecord, messageRecordCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
+import { createSchemaRegistry } from '@playline/stream/kafka';
 import type { Bench } from './figure.ts';
 import { createMessage, toRecord } from './messages.ts';
 
@@ -17,7 +18,7 @@ export interface PreparedRecord {
 /** Creates `count` records as the gateway would, keys and frames included, so that sending them is cheap. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
-  const schemaId = await readSchemaId(bench, topic);
+  const schemaId = await readSchemaId(bench, topic, messageRecordCodec.schema);
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
     const record = toRecord(createMessage(n, now), bench.environmentId);
@@ -85,9 +86,7 @@ export async function publishAtOnce(
   }
 }
 
-/** The id of the newest schema of a topic. */
-export async function readSchemaId({ stores }: Bench, topic: string): Promise<number> {
-  const answer = await fetch(`${stores.registry}/subjects/${topic}-value/versions/latest`);
-  if (!answer.ok) throw new Error(`no schema of ${topic}: status ${answer.status}`);
-  return ((await answer.json()) as { id: number }).id;
+/** The id of a topic's schema. */
+export function readSchemaId({ stores }: Bench, topic: string, schema: string): Promise<number> {
+  return createSchemaRegistry({ url: stores.registry }).idOf(schemaSubjectOf(topic), schema);
 }

@@ -1,6 +1,6 @@
 import { FRAME_BYTES, schemaIdOf, TOPICS, type Topic } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/errors';
-import { readTopic } from '@playline/stream/kafka';
+import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
@@ -35,13 +35,12 @@ export interface LoggedRecord {
 }
 
 export async function readRecords(prefix: string, topic: Topic): Promise<LoggedRecord[]> {
+  const { schemaOf } = createSchemaRegistry({ url: testStores().registry });
   const types = new Map<number, avro.Type>();
   const typeOf = async (id: number) => {
     const known = types.get(id);
     if (known !== undefined) return known;
-    const answer = await fetch(`${testStores().registry}/schemas/ids/${id}`);
-    const { schema } = (await answer.json()) as { schema: string };
-    const type = avro.Type.forSchema(JSON.parse(schema), { wrapUnions: 'never' });
+    const type = avro.Type.forSchema(JSON.parse((await schemaOf(id))!), { wrapUnions: 'never' });
     types.set(id, type);
     return type;
   };

@@ -8,7 +8,7 @@ import {
   TOPICS,
 } from '@playline/contracts';
 import type { Consumer } from '@playline/stream';
-import { openRecordConsumer } from '@playline/stream/kafka';
+import { createRegistryAdmin, openRecordConsumer } from '@playline/stream/kafka';
 import { messageRecordOf, testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
@@ -124,12 +124,7 @@ describe('the event writer as a process', () => {
       ...schema,
       fields: [...schema.fields, { name: 'more', type: 'string', default: '' }],
     });
-    const answer = await fetch(`${testStores().registry}/subjects/${subject}/versions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ schema: newer }),
-    });
-    const { id } = (await answer.json()) as { id: number };
+    const id = await createRegistryAdmin({ url: testStores().registry }).register(subject, newer);
     // The newer schema has one more string at the end.
     const body = Buffer.concat([messageRecordCodec.encode(message('test-schemas', 'newer')), Buffer.of(2, 65)]);
     const before = deadLetters;

@@ -132,7 +132,7 @@ function createRequest(bench: Bench, path: string, { first, assets }: { first: n
 async function openFloor(bench: Bench, { api, scene }: Accepting): Promise<Server> {
   const topic = `${bench.topicPrefix}${TOPICS.mintRequests.name}`;
   const record = createRecord(bench, scene);
-  const value = frameRecord(await readSchemaId(bench, topic), mintRequestCodec.encode(record));
+  const value = frameRecord(await readSchemaId(bench, topic, mintRequestCodec.schema), mintRequestCodec.encode(record));
   const port = await findFreePort();
   const floor = openProcess('test/bench/chain/floor-accept.ts', {
     environment: {

@@ -15,7 +15,7 @@ const bytesOf = (text: string, length: number) => createHash('sha256').update(te
 /** Publishes new activities of the busy chain at a steady rate until closed. `close` returns their number. */
 export async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
-  const schemaId = await readSchemaId(bench, topic);
+  const schemaId = await readSchemaId(bench, topic, activityCodec.schema);
   const producer = new Producer<Buffer, Buffer, Buffer, Buffer>({
     clientId: 'bench',
     bootstrapBrokers: bench.stores.kafka,

@@ -12,4 +12,4 @@ export { openLogReader } from './log/open-log-reader.ts';
 export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
 export { type ReadTopicOptions, readTopic } from './read-topic.ts';
-export { createSchemaRegistry } from './schema-registry.ts';
+export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';

@@ -1,26 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { explainConnection } from '@playline/errors';
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { UnregisteredSchemaFault } from '../ports.ts';
-import { createSchemaRegistry } from './schema-registry.ts';
+import { createRegistryAdmin, createSchemaRegistry } from './schema-registry.ts';
 
 const tag = randomBytes(4).toString('hex');
 const id = { name: 'id', type: { type: 'fixed', name: 'Id', size: 16, logicalType: 'uuid' } };
 const toText = (fields: object[]) => JSON.stringify({ type: 'record', name: `Test${tag}`, fields }, null, 2);
 const schema = toText([id]);
 
-async function register(subject: string, text: string): Promise<number> {
-  const answer = await fetch(`${testStores().registry}/subjects/${subject}/versions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ schema: text }),
-  });
-  return ((await answer.json()) as { id: number }).id;
-}
+const { register } = createRegistryAdmin({ url: testStores().registry });
 
-it('gives the id of exactly the text that is asked for, also when the subject has a newer one', async () => {
+it('returns the id of exactly the given text, also when the subject has a newer version', async () => {
   const subject = `test-${tag}-value`;
   const older = await register(subject, schema);
   const newer = await register(subject, toText([id, { name: 'more', type: 'string', default: '' }]));
@@ -30,7 +24,7 @@ it('gives the id of exactly the text that is asked for, also when the subject ha
   expect(await registry.schemaOf(older)).toBe(schema);
 });
 
-it('says that a text is not registered, and asks again', async () => {
+it('reports that a text is not registered, and sends the next request again', async () => {
   const subject = `test-${tag}-later-value`;
   const registry = createSchemaRegistry({ url: testStores().registry });
   const fault = await registry.idOf(subject, schema).catch((error: unknown) => error);
@@ -43,13 +37,13 @@ it('says that a text is not registered, and asks again', async () => {
   expect(await registry.idOf(subject, schema)).toBe(registered);
 });
 
-it('asks once for each answer, so a registry that is down later does not matter, and asks again after none', async () => {
-  let asked = 0;
+it('requests each answer once, so a registry that is down later does no harm, and requests it again after a fault', async () => {
+  let requests = 0;
   const server = createServer((_request, response) => {
-    asked++;
+    requests++;
     response.setHeader('content-type', 'application/json');
-    response.statusCode = [404, 500, 404][asked - 1] ?? 200;
-    const fault = asked === 1 ? { error_code: 40403 } : {};
+    response.statusCode = [404, 500, 404][requests - 1] ?? 200;
+    const fault = requests === 1 ? { error_code: 40403 } : {};
     response.end(JSON.stringify({ schema, id: 7, version: 1, subject: 'subject', ...fault }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -63,5 +57,21 @@ it('asks once for each answer, so a registry that is down later does not matter,
   await new Promise((resolve) => server.close(resolve));
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
-  expect(asked).toBe(5);
+  expect(requests).toBe(5);
+});
+
+it('tells a deployment that another server answers at the address, or that the login is refused', async () => {
+  let status = 404;
+  const answer = () => Promise.resolve(new Response('{"message":"no such route"}', { status }));
+  const registry = createRegistryAdmin({ url: 'http://registry.test', fetch: answer });
+  await expect(registry.hasSubject('any-value')).rejects.toThrow(
+    'the schema registry answered 404 for GET /subjects/any-value/versions/latest: no such route',
+  );
+  status = 401;
+  const fault: unknown = await registry.register('any-value', schema).catch((error: unknown) => error);
+  expect(explainConnection('the schema registry', fault)).toEqual({
+    sentence:
+      'the schema registry cannot be used: it refuses the login (HTTP 401): correct SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
+    isRefusal: true,
+  });
 });

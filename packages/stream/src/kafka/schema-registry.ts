@@ -1,100 +1,210 @@
-import { createConnectGate } from '@playline/errors';
-import type { StoreFetch, StoreRequest } from '@playline/runtime';
+import { createRequire } from 'node:module';
+import type library from '@kafkajs/confluent-schema-registry/dist/api/index.js';
+import { createConnectGate, explainConnection } from '@playline/errors';
+import type { StoreFetch } from '@playline/runtime';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
-/** Long, because the registry is asked only at the start and for unknown ids: slow is better than a failure. */
-const REQUEST_TIMEOUT_MS = 5_000;
-/** Error codes of the registry for a missing subject, version or schema. */
-const NOT_THERE = new Set([40401, 40402, 40403]);
+/** Generous: requests are sent at a start, in a deployment and for unknown ids only, so slow is better than failed. */
+const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Caches answers, but neither faults nor null. */
-function createCache<V>(ask: (key: string) => Promise<V>): (key: string) => Promise<V> {
-  const answers = new Map<string, Promise<V>>();
-  return (key) => {
-    const known = answers.get(key);
-    if (known !== undefined) return known;
-    const asked = ask(key);
-    answers.set(key, asked);
-    asked.then(
-      (answer) => answer === null && answers.delete(key),
-      () => answers.delete(key),
-    );
-    return asked;
-  };
+/** The registry's status for a schema that the compatibility of its subject does not allow. */
+const INCOMPATIBLE = 409;
+
+/**
+ * Compatibility between all versions of a schema. During a rollout, old and new processes read each other's records. A
+ * log, its dead letters and a compacted topic have records of more than two versions.
+ */
+const COMPATIBILITY = 'FULL_TRANSITIVE';
+
+export interface RegistryAddress {
+  /** Confluent-compatible address without a trailing slash. */
+  readonly url: string;
+  /** Sends the requests. Default: the global `fetch`, without a private certificate authority and without a login. */
+  readonly fetch?: StoreFetch | undefined;
 }
 
-export interface SchemaRegistryOptions {
-  /** Confluent-compatible address without a trailing slash. */
-  url: string;
-  /** The function for requests. Default: `fetch`, without a private certificate authority and without a login. */
-  fetch?: StoreFetch;
-  /** Called with every fault. The next call asks the registry again. */
+export interface SchemaRegistryOptions extends RegistryAddress {
+  /** Called with every fault. The next call sends the request again. */
   onFault?: (fault: unknown) => void;
 }
 
-/** The registry answered with something unexpected. */
+/** What a deployment does with subjects. */
+export interface RegistryAdmin {
+  /** True when the subject has a version. @throws Error when the registry does not answer */
+  hasSubject(subject: string): Promise<boolean>;
+  /**
+   * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE: processes of every version can read every
+   * other version. A schema that is registered already keeps its id, also when it is not the newest.
+   * @returns the schema's id
+   * @throws Error naming the subject when the registry refuses, for example an incompatible change
+   */
+  register(subject: string, schema: string): Promise<number>;
+  /** Deletes a subject with all versions; succeeds when it does not exist. */
+  remove(subject: string): Promise<void>;
+}
+
+/** The registry, or another server at its address, answered with an unexpected status. */
 class RegistryFault extends Error {
   override readonly name = 'RegistryFault';
   readonly status: number;
+  /** The registry's own message; '' without one. */
+  readonly reason: string;
 
-  constructor(status: number, what: string) {
-    super(`the schema registry answered ${status} for ${what}`);
+  constructor(status: number, request: string, reason: string) {
+    super(`the schema registry answered ${status} for ${request}${reason === '' ? '' : `: ${reason}`}`);
     this.status = status;
+    this.reason = reason;
   }
 }
 
 type Answer = Record<string, unknown>;
+type Middleware = NonNullable<Parameters<typeof library.default>[0]['middlewares']>[number];
 
-/**
- * Whether a 404 comes from the registry itself. Another server at a wrong URL must not turn records into dead letters.
- */
-async function isNotThere(answer: Response): Promise<boolean> {
-  if (answer.status !== 404) return false;
-  const body = (await answer.json().catch(() => null)) as { error_code?: unknown } | null;
-  return NOT_THERE.has(Number(body?.error_code));
+function parseAnswer(text: string): Answer {
+  try {
+    return (JSON.parse(text) as Answer | null) ?? {};
+  } catch {
+    return {};
+  }
 }
 
-/** Creates a client of the registry; connects with the first call. */
-export function createSchemaRegistry({ url, fetch: ask = fetch, onFault }: SchemaRegistryOptions): SchemaRegistry {
+/**
+ * Sends one request and reads its answer.
+ * @returns null when the registry reports that the subject, version or schema does not exist
+ * @throws RegistryFault also for a 404 without an error code of the registry: another server at a wrong URL must not
+ * turn records into dead letters
+ */
+async function exchange(
+  { url, fetch: send = fetch }: RegistryAddress,
+  { path, method, ...content }: { path: string; method: string; headers?: Record<string, string>; body?: string },
+): Promise<Answer | null> {
+  const response = await send(url + path, { ...content, method, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  const answer = parseAnswer(await response.text());
+  if (response.ok) return answer;
+  if (response.status === 404 && /^404\d\d$/.test(String(answer.error_code))) return null;
+  const reason = typeof answer.message === 'string' ? answer.message : '';
+  throw new RegistryFault(response.status, `${method} ${path}`, reason);
+}
+
+/**
+ * The library's client of the registry's interface, with our transport as the outermost middleware: the library's own
+ * loses the error code of the registry and of the connection, so no fault could be explained.
+ */
+function createApi(address: RegistryAddress) {
+  const transport: Middleware = () => ({
+    async response(_next, _renew, request) {
+      const answer = await exchange(address, {
+        path: request.path(),
+        method: request.method().toUpperCase(),
+        headers: request.headers() as Record<string, string>,
+        body: request.body() as string,
+      });
+      return { data: () => answer } as never;
+    },
+  });
+  // Loaded when it is used, by `require`: it is CommonJS whose default export Node and Vitest import differently.
+  const require = createRequire(import.meta.url);
+  const { default: openApi } = require('@kafkajs/confluent-schema-registry/dist/api/index.js') as typeof library;
+  return openApi({ host: address.url, middlewares: [transport] });
+}
+
+/** Creates a function that remembers answers, but neither faults nor null. */
+function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Promise<V> {
+  const answers = new Map<string, Promise<V>>();
+  return (key) => {
+    const known = answers.get(key);
+    if (known !== undefined) return known;
+    const answer = read(key);
+    answers.set(key, answer);
+    answer.then(
+      (value) => value === null && answers.delete(key),
+      () => answers.delete(key),
+    );
+    return answer;
+  };
+}
+
+/** Creates the client of a process that looks schemas up; connects with the first call. */
+export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOptions): SchemaRegistry {
   const gate = createConnectGate('the schema registry');
-  /** @returns null when the registry says that it does not exist */
-  const read = async (path: string, what: string, request: StoreRequest = {}): Promise<Answer | null> => {
-    const refusal = gate.refusalOf(url);
+  const { Schema, Subject } = createApi(address);
+  const read = async (request: () => Promise<{ data(): Answer | null }>): Promise<Answer | null> => {
+    const refusal = gate.refusalOf(address.url);
     if (refusal !== null) throw refusal;
     try {
-      const answer = await ask(url + path, { ...request, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-      if (await isNotThere(answer)) return null;
-      if (!answer.ok) throw new RegistryFault(answer.status, what);
-      gate.settled(url, null);
-      return (await answer.json()) as Answer;
+      const response = await request();
+      gate.settled(address.url, null);
+      return response.data();
     } catch (fault) {
-      gate.settled(url, fault as Error);
+      gate.settled(address.url, fault as Error);
       onFault?.(fault);
       throw fault;
     }
   };
-  const readText = async (id: string) => {
-    const body = await read(`/schemas/ids/${id}`, `schema ${id}`);
-    if (body === null || typeof body.schema === 'string') return (body?.schema as string | undefined) ?? null;
-    throw new Error(`the schema registry gave no schema for id ${id}`);
-  };
-  const readId = async (key: string) => {
+  // Not the library's `getSchema`: that returns a codec of its own instead of the registered text.
+  const texts = createCache(async (id) => {
+    const answer = await read(() => Schema.find({ id }));
+    if (answer === null) return null;
+    if (typeof answer.schema === 'string') return answer.schema;
+    throw new Error(`the schema registry returned no schema for id ${id}`);
+  });
+  const ids = createCache(async (key) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
-    const body = await read(`/subjects/${encodeURIComponent(subject)}`, subject, {
-      method: 'POST',
-      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
-      body: JSON.stringify({ schema, schemaType: 'AVRO' }),
-    });
-    if (body === null)
+    const answer = await read(() => Subject.registered({ subject, body: { schema, schemaType: 'AVRO' } }));
+    if (answer === null)
       throw new UnregisteredSchemaFault(
         `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
       );
-    if (typeof body.id === 'number') return body.id;
-    throw new Error(`the schema registry gave no id for ${subject}`);
-  };
-  const [texts, ids] = [createCache(readText), createCache(readId)];
+    if (typeof answer.id === 'number') return answer.id;
+    throw new Error(`the schema registry returned no id for ${subject}`);
+  });
   return {
     idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
     schemaOf: (id) => texts(String(id)),
   };
+}
+
+/** Creates the client of a deployment; connects with the first call. */
+export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddress): RegistryAdmin {
+  const address: RegistryAddress = { url, fetch: (to, request) => send(to, request).catch(throwExplained) };
+  const { Subject } = createApi(address);
+  const correctCompatibility = async (subject: string) => {
+    const config = (await Subject.config({ subject })).data() as Answer | null;
+    if (config?.compatibilityLevel === COMPATIBILITY) return;
+    await Subject.updateConfig({ subject, body: { compatibility: COMPATIBILITY } });
+  };
+  return {
+    hasSubject: async (subject) => (await Subject.latestVersion({ subject })).data() !== null,
+    async register(subject, schema) {
+      // Before the schema where possible, so that the first change is already checked by this rule.
+      await correctCompatibility(subject);
+      const body = { schema, schemaType: 'AVRO' };
+      const response = await Subject.register({ subject, body }).catch((fault: unknown) => {
+        throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE ? toRefusal(subject, fault) : fault;
+      });
+      const answer = response.data() as Answer | null;
+      if (typeof answer?.id !== 'number') throw new Error(`the schema registry returned no id for ${subject}`);
+      // Again, for registries that keep settings only for existing subjects.
+      await correctCompatibility(subject);
+      return answer.id;
+    },
+    async remove(subject) {
+      // The library's client has no request for it.
+      await exchange(address, { path: `/subjects/${encodeURIComponent(subject)}`, method: 'DELETE' });
+    },
+  };
+}
+
+function toRefusal(subject: string, { reason }: RegistryFault): Error {
+  return new Error(
+    `schema registry: ${subject}: this schema cannot be rolled out: this release and others could not read each ` +
+      `other's records (${COMPATIBILITY}). Only add fields with a default, and remove only fields that have one; any ` +
+      `other change needs a topic of its own. The registry reports: ${reason}`,
+  );
+}
+
+/** Explains why the registry does not answer. The deployment command itself explains refused connections and logins. */
+function throwExplained(fault: unknown): never {
+  const { sentence, isRefusal } = explainConnection('the schema registry', fault);
+  throw isRefusal ? fault : new Error(sentence, { cause: fault });
 }
