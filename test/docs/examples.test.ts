@@ -1,6 +1,7 @@
 import { allExamples, findFaults } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
+import type { TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
 import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
 
@@ -35,8 +36,7 @@ describe('an example', () => {
 });
 
 /** What the pages show, each once: a page shows an answer beside each tool that sends the request. */
-async function readPages(): Promise<Map<string, Shown>> {
-  const { url, routes } = await openGatewayIn(undefined);
+async function readPages({ url, routes }: TestGateway): Promise<Map<string, Shown>> {
   const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
   const shown: Shown[] = [];
   for (const { path } of pages) shown.push(...shownInPage(await (await fetch(url + path)).text()));
@@ -45,7 +45,7 @@ async function readPages(): Promise<Map<string, Shown>> {
 
 describe('the documents of the gateway', () => {
   it('show requests on their pages that get the answers beside them', async () => {
-    const shown = await readPages();
+    const shown = await readPages(await openGatewayIn(undefined));
     expect(shown.size).toBe(examples.length);
     for (const { request, status, body } of shown.values()) {
       const gateway = await openGatewayIn(status === 429 ? 'full' : status === 500 ? 'broken' : undefined);
@@ -55,18 +55,18 @@ describe('the documents of the gateway', () => {
   });
 
   it('show every example in llms.txt as on the pages', async () => {
-    const { url } = await openGatewayIn(undefined);
-    const shown = shownInText(await (await fetch(`${url}/llms.txt`)).text());
+    const gateway = await openGatewayIn(undefined);
+    const shown = shownInText(await (await fetch(`${gateway.url}/llms.txt`)).text());
     expect(shown).toHaveLength(examples.length);
-    const onPages = [...(await readPages()).values()];
+    const onPages = [...(await readPages(gateway)).values()];
     for (const one of shown) expect(onPages).toContainEqual(one);
   });
 
   it('show every example in the collection that a reader can reproduce, as on the pages', async () => {
-    const { url } = await openGatewayIn(undefined);
-    const shown = shownInCollection((await (await fetch(`${url}/collection.json`)).json()) as Collection);
+    const gateway = await openGatewayIn(undefined);
+    const shown = shownInCollection((await (await fetch(`${gateway.url}/collection.json`)).json()) as Collection);
     expect(shown).toHaveLength(examples.filter(({ situation }) => situation === undefined).length);
-    const onPages = [...(await readPages()).values()];
+    const onPages = [...(await readPages(gateway)).values()];
     for (const one of shown) expect(onPages).toContainEqual(one);
   });
 });
