@@ -1,4 +1,11 @@
-import { COLLECTIONS, createIsUnlinked, openRecordCopy, SIGNABLE_KEYS } from '@playline/access-keys';
+import {
+  COLLECTIONS,
+  createIsUnlinked,
+  createRecordLog,
+  createRecordStore,
+  openRecordCopy,
+  SIGNABLE_KEYS,
+} from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
@@ -30,6 +37,7 @@ import { createRpcNode } from './chain/rpc-node.ts';
 import { configSchema } from './config.ts';
 import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
+import { openResealing } from './reseal.ts';
 
 const SERVICE = 'minter';
 const NODE_TIMEOUT_MS = 10_000;
@@ -62,7 +70,7 @@ await runService(logger, async (use) => {
   const collectionView = await use('collections', () => openRedisRecords(COLLECTIONS, access));
   const collections = await use('copy of collections', () => openRecordCopy({ view: collectionView }));
   const isUnlinked = createIsUnlinked(collections);
-  const { signTransaction } = createSigner({ privateKeys: config.SIGNER_KEYS });
+  const signer = createSigner({ privateKeys: config.SIGNER_KEYS });
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
   await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
@@ -82,7 +90,7 @@ await runService(logger, async (use) => {
         transactions: topicWith(TOPICS.mintTransactions, mintTransactionCodec),
         schemaOf: registry.schemaOf,
       }),
-      signerOf: (lane) => createKeySigner({ keys, signTransaction }, lane),
+      signerOf: (lane) => createKeySigner({ keys, signTransaction: signer.signTransaction }, lane),
       isUnlinked: ({ chain, contractAddress, projectId, requestedAt }) =>
         isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId, requestedAt }),
       openConsumer: (handler) =>
@@ -104,6 +112,19 @@ await runService(logger, async (use) => {
       clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
     }),
   );
+  const openStore = async () => {
+    const topic = topicOf({ name: SIGNABLE_KEYS.topic });
+    const log = createRecordLog({
+      kind: SIGNABLE_KEYS,
+      schemaId: await registry.idOf(schemaSubjectOf(topic), SIGNABLE_KEYS.codec.schema),
+      schemaOf: registry.schemaOf,
+      bounds: () => reader.bounds(topic),
+      read: (range) => reader.read({ topic, ...range }),
+      send: (record) => producer.sendPlaced({ topic, ...record }),
+    });
+    return createRecordStore({ view, log }, { changedBy: SERVICE, requestId: '' });
+  };
+  if (config.SIGNER_KEYS.length > 1) await use('resealing', async () => openResealing({ openStore, signer, logger }));
   const ready = { ...minter.ready, keys: () => keys.ageMs < Number.POSITIVE_INFINITY };
   const reasons = () => ({ ...faults.reasons(), ...minter.hindrances() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
