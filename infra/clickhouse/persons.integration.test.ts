@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createTables, testStores } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
@@ -86,7 +87,7 @@ it('every view shows the person of the latest decision, old or new, in any order
       for (const decision of list) if (!decision.isSettled) await put(environment, decision);
       expect(await told(environment)).toEqual(expected(list));
     }),
-    { numRuns: 12 },
+    { numRuns: runsOf({ quick: 4, all: 12 }) },
   );
 });
 

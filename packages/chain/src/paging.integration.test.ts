@@ -169,9 +169,9 @@ const follow = async (
 };
 
 describe.each([
-  ['memory', openMemoryTestChain, { numRuns: runsOf({ quick: 200, all: 500 }) }],
+  ['memory', openMemoryTestChain, { numRuns: runsOf({ quick: 100, all: 500 }) }],
   // No shrinking of failures: with a real store it takes minutes.
-  ['ClickHouse', openClickHouseTestChain, { numRuns: runsOf({ quick: 8, all: 25 }), endOnFailure: true }],
+  ['ClickHouse', openClickHouseTestChain, { numRuns: runsOf({ quick: 4, all: 25 }), endOnFailure: true }],
 ] as const)('the feed of a chain in %s', (_where, open, runs) => {
   let chains: TestChain;
   beforeAll(async () => {

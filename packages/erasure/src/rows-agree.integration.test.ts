@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { MemoryRow } from './memory/rows.ts';
@@ -80,5 +81,5 @@ it('memory and ClickHouse find, delete and blank the same, whoever is erased up 
     }
     expect(outcomes[1]).toEqual(outcomes[0]);
   });
-  await fc.assert(property, { numRuns: 3 });
+  await fc.assert(property, { numRuns: runsOf({ quick: 1, all: 3 }) });
 });

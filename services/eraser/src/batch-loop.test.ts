@@ -178,7 +178,10 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
     loop.wake();
     return (await records.readUnfinished()).length === 1;
   });
-  await until('it is set aside', () => aside.size === 1);
+  await until('it is set aside', () => {
+    loop.wake();
+    return aside.size === 1;
+  });
   expect([...aside]).toEqual([hostile.erasureId.toString('hex')]);
   expect(alone.at(-1)).toBe(1);
   await loop.close();
@@ -257,22 +260,7 @@ it('a person with many links that cannot be resolved is not tried again without 
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const flood = Array.from({ length: 150 }, () => randomBytes(16));
-  let offset = 0;
-  for (const [at, a_key] of flood.entries())
-    for (const b_key of flood.slice(at + 1))
-      rows.add('identity_links', {
-        environment_id: 'env',
-        link_generation: 0,
-        link_partition: 0,
-        link_offset: offset,
-        message_id: offset++,
-        outcome: 'linked',
-        a_key,
-        b_key,
-        person_key: Buffer.alloc(16),
-        event_time: T,
-        received_at: T,
-      });
+  addLinksAmong(rows, flood);
   const heavy = createRequest(flood[0]!);
   const { erasureId, environmentId, subjectKeys: keys } = heavy;
   await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
@@ -306,7 +294,10 @@ it('a person with many links that cannot be resolved is not tried again without 
     aside,
   });
   loop.lead();
-  await until('it is set aside', () => aside.size === 1);
+  await until('it is set aside', () => {
+    loop.wake();
+    return aside.size === 1;
+  });
   const before = reads;
   // As many turns of the event loop as a loop without a pause needs for dozens of reads.
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));

@@ -1,8 +1,9 @@
+import { runsOf } from '@playline/testkit/runs';
 import { describe, expect, it } from 'vitest';
 import { type CampaignReport, runCampaign } from './test/campaign.ts';
 
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
-const SEEDS = 8;
+const SEEDS = runsOf({ quick: 5, all: 8 });
 
 describe('minters that are killed, duplicated and cut off, on a chain that reorganises', () => {
   it('end with one token or one clear failure for each reference id, and the chain has no other tokens', async () => {

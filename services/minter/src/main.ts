@@ -4,10 +4,12 @@ import {
   createRecordLog,
   createRecordStore,
   openRecordCopy,
+  type RecordView,
   SIGNABLE_KEYS,
+  type SignableKeyRecord,
 } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
-import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import { createSigner, parseSignerKeys, resealSignableKey } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
 import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS, toHexText } from '@playline/contracts';
@@ -23,6 +25,7 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
+import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 import {
   createSchemaRegistry,
   openAtomicPublisher,
@@ -37,7 +40,7 @@ import { createRpcNode } from './chain/rpc-node.ts';
 import { configSchema } from './config.ts';
 import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
-import { openResealing } from './reseal.ts';
+import { openResealing, type ResealParts } from './reseal.ts';
 
 const SERVICE = 'minter';
 const NODE_TIMEOUT_MS = 10_000;
@@ -61,6 +64,42 @@ const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   return [name, { nodes, pollMs, rules }] as const;
 };
 
+interface LogParts {
+  readonly registry: SchemaRegistry;
+  readonly reader: LogReader;
+  readonly producer: Producer;
+}
+
+function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
+  const topicWith = (topic: { name: string }, { schema }: { schema: string }) => ({
+    name: topicOf(topic),
+    schemaId: () => registry.idOf(schemaSubjectOf(topicOf(topic)), schema),
+  });
+  return createMintLog({
+    reader,
+    openPublisher: (name) => openAtomicPublisher({ ...kafka, name: config.TOPIC_PREFIX + name }),
+    states: topicWith(TOPICS.mintStates, mintStateCodec),
+    transactions: topicWith(TOPICS.mintTransactions, mintTransactionCodec),
+    schemaOf: registry.schemaOf,
+  });
+}
+
+/** The schema's id is looked up with the first change: the minter starts while the registry is away. */
+const createOpenStore =
+  (view: RecordView<SignableKeyRecord>, { registry, reader, producer }: LogParts): ResealParts['openStore'] =>
+  async () => {
+    const topic = topicOf({ name: SIGNABLE_KEYS.topic });
+    const log = createRecordLog({
+      kind: SIGNABLE_KEYS,
+      schemaId: await registry.idOf(schemaSubjectOf(topic), SIGNABLE_KEYS.codec.schema),
+      schemaOf: registry.schemaOf,
+      bounds: () => reader.bounds(topic),
+      read: (range) => reader.read({ topic, ...range }),
+      send: (record) => producer.sendPlaced({ topic, ...record }),
+    });
+    return createRecordStore({ view, log }, { changedBy: SERVICE, requestId: '' });
+  };
+
 await runService(logger, async (use) => {
   const requestTopic = topicOf(TOPICS.mintRequests);
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
@@ -71,25 +110,15 @@ await runService(logger, async (use) => {
   const collections = await use('copy of collections', () => openRecordCopy({ view: collectionView }));
   const isUnlinked = createIsUnlinked(collections);
   const signer = createSigner({ privateKeys: config.SIGNER_KEYS });
+  const reseal: ResealParts['reseal'] = (store, record) => resealSignableKey({ store, signer }, record);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
   await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
-  const schemaIdOf = (topic: string, schema: string) => () => registry.idOf(schemaSubjectOf(topic), schema);
-  const topicWith = (topic: { name: string }, { schema }: { schema: string }) => ({
-    name: topicOf(topic),
-    schemaId: schemaIdOf(topicOf(topic), schema),
-  });
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const minter = await use('minter', () =>
     openMinter({
       chains: new Map(config.CHAIN_NODES.map(toChain)),
-      log: createMintLog({
-        reader,
-        openPublisher: (name) => openAtomicPublisher({ ...kafka, name: config.TOPIC_PREFIX + name }),
-        states: topicWith(TOPICS.mintStates, mintStateCodec),
-        transactions: topicWith(TOPICS.mintTransactions, mintTransactionCodec),
-        schemaOf: registry.schemaOf,
-      }),
+      log: openLog({ registry, reader }),
       signerOf: (lane) => createKeySigner({ keys, signTransaction: signer.signTransaction }, lane),
       isUnlinked: ({ chain, contractAddress, projectId, requestedAt }) =>
         isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId, requestedAt }),
@@ -112,19 +141,10 @@ await runService(logger, async (use) => {
       clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
     }),
   );
-  const openStore = async () => {
-    const topic = topicOf({ name: SIGNABLE_KEYS.topic });
-    const log = createRecordLog({
-      kind: SIGNABLE_KEYS,
-      schemaId: await registry.idOf(schemaSubjectOf(topic), SIGNABLE_KEYS.codec.schema),
-      schemaOf: registry.schemaOf,
-      bounds: () => reader.bounds(topic),
-      read: (range) => reader.read({ topic, ...range }),
-      send: (record) => producer.sendPlaced({ topic, ...record }),
-    });
-    return createRecordStore({ view, log }, { changedBy: SERVICE, requestId: '' });
-  };
-  if (config.SIGNER_KEYS.length > 1) await use('resealing', async () => openResealing({ openStore, signer, logger }));
+  if (config.SIGNER_KEYS.length > 1)
+    await use('resealing', async () =>
+      openResealing({ openStore: createOpenStore(view, { registry, reader, producer }), reseal, logger }),
+    );
   const ready = { ...minter.ready, keys: () => keys.ageMs < Number.POSITIVE_INFINITY };
   const reasons = () => ({ ...faults.reasons(), ...minter.hindrances() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;

@@ -7,7 +7,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
-import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
+import { createSigner, parseSignerKeys, resealSignableKey } from '@playline/access-keys/signer';
 import { schemaSubjectOf } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { createLogger } from '@playline/runtime';
@@ -71,7 +71,7 @@ it('a minter with a new signer key reseals every signable key, says when the old
         if (attempts++ === 0) throw new Error('the schema registry is away');
         return store;
       },
-      signer,
+      reseal: (of, record) => resealSignableKey({ store: of, signer }, record),
       logger,
       retryMs: 1,
     });

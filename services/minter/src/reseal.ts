@@ -1,12 +1,15 @@
 import type { RecordStore, SignableKeyRecord } from '@playline/access-keys';
-import { resealSignableKey, SealRefused, type Signer } from '@playline/access-keys/signer';
 import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
 
 export interface ResealParts {
   /** @throws while the registry or a store does not answer */
   readonly openStore: () => Promise<RecordStore<SignableKeyRecord>>;
-  readonly signer: Pick<Signer, 'reseal'>;
+  /** Seals a key to the newest signer key and stores it. */
+  readonly reseal: (
+    store: RecordStore<SignableKeyRecord>,
+    record: SignableKeyRecord,
+  ) => Promise<{ kind: 'newest' | 'resealed' | 'changed' } | { kind: 'refused'; reason: string }>;
   readonly logger: Logger;
   /** Milliseconds until everything is read again after a fault of a store. */
   readonly retryMs?: number;
@@ -41,25 +44,21 @@ async function resealUntilDone(parts: ResealParts, signal: AbortSignal): Promise
   }
 }
 
-async function resealAll({ openStore, signer, logger }: ResealParts, signal: AbortSignal): Promise<void> {
+async function resealAll({ openStore, reseal, logger }: ResealParts, signal: AbortSignal): Promise<void> {
   const store = await openStore();
   const refused = new Set<string>();
   let resealed = 0;
-  // A key that was changed meanwhile, or made for an older public key, is sealed in the next pass.
+  // A key that was changed meanwhile is sealed in the next pass.
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const record of await store.readAll()) {
       if (signal.aborted) return;
-      if (refused.has(record.address)) continue;
-      try {
-        if ((await signer.reseal(record)) === null) continue;
-        isDone = false;
-        if ((await resealSignableKey({ store, signer }, record)) !== null) resealed++;
-      } catch (error) {
-        if (!(error instanceof SealRefused)) throw error;
-        refused.add(record.address);
-        logger.error({ error, address: record.address }, 'signable key cannot be opened, so it is not resealed');
-      }
+      const outcome = refused.has(record.address) ? null : await reseal(store, record);
+      if (outcome?.kind === 'resealed') resealed++;
+      if (outcome?.kind === 'resealed' || outcome?.kind === 'changed') isDone = false;
+      if (outcome?.kind !== 'refused') continue;
+      refused.add(record.address);
+      logger.error({ address: record.address, reason: outcome.reason }, 'signable key is not resealed');
     }
   }
   if (refused.size === 0)

@@ -187,14 +187,16 @@ describe('a signer', () => {
     const both = createSigner({ privateKeys: [newest.key, key] });
     expect(both.sealsTo).toEqual(newest.signerKey);
     expect(await both.signMessage(record, 'm')).toMatch(/^0x[0-9a-f]{130}$/);
-    const resealed = (await resealSignableKey({ store, signer: both }, record))!;
+    expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'resealed' });
+    const [resealed] = await store.readAll();
     expect(resealed).toMatchObject({ revision: 2, address: record.address });
     const alone = createSigner({ privateKeys: [newest.key] });
-    expect(await alone.signMessage(resealed, 'm')).toBe(await both.signMessage(record, 'm'));
+    expect(await alone.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
     await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
-    expect(await resealSignableKey({ store, signer: both }, resealed)).toBeNull();
+    expect(await resealSignableKey({ store, signer: both }, resealed!)).toEqual({ kind: 'newest' });
     // Changed meanwhile: the record that was read is not the present one.
-    expect(await resealSignableKey({ store, signer: both }, record)).toBeNull();
+    expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'changed' });
+    expect(await resealSignableKey({ store, signer: alone }, record)).toMatchObject({ kind: 'refused' });
   });
 });
 

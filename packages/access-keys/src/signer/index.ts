@@ -175,19 +175,28 @@ function addressOf(bytes: Uint8Array): string | null {
   }
 }
 
-/**
- * Seals a key to the newest key of the signer and stores it. Only the process that signs does this, after a new key.
- * @returns the new record; null when it was sealed to the newest key already, or was changed meanwhile
- * @throws SealRefused
- */
+/** `changed`: the record was changed meanwhile, so nothing was stored. `refused`: the signer cannot open it. */
+export type ResealOutcome =
+  | { readonly kind: 'newest' | 'resealed' | 'changed' }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Seals a key to the newest key of the signer and stores it. Only the process that signs does this. */
 export async function resealSignableKey(
   { store, signer }: { readonly store: RecordStore<SignableKeyRecord>; readonly signer: Pick<Signer, 'reseal'> },
   record: SignableKeyRecord,
-): Promise<SignableKeyRecord | null> {
-  const sealed = await signer.reseal(record);
-  if (sealed === null) return null;
-  return store.change((records) => {
-    const standing = records.find(({ address }) => address === record.address);
-    return standing?.sealed === record.sealed ? { ...standing, sealed } : null;
+): Promise<ResealOutcome> {
+  let sealed: string | null;
+  try {
+    sealed = await signer.reseal(record);
+  } catch (error) {
+    if (error instanceof SealRefused) return { kind: 'refused', reason: error.message };
+    throw error;
+  }
+  if (sealed === null) return { kind: 'newest' };
+  const text = sealed;
+  const changed = await store.change((records) => {
+    const current = records.find(({ address }) => address === record.address);
+    return current?.sealed === record.sealed ? { ...current, sealed: text } : null;
   });
+  return { kind: changed === null ? 'changed' : 'resealed' };
 }

@@ -1,5 +1,6 @@
 import { createParseActivity, findChanged, toActivityRow } from '@playline/chain';
 import { ACTIVITY_TYPES, isUint256Text, parseTimestampMicros } from '@playline/contracts';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Details, MadeActivity } from './activity.ts';
@@ -47,7 +48,7 @@ describe('the history of a simulated chain', () => {
             if (taker !== null) held.set(`${asset} ${taker}`, (held.get(`${asset} ${taker}`) ?? 0n) + amount);
           }
       }),
-      { numRuns: 15 },
+      { numRuns: runsOf({ quick: 3, all: 15 }) },
     );
   });
 
@@ -66,7 +67,7 @@ describe('the history of a simulated chain', () => {
           expect(JSON.parse(row.details)).toEqual(activity.details);
         }
       }),
-      { numRuns: 15 },
+      { numRuns: runsOf({ quick: 3, all: 15 }) },
     );
   });
 

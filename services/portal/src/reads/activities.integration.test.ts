@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
@@ -87,7 +88,7 @@ describe('the search of activities', () => {
         expect(seen.toSorted(byId)).toEqual(last.map(({ id, us }) => ({ id, us, tokenId: 'new' })).toSorted(byId));
         expect(seen.map(({ us }) => us)).toEqual(seen.map(({ us }) => us).toSorted((a, b) => b - a));
       }),
-      { numRuns: 6 },
+      { numRuns: runsOf({ quick: 2, all: 6 }) },
     );
   }, 120_000);
 

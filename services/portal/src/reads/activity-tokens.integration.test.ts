@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, type Version } from '../test/activity-rows.ts';
@@ -68,7 +69,7 @@ it('a search for a token finds each activity that has it in its last version, on
         ]);
       }
     }),
-    { numRuns: 6 },
+    { numRuns: runsOf({ quick: 2, all: 6 }) },
   );
 }, 120_000);
 

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { quoteText } from '@playline/errors';
 import { codePoint } from '@playline/testkit/code-point';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
@@ -74,7 +75,7 @@ describe('the search of messages', () => {
         expect([...seen].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
         expect(times).toEqual([...times].sort((a, b) => b - a));
       }),
-      { numRuns: 8 },
+      { numRuns: runsOf({ quick: 3, all: 8 }) },
     );
   }, 120_000);
 

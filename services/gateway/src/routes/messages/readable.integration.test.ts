@@ -1,4 +1,5 @@
 import { testStores } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { message, openGateway, sentMessages } from '../../test/open-gateway.ts';
@@ -67,7 +68,7 @@ it('stores nothing in properties and traits that ClickHouse cannot read', async 
       expect(stored).toHaveLength(2 * texts.length);
       expect(await readWithClickHouse(stored)).toEqual(stored.map(() => FOUND));
     }),
-    { numRuns: 20 },
+    { numRuns: runsOf({ quick: 6, all: 20 }) },
   );
 });
 

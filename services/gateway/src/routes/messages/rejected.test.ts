@@ -1,5 +1,6 @@
 import { FRAME_BYTES, type RejectionRecord, rejectionCodec, SURFACES } from '@playline/contracts';
 import { until } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { message, openGateway, type TestProducer } from '../../test/open-gateway.ts';
@@ -158,6 +159,7 @@ describe('what is recorded about rejected messages', () => {
           expect(rejectionCodec.decode(rejectionCodec.encode(record))).toEqual(record);
         }
       }),
+      { numRuns: runsOf({ quick: 30, all: 100 }) },
     );
   });
 

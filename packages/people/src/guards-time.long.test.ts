@@ -1,0 +1,38 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, expect, it } from 'vitest';
+import type { ErasureHold } from './guards.ts';
+import { openTestPeople } from './test/test-people.ts';
+
+const inRedis = openTestPeople();
+afterAll(inRedis.close);
+
+const newKey = () => randomBytes(16);
+const createHold = (fields: Partial<ErasureHold> = {}): ErasureHold => ({
+  environmentId: `test-${randomUUID()}`,
+  erasureId: randomBytes(16),
+  keys: [newKey()],
+  cutoffMs: Date.UTC(2026, 0, 1),
+  lapsesAtMs: Date.UTC(2026, 0, 1) + 60_000,
+  ...fields,
+});
+
+it('erasure holds in Redis are released in a time that does not grow with the holds of others', async () => {
+  const { guards: holds } = (await inRedis.open()).people;
+  const keysOf = (count: number) => Array.from({ length: count }, newKey);
+  const measure = async (environmentId: string): Promise<number> => {
+    const hold = createHold({ environmentId, keys: keysOf(50) });
+    await holds.place(hold);
+    const start = performance.now();
+    await holds.release(hold);
+    return performance.now() - start;
+  };
+  for (let other = 0; other < 1_000; other++)
+    await holds.place(createHold({ environmentId: 'many', keys: keysOf(100), lapsesAtMs: null }));
+  const [alone, among]: [number[], number[]] = [[], []];
+  for (let turn = 0; turn < 7; turn++) {
+    alone.push(await measure('few'));
+    among.push(await measure('many'));
+  }
+  // The fastest of seven, because other load on the machine slows some of them.
+  expect(Math.min(...among) / Math.min(...alone)).toBeLessThan(5);
+});
