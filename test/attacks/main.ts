@@ -42,7 +42,7 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
       const after = await world.lap();
       console.log(`\n${name}\n  ${outcome}`);
       for (const [when, lap] of Object.entries({ before, during, after }))
-        console.log(`  ${when.padEnd(6)} ${toText(lap)} ${JSON.stringify(lap.errors)}`);
+        console.log(`  ${when.padEnd(6)} ${toText(lap)}`, ...(errorsIn(lap) === 0 ? [] : [lap.errors]));
       if (errorsIn(during) + errorsIn(after) > 0) holds = false;
       if (JSON.stringify(world.stack.file.processes) !== pids) {
         console.log('  DID NOT HOLD: a process ended and was started again');

@@ -1,5 +1,6 @@
 import { type ActivityRow, createParseActivity } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
@@ -126,7 +127,7 @@ describe('an import', () => {
         expect(last.published + last.standing + last.superseded + last.refused).toBe(last.lines);
         expect((await world.import(values)).published).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: runsOf({ quick: 60, all: 300 }) },
     );
   });
 
