@@ -6,7 +6,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { openBatchLoop } from './batch-loop.ts';
+import { type BatchLoopParts, openBatchLoop } from './batch-loop.ts';
 
 const T = Date.UTC(2026, 5, 15);
 
@@ -20,6 +20,26 @@ const createRequest = (key: Buffer): ErasureRequest => ({
   traceId: '',
 });
 
+/** A loop on these stores, with a wait of nothing and nothing on the log that it must wait for. */
+const openTestLoop = (parts: Pick<BatchLoopParts, 'people' | 'rows' | 'records'> & Partial<BatchLoopParts>) =>
+  openBatchLoop({
+    generation: 0,
+    wallClockMs: () => T,
+    pause: async () => {},
+    putBack: async () => {},
+    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+    windowMs: 0,
+    batchRequestsMax: 8,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLook: () => {},
+    onFault: () => {},
+    onHandover: () => {},
+    startBatch: () => () => {},
+    isHealthy: async () => true,
+    aside: new Set<string>(),
+    ...parts,
+  });
+
 it('a batch that cannot be finished delays only its own people, and is finished as soon as it can be', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
@@ -30,14 +50,10 @@ it('a batch that cannot be finished delays only its own people, and is finished 
     if (stuck.has(batchId.toString('hex'))) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
     return sweep(batchId);
   };
-  const loop = openBatchLoop({
+  const loop = openTestLoop({
     people,
     rows,
     records,
-    generation: 0,
-    wallClockMs: () => T,
-    pause: async () => {},
-    putBack: async () => {},
     barrier: {
       linksStored: async () => [],
       allStored: async () => ({}),
@@ -45,13 +61,6 @@ it('a batch that cannot be finished delays only its own people, and is finished 
     },
     windowMs: 10,
     batchRequestsMax: 10,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
-    onFault: () => {},
-    onHandover: () => {},
-    startBatch: () => () => {},
-    isHealthy: async () => true,
-    aside: new Set<string>(),
   });
   const [one, other] = [randomBytes(16), randomBytes(16)];
   const first = createRequest(one);
@@ -104,14 +113,10 @@ it('requests that wait for another erasure delay no other requests, however many
     keys: [held, key],
     isUnlink: false,
   }));
-  const loop = openBatchLoop({
+  const loop = openTestLoop({
     people,
     rows,
     records,
-    generation: 0,
-    wallClockMs: () => T,
-    pause: async () => {},
-    putBack: async () => {},
     barrier: {
       linksStored: async () => links,
       allStored: async () => ({}),
@@ -119,13 +124,6 @@ it('requests that wait for another erasure delay no other requests, however many
     },
     windowMs: 10,
     batchRequestsMax: 2,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
-    onFault: () => {},
-    onHandover: () => {},
-    startBatch: () => () => {},
-    isHealthy: async () => true,
-    aside: new Set<string>(),
   });
   loop.lead();
   const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
@@ -154,23 +152,10 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
     throw new RangeError('Maximum call stack size exceeded');
   };
   const aside = new Set<string>();
-  const loop = openBatchLoop({
+  const loop = openTestLoop({
     people,
     records,
-    generation: 0,
-    wallClockMs: () => T,
-    pause: async () => {},
-    putBack: async () => {},
     rows: { ...rows, putTargets: targeted },
-    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    windowMs: 0,
-    batchRequestsMax: 8,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
-    onFault: () => {},
-    onHandover: () => {},
-    startBatch: () => () => {},
-    isHealthy: async () => true,
     aside,
   });
   loop.lead();
@@ -224,24 +209,10 @@ it('a person with more than ten thousand links is erased beside the others, whic
     if (batch!.erasureId.equals(heavy!.erasureId)) await othersDone.promise;
     return rows.sweep(batchId);
   };
-  const loop = openBatchLoop({
+  const loop = openTestLoop({
     people,
     records,
-    generation: 0,
-    wallClockMs: () => T,
-    pause: async () => {},
-    putBack: async () => {},
     rows: { ...rows, sweep },
-    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    windowMs: 0,
-    batchRequestsMax: 8,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
-    onFault: () => {},
-    onHandover: () => {},
-    startBatch: () => () => {},
-    isHealthy: async () => true,
-    aside: new Set<string>(),
   });
   await put(heavy!);
   await put(others[0]!);
@@ -274,23 +245,10 @@ it('a person with many links that cannot be resolved is not tried again without 
   const putFound: typeof records.putFound = async () => {
     throw new RangeError('Invalid string length');
   };
-  const loop = openBatchLoop({
+  const loop = openTestLoop({
     people,
     rows,
-    generation: 0,
-    wallClockMs: () => T,
-    pause: async () => {},
-    putBack: async () => {},
     records: { ...records, readProgress, putFound },
-    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
-    windowMs: 0,
-    batchRequestsMax: 8,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
-    onFault: () => {},
-    onHandover: () => {},
-    startBatch: () => () => {},
-    isHealthy: async () => true,
     aside,
   });
   loop.lead();

@@ -68,7 +68,7 @@ export interface SignerPublicKey {
 export function parseSignerPublicKey(text: string): SignerPublicKey {
   const jwk = readJwkText(text);
   if (!isJsonObject(jwk)) throw new Error('expected the public half of the signer as JWK, or the base64url of it');
-  if ('d' in jwk) throw new Error('this is the private half of the signer, which nobody but the signer may have');
+  if ('d' in jwk) throw new Error('this is the private half of the signer key, which only the signer may have');
   return toSignerPublicKey(jwk);
 }
 
