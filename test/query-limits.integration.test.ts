@@ -1,4 +1,5 @@
-import { createLogger, createMetrics, createQueryRows, readRows } from '@playline/runtime';
+import { createLogger, createMetrics } from '@playline/runtime';
+import { createQueryRows, readRows } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';

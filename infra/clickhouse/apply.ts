@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { Agent } from 'node:https';
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import { quoteText } from '@playline/errors';
-import type { TlsOptions } from '@playline/runtime';
+import { quoteText, type TlsOptions } from '@playline/stores';
+import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
 
 /** A ClickHouse server, an account that may create tables there, and the database to fill. */
 export interface SqlTarget {
@@ -41,7 +39,7 @@ const OWN_FOLDERS: SqlFolders = {
   migrations: new URL('./migrations/', import.meta.url),
 };
 /** A migration that fills a table from years of history takes long: ten million activities took four minutes on two cores. */
-const STATEMENT_MAX_MS = 24 * 3_600_000;
+const STATEMENT_MAX_S = 24 * 3_600;
 /** ClickHouse sends a progress header each time, and Node accepts at most 16 KiB of headers. */
 const PROGRESS_MS = 240_000;
 const SCHEMA_NAME = /^\d\d-[a-z0-9-]+\.sql$/;
@@ -148,24 +146,14 @@ function assertUnedited(
 
 const toNames = (files: readonly SqlFile[]) => files.map(({ name }) => name).join(', ');
 
-function openClient(target: SqlTarget, database?: string): ClickHouseClient {
-  const { url, user: username, password, tls } = target;
-  const agent = tls === undefined ? {} : { http_agent: new Agent({ ...tls, keepAlive: true }) };
-  return createClient({
-    url,
-    username,
-    password,
-    ...agent,
-    ...(database !== undefined && { database }),
-    log: { level: ClickHouseLogLevel.OFF },
-    request_timeout: STATEMENT_MAX_MS,
-    // Filling a table may take long, and proxies may close an idle connection.
-    clickhouse_settings: { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) },
-  });
-}
+// Filling a table may take long, and proxies may close an idle connection.
+const PROGRESS = { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) } as const;
+
+const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
+  openClickHouseClient({ ...target, database }, { executionMaxS: STATEMENT_MAX_S, connectionsMax: 1 }, PROGRESS);
 
 async function createDatabase(target: SqlTarget): Promise<void> {
-  const client = openClient(target);
+  const client = openClient(target, 'default');
   try {
     await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${target.database} ENGINE = Atomic` });
   } finally {

@@ -1,5 +1,5 @@
-import { explainConnection } from '@playline/errors';
 import { clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
+import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
 import { applySql } from './apply.ts';
 

@@ -1,5 +1,6 @@
 import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
-import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
+import type { KafkaSecurity } from '@playline/runtime';
+import type { StoreFetch } from '@playline/stores';
 import { createRegistryAdmin, type RegistryAdmin } from '@playline/stream/kafka';
 import type { Admin } from 'kafkajs';
 import { withAdmin } from './client.ts';

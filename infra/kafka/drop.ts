@@ -1,5 +1,6 @@
 import { schemaSubjectOf } from '@playline/contracts';
-import type { KafkaSecurity, StoreFetch } from '@playline/runtime';
+import type { KafkaSecurity } from '@playline/runtime';
+import type { StoreFetch } from '@playline/stores';
 import { createRegistryAdmin } from '@playline/stream/kafka';
 import { withAdmin } from './client.ts';
 

@@ -1,5 +1,5 @@
-import { explainConnection } from '@playline/errors';
 import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
+import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
 import { applyTopics } from './apply.ts';
 

@@ -1,5 +1,5 @@
 import { TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
+import { deadLetterTopicOf } from '@playline/stream';
 
 /** Every topic that must exist: those of the contract, and for each the topic of its dead letters. */
 export function allTopics(): Topic[] {

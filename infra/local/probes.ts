@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { askClickHouse, createStoreFetch } from '@playline/runtime';
+import { askClickHouse, createStoreFetch } from '@playline/stores';
 import { Kafka, logLevel } from 'kafkajs';
 import { mendKafkaTimer } from '../kafka/timer.ts';
 import { assertChain } from './chain.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { askClickHouse } from '@playline/runtime';
+import { askClickHouse } from '@playline/stores';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Time for one message from Kafka to ClickHouse, including the joining of all consumer groups. */

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import { assertTakesWrites, openRedis, type Redis } from '@playline/stores/redis';
 import { findProgram } from './command.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';
@@ -38,12 +38,6 @@ async function answersPing(url: string, ca: string | null): Promise<boolean> {
 }
 
 /**
- * A script that Redis treats as a write but that changes nothing. Redis refuses it whenever it refuses writes, for any
- * reason.
- */
-const MAY_WRITE = '#!lua\nreturn 1';
-
-/**
  * Why a Redis that answers refuses writes, in its own words; null when it accepts them.
  * @throws Error when it does not answer
  */
@@ -51,7 +45,7 @@ export async function askRedis(url: string, ca: string | null): Promise<string |
   return askRedisOnce(impatient(url, ca), async (client) => {
     await client.ping();
     try {
-      await client.eval(MAY_WRITE, 0);
+      await assertTakesWrites(client);
       return null;
     } catch (error) {
       return `it takes no writes: ${(error as Error).message}`;
@@ -76,27 +70,26 @@ export async function askRedisOnce<T>(
   { url, ca = null, connectMaxMs, answerMaxMs }: RedisQuestion,
   question: (client: Redis) => Promise<T>,
 ): Promise<T> {
-  const client = new Redis(url, {
-    ...(ca === null ? {} : { tls: { ca } }),
-    lazyConnect: true,
-    retryStrategy: () => null,
-    ...(connectMaxMs === undefined ? {} : { connectTimeout: connectMaxMs }),
-    ...(answerMaxMs === undefined ? {} : { commandTimeout: answerMaxMs }),
-    maxRetriesPerRequest: 0,
-  });
   // After a broken connection the client's error only says that the connection is closed.
   let broken: Error | null = null;
-  client.on('error', (error) => {
-    broken = error;
-  });
+  const { redis, opened, close } = openRedis(
+    {
+      url,
+      ...(ca !== null && { tls: { ca } }),
+      onFault: (fault) => {
+        broken = fault;
+      },
+    },
+    { connectMaxMs, commandTimeoutMs: answerMaxMs },
+  );
   try {
-    await client.connect();
-    return await question(client);
+    await opened;
+    return await question(redis);
   } catch (error) {
-    const isSilence = /^(Connection is closed|Command timed out)/.test((error as Error).message);
+    const isSilence = /^(Connection is closed|Command timed out|Stream isn't writeable)/.test((error as Error).message);
     throw broken ?? (isSilence ? new Error('it does not answer') : error);
   } finally {
-    client.disconnect();
+    await close();
   }
 }
 

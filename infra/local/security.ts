@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createStoreFetch, type StoreFetch } from '@playline/runtime';
+import { createStoreFetch, type StoreFetch } from '@playline/stores';
 import { type CertificateFiles, createAuthority } from './certificates.ts';
 import type { Places } from './places.ts';
 import type { Secrets } from './secrets.ts';

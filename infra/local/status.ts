@@ -1,4 +1,4 @@
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import { type Condition, readConditions } from './condition.ts';
 import { lastErrorOf } from './logs.ts';
 import { logFileOf, type Places } from './places.ts';

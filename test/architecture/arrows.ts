@@ -7,14 +7,20 @@ const OURS = /^@playline\/([^/]+)(\/.*)?$/;
 
 /** For each zone, the packages of ours that it may import. `nouns` and `adapters` refer to the noun packages. */
 const ARROWS: Record<Zone, { packages: string[]; nouns: boolean; adapters: boolean }> = {
-  'composition root': { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: true },
-  service: { packages: ['stream', 'http', 'runtime', 'errors', 'contracts'], nouns: true, adapters: false },
-  noun: { packages: ['contracts', 'errors'], nouns: false, adapters: false },
-  'noun adapter': { packages: ['contracts', 'errors'], nouns: false, adapters: false },
-  'stream or http': { packages: ['errors', 'runtime'], nouns: false, adapters: false },
+  'composition root': {
+    packages: ['stream', 'http', 'runtime', 'stores', 'errors', 'contracts'],
+    nouns: true,
+    adapters: true,
+  },
+  service: { packages: ['stream', 'http', 'runtime', 'stores', 'errors', 'contracts'], nouns: true, adapters: false },
+  noun: { packages: ['contracts', 'errors', 'stores'], nouns: false, adapters: false },
+  // The connections of `stores`.
+  'noun adapter': { packages: ['contracts', 'errors', 'stores'], nouns: false, adapters: true },
+  'stream or http': { packages: ['errors', 'stores', 'runtime'], nouns: false, adapters: false },
+  runtime: { packages: ['stores'], nouns: false, adapters: false },
   foundation: { packages: [], nouns: false, adapters: false },
   testkit: { packages: ['contracts', 'infra'], nouns: false, adapters: false },
-  infra: { packages: ['contracts', 'errors', 'runtime', 'stream'], nouns: false, adapters: true },
+  infra: { packages: ['contracts', 'errors', 'stores', 'runtime', 'stream'], nouns: false, adapters: true },
   test: { packages: [], nouns: true, adapters: true },
 };
 
@@ -51,7 +57,7 @@ function mendOfArrow(place: Place, imported: Import, tree: Tree): string {
   const known = packages.includes(name) || (nouns && isNoun(name));
   if (!known)
     return `${place.zone} files may import of ours: ${allowed(place.zone)}; put a port where it is needed and pass the other side in`;
-  if (subpath !== '' && !adapters && !place.test)
+  if (subpath !== '' && !adapters && !imported.typeOnly && !place.test)
     return 'only src/main.ts of a service names adapters: take the port as a parameter';
   if (name === 'runtime' && place.zone === 'stream or http' && !imported.typeOnly && !place.test)
     return 'stream and http know the runtime by its types: write `import type`, take the value as a parameter';
@@ -64,7 +70,7 @@ function mendOfInfra(place: Place): string {
 }
 
 function isNoun(name: string): boolean {
-  return !['stream', 'http', 'runtime', 'errors', 'contracts', 'testkit', 'infra'].includes(name);
+  return !['stream', 'http', 'runtime', 'stores', 'errors', 'contracts', 'testkit', 'infra'].includes(name);
 }
 
 function allowed(zone: Zone): string {
@@ -161,7 +167,11 @@ function vendorBreaches(file: SourceFile, imported: Import, at: { place: Place; 
     return breach(
       `declare ${vendor} in ${['', 'test'].includes(place.folder) ? '' : `${place.folder}/`}package.json, or do without it`,
     );
-  const adapter = place.adapter !== '' || place.test || ['infra', 'testkit'].includes(place.zone);
+  const adapter =
+    place.adapter !== '' ||
+    place.folder === 'packages/stores' ||
+    place.test ||
+    ['infra', 'testkit'].includes(place.zone);
   if (STORE_CLIENTS.has(vendor) && !adapter)
     return breach('clients of stores are used in adapters only: put the call behind a port');
   return [];

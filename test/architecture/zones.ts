@@ -7,6 +7,7 @@ export type Zone =
   | 'noun'
   | 'noun adapter'
   | 'stream or http'
+  | 'runtime'
   | 'foundation'
   | 'testkit'
   | 'infra'
@@ -22,7 +23,7 @@ export interface Place {
   readonly adapter: string;
 }
 
-const FOUNDATIONS = new Set(['packages/errors', 'packages/runtime', 'packages/contracts']);
+const FOUNDATIONS = new Set(['packages/errors', 'packages/stores', 'packages/contracts']);
 const TEST_FILE = /\.test\.ts$|(^|\/)test\//;
 
 /** Finds the place of a path. The subpath exports of its package.json determine which folders are adapters. */
@@ -38,6 +39,7 @@ function zoneOf(path: string, folder: string, adapter: string): Zone {
   if (folder === 'infra') return 'infra';
   if (folder === 'packages/testkit') return 'testkit';
   if (folder === 'packages/stream' || folder === 'packages/http') return 'stream or http';
+  if (folder === 'packages/runtime') return 'runtime';
   if (FOUNDATIONS.has(folder)) return 'foundation';
   if (folder.startsWith('packages/')) return adapter === '' ? 'noun' : 'noun adapter';
   return 'test';

@@ -1,4 +1,4 @@
-import { toQuerySize } from '@playline/errors';
+import { toQuerySize } from '@playline/stores/clickhouse';
 import type { Bench } from './figure.ts';
 import { type Measured, waitFor } from './processes.ts';
 

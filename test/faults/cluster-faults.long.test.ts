@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Admin, ConfigResourceTypes } from '@platformatic/kafka';
 import { TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { deadLetterTopicOf } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { CLUSTER_SCENARIOS } from './scenarios/index.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { deadLetterTopicOf } from '@playline/errors';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/stream';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
 import type { Reached } from './world/reached.ts';

@@ -1,5 +1,5 @@
 import { FRAME_BYTES, schemaIdOf, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
+import { deadLetterTopicOf } from '@playline/stream';
 import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import { createTables } from '@playline/testkit';
 import { clickhouseSpec } from '../../local/clickhouse.ts';
 import { keepRunning, type ProcessSpec } from '../../local/keeper.ts';

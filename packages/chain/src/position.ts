@@ -1,5 +1,5 @@
 import { type Direction, type GapSide, isBeyondGap } from '@playline/contracts';
-import { compareUuids } from '@playline/errors';
+import { compareUuids } from '@playline/stores';
 
 /**
  * Sort key of a version within its chain. Microseconds are whole numbers below 2^53 (the year 2255), never a Date,

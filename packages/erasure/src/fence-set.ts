@@ -1,5 +1,5 @@
 import type { FenceQuestion } from '@playline/contracts';
-import { pause } from '@playline/errors';
+import { pause } from '@playline/stores';
 import type { ErasureRecords } from './records.ts';
 
 /** All fences, in memory: for services that write what may be about a person. */

@@ -1,4 +1,4 @@
-import { inBatches } from '@playline/errors';
+import { inBatches } from '@playline/stores';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 

@@ -1,4 +1,4 @@
-export { type FaultKind, StoreFault } from '@playline/errors';
+export { type FaultKind, StoreFault } from '@playline/stores';
 
 /** Tables that are written in blocks. */
 export const EVENT_TABLES = [

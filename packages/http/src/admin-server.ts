@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { waitAtMost } from '@playline/errors';
 import type { Closable, Metrics } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import { createNodeServer } from './node-server.ts';
 
 /** The answer to `/readyz`: yes or no for the whole service, or one answer for each thing that it needs, by name. */

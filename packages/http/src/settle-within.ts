@@ -1,4 +1,5 @@
-import { PublicError, waitAtMost } from '@playline/errors';
+import { PublicError } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 
 /**
  * Waits for work until a deadline. The work goes on after it; a caller that needs its end must listen to it.

@@ -1,5 +1,5 @@
 import { consentCodec, createRecordReader, type SchemaSource } from '@playline/contracts';
-import { inBatches } from '@playline/errors';
+import { inBatches } from '@playline/stores';
 import type { ConsentStore, PlacedConsent } from './consents.ts';
 
 /** A record of the topic as bytes, at its place. */

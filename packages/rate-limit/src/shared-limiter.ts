@@ -1,4 +1,4 @@
-import { answerWithin } from '@playline/errors';
+import { answerWithin } from '@playline/stores';
 import { LRUCache } from 'lru-cache';
 import type { SharedBalances } from './balances.ts';
 import type { Clock } from './bucket.ts';

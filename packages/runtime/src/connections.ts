@@ -1,15 +1,7 @@
 /** Turns settings into the options of the stores' clients. */
 import { isIP } from 'node:net';
+import { createStoreFetch, type StoreFetch, type TlsOptions } from '@playline/stores';
 import type { SASL_MECHANISMS } from './connection-settings.ts';
-import { createStoreFetch, type StoreFetch } from './store-fetch.ts';
-
-/** How a TLS connection is made: PEM texts, and the name that the certificate must bear; absent is Node's default. */
-export interface TlsOptions {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  readonly servername?: string;
-}
 
 export interface SaslOptions {
   readonly mechanism: (typeof SASL_MECHANISMS)[number];

@@ -1,5 +1,4 @@
 export * from './block-settings.ts';
-export * from './clickhouse-query.ts';
 export * from './config.ts';
 export * from './connection-settings.ts';
 export * from './connections.ts';
@@ -8,5 +7,4 @@ export * from './groups.ts';
 export * from './logger.ts';
 export * from './metrics.ts';
 export * from './service.ts';
-export * from './store-fetch.ts';
 export * from './version.ts';

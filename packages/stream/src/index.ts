@@ -11,6 +11,7 @@ export { toPartition } from './murmur2.ts';
 export { toBlockToken } from './partitions/block-token.ts';
 export {
   type DeadLetter,
+  deadLetterTopicOf,
   NOTICE_STEP,
   SETTLED_OFFSET,
   sendDeadLetters,

@@ -9,7 +9,7 @@ import {
   toShownActivity,
 } from '@playline/chain';
 import type { Leftover } from '@playline/chain/memory';
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';

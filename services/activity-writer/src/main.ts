@@ -1,7 +1,6 @@
 import { openActivityStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { openMintWriter } from '@playline/mints/clickhouse';
 import { openRedisMints } from '@playline/mints/redis';
@@ -17,6 +16,7 @@ import {
   toRegistry,
   type Use,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import type { Consumer } from '@playline/stream';
 import {
   createSchemaRegistry,

@@ -1,6 +1,6 @@
-import { pause } from '@playline/errors';
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
+import { pause } from '@playline/stores';
 
 /** Least time between two readings of the logs: states are shown later by at most this. */
 const LOOK_MS = 250;

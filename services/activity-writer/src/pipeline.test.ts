@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {

@@ -13,7 +13,6 @@ import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
 import { createRpcNode } from '@playline/chain/rpc';
-import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createMintCursors } from '@playline/mints';
 import { openMintReader } from '@playline/mints/clickhouse';
@@ -29,6 +28,7 @@ import {
   toRegistry,
   type Use,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';

@@ -1,6 +1,6 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 import { HighestBlock } from './highest-block.ts';
 import type { ChainIdentity } from './steps/chain-identity.ts';
 

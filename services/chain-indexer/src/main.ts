@@ -1,8 +1,8 @@
 import { createRpcNode } from '@playline/chain/rpc';
 import { schemaSubjectOf } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { createLogger, createMetrics, parseConfig, runService, toKafka, toRegistry } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openIndexLogs } from './log/open-index-logs.ts';

@@ -1,5 +1,5 @@
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
-import { StoreFault } from '@playline/errors';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
+import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { type BatchLoopParts, openBatchLoop } from './batch-loop.ts';

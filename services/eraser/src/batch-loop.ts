@@ -1,6 +1,6 @@
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
-import { pause, pauseOrThrow } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
+import { pause, pauseOrThrow } from '@playline/stores';
 import { type Leading, openLeading } from './leading.ts';
 import { createRequestQueue, type RequestQueue } from './request-queue.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';

@@ -1,6 +1,6 @@
 import type { ErasureReceipt } from '@playline/erasure';
-import { waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 

@@ -1,7 +1,7 @@
 import { type ErasureRecords, enforceFences } from '@playline/erasure';
-import { pause } from '@playline/errors';
 import type { HoldName, People } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 
 export interface FenceKeeperParts {
   readonly people: Pick<People, 'guards' | 'readEpoch'>;

@@ -1,6 +1,5 @@
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
-import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { openRedisPeople } from '@playline/people/redis';
 import {
@@ -13,6 +12,7 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import {
   createSchemaRegistry,
   openLetterCount,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ErasureRequest } from '@playline/erasure';
-import { StoreFault } from '@playline/errors';
 import { createLogger } from '@playline/runtime';
+import { StoreFault } from '@playline/stores';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createRequestQueue } from './request-queue.ts';
 

@@ -1,5 +1,4 @@
 import { openErasureRecords } from '@playline/erasure/clickhouse';
-import { createConnectionFaults } from '@playline/errors';
 import { openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
 import {
@@ -13,6 +12,7 @@ import {
   toKafka,
   toRegistry,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import type { Consumer } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';

@@ -1,5 +1,5 @@
-import { quoteText } from '@playline/errors';
-import { askClickHouse, type ClickHouseAccount, type Closable, type Logger, type Metrics } from '@playline/runtime';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount, quoteText } from '@playline/stores';
 
 /** How long a query without its limits can run: short enough that it cannot fill the memory of the server. */
 const POLL_MS = 500;

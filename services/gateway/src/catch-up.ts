@@ -1,6 +1,6 @@
 import { nextLook } from '@playline/access-keys';
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 
 export interface CatchUpParts {
   /** The view's content, as log lines name it. */

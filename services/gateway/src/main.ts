@@ -1,7 +1,6 @@
 import { ACCESS_KEYS, createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
 import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
@@ -17,6 +16,7 @@ import {
   toRegistry,
   type Use,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
 import { createClockWatch } from './clock-watch.ts';

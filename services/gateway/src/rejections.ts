@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BATCH_BYTES_MAX, frameRecord, type RejectionRecord, rejectionCodec } from '@playline/contracts';
-import { waitAtMost } from '@playline/errors';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
 import { bytesOf } from './publish.ts';
 import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';

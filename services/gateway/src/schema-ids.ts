@@ -6,8 +6,8 @@ import {
   schemaSubjectOf,
   TOPICS,
 } from '@playline/contracts';
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 import type { SchemaRegistry } from '@playline/stream';
 
 export interface SchemaIds {

@@ -1,5 +1,4 @@
 import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, GATHERING } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
@@ -13,6 +12,7 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import {
   createSchemaRegistry,
   openLetterCount,

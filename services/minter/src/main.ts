@@ -13,7 +13,6 @@ import { createSigner, parseSignerKeys, resealSignableKey } from '@playline/acce
 import type { MintableChain } from '@playline/chain';
 import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
 import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS, toHexText } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { openAdminServer } from '@playline/http';
 import {
   createLogger,
@@ -25,6 +24,7 @@ import {
   toRedis,
   toRegistry,
 } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 import {
   createSchemaRegistry,

@@ -1,8 +1,8 @@
 import { activityIdOf } from '@playline/chain';
 import { type SchemaSource, toSignerKey } from '@playline/contracts';
-import { pause } from '@playline/errors';
 import type { ReadinessChecks } from '@playline/http';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
+import { pause } from '@playline/stores';
 import {
   type BatchHandler,
   type Consumer,

@@ -1,6 +1,6 @@
 import type { RecordStore, SignableKeyRecord } from '@playline/access-keys';
-import { pause } from '@playline/errors';
 import type { Closable, Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 
 export interface ResealParts {
   /** @throws while the registry or a store does not answer */

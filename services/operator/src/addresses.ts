@@ -1,16 +1,8 @@
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { chainNodes, type IndexedChain } from '@playline/chain';
-import { type ConnectionFaults, createConnectionFaults } from '@playline/errors';
-import type { ClickHouseAccount } from '@playline/runtime';
-import {
-  type KafkaSecurity,
-  type StoreFetch,
-  type TlsOptions,
-  toClickHouse,
-  toKafka,
-  toRedis,
-  toRegistry,
-} from '@playline/runtime';
+import { type KafkaSecurity, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import type { ClickHouseAccount, StoreFetch, TlsOptions } from '@playline/stores';
+import { type ConnectionFaults, createConnectionFaults } from '@playline/stores';
 import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
 import { readStack, readStackPepper } from './stack-file.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type QueryRows, readRows } from '@playline/runtime';
+import { type QueryRows, readRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import { UnreachableError } from './command.ts';
 

@@ -1,7 +1,7 @@
 import { createAskNode, createRpcNode } from '@playline/chain/rpc';
 import { TOPICS } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { ConfigError, parseConfig } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
 import { type Addresses, createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT } from './command.ts';

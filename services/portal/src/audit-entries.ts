@@ -1,6 +1,6 @@
 import type { AuditEntry, AuditLog } from '@playline/access-keys';
-import { waitAtMost } from '@playline/errors';
 import type { Exchange } from '@playline/http';
+import { waitAtMost } from '@playline/stores';
 import type { Visit } from './frame/page.ts';
 
 /** What leaves no record of its own behind. */

@@ -13,14 +13,12 @@ import {
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
-import { createConnectionFaults } from '@playline/errors';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
   createMetrics,
-  createQueryRows,
   parseConfig,
   runService,
   toClickHouse,
@@ -29,6 +27,7 @@ import {
   toRegistry,
   type Use,
 } from '@playline/runtime';
+import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';

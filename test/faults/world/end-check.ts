@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
+import { deadLetterTopicOf } from '@playline/stream';
 import { rowsOf } from './clickhouse.ts';
 import type { Ledger } from './ledger.ts';
 import { BrokenPromise, type SeedEnd } from './report.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { answerWithin } from '@playline/errors';
+import { answerWithin } from '@playline/stores';
 import { nextLook } from './look-pace.ts';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';

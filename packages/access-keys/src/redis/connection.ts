@@ -1,28 +1,13 @@
-import { createRedisClientSetup, type RedisClientOptions, waitAtMost } from '@playline/errors';
-import { Redis } from 'ioredis';
+import { openRedis, type RedisAdapterOptions, type RedisConnection } from '@playline/stores/redis';
 
 /** The Redis that keeps keys, accounts and sessions, and how to connect to it. */
-export interface RedisAccessOptions extends RedisClientOptions {
-  /** Put before every key; tests use it, a deployment leaves it empty. */
-  namespace?: string;
+export interface RedisAccessOptions extends RedisAdapterOptions {
   /** What is opened with the same one uses one connection. Without it, each has a connection of its own. */
   sharing?: RedisSharing;
 }
 
-/**
- * If Redis sends nothing for this long while a command waits, the connection counts as broken and a new one is opened.
- */
-const SILENCE_MAX_MS = 2000;
 /** Redis on the same network connects in a millisecond; a second is an outage. */
-const WAITS = { connectMaxMs: 1000, reconnectMaxMs: 500 };
-
-/** A connection, and what a view says of it. */
-export interface RedisConnection {
-  readonly redis: Redis;
-  /** True when Redis answers. */
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
+const LIMITS = { connectMaxMs: 1000, silenceMaxMs: 2000, enableAutoPipelining: true };
 
 /** One connection for several views of a process. It is opened with the first and closed with the last. */
 export class RedisSharing {
@@ -33,11 +18,10 @@ export class RedisSharing {
   async join(connect: () => Promise<RedisConnection>): Promise<RedisConnection> {
     this.#users += 1;
     this.#connection ??= connect();
-    const { redis, ready, close } = await this.#connection;
+    const { close, ...rest } = await this.#connection;
     let isOpen = true;
     return {
-      redis,
-      ready,
+      ...rest,
       close: async () => {
         if (!isOpen) return;
         isOpen = false;
@@ -51,8 +35,8 @@ export class RedisSharing {
 }
 
 /**
- * Opens a connection whose commands fail at once while Redis is away. Waits a second for Redis, then returns without
- * it.
+ * Opens a connection whose commands fail at once while Redis is away. Waits at most a second for Redis, then returns
+ * without it.
  */
 export function openConnection(options: RedisAccessOptions): Promise<RedisConnection> {
   const { sharing } = options;
@@ -60,19 +44,7 @@ export function openConnection(options: RedisAccessOptions): Promise<RedisConnec
 }
 
 async function connect(options: RedisAccessOptions): Promise<RedisConnection> {
-  const setup = createRedisClientSetup(options, WAITS);
-  const redis = new Redis(options.url, {
-    ...setup.options,
-    socketTimeout: SILENCE_MAX_MS,
-    // What is asked at the same moment is sent together, and wakes Redis and this process once.
-    enableAutoPipelining: true,
-  });
-  redis.on('error', setup.onError);
-  const connected = new Promise<void>((resolve) => void redis.once('ready', resolve));
-  await waitAtMost(WAITS.connectMaxMs, connected, () => {});
-  return {
-    redis,
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
-    close: async () => redis.disconnect(),
-  };
+  const connection = openRedis(options, LIMITS);
+  await connection.opened;
+  return connection;
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PRESENT_RUN_LUA } from '@playline/errors';
-import type { Redis } from 'ioredis';
+import { PRESENT_RUN_LUA, type Redis } from '@playline/stores/redis';
 import type { Change, Placed, RecordKind } from '../records/record-log.ts';
 import { IncompleteViewFault, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';

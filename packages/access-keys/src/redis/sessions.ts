@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
   endOfSession,

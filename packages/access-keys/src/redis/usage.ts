@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '@playline/stores/redis';
 import {
   HOUR_MINUTES,
   type KeyCounts,

@@ -1,4 +1,4 @@
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import { createUsageCounter, type UsageCounter } from './counter.ts';
 import type { KeyUsage } from './key-usage.ts';
 

@@ -1,8 +1,12 @@
-import { BLOCK_WRITER_LIMITS, type ClickHouseTarget } from '@playline/errors';
+import {
+  BLOCK_WRITER_LIMITS,
+  type ClickHouse,
+  type ClickHouseTarget,
+  openClickHouse,
+} from '@playline/stores/clickhouse';
 import type { ActivityConstants, ActivityRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert } from '../store.ts';
 import { SENT_TABLES } from './columns.ts';
-import { type Connection, openConnection } from './connection.ts';
 import { toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
 import { ACTIVITY_COLUMNS, type StoredActivity, toActivity } from './read-columns.ts';
 
@@ -11,10 +15,18 @@ const ASKED_MAX = 10_000;
 
 /** Opens the writer; connects with the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
-  const connection = openConnection(target, BLOCK_WRITER_LIMITS);
+  const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
     async insert({ token, signal, ...block }) {
-      await connection.insert(SENT_TABLES[block.table].statement, toLines(block), { token, signal });
+      await connection.insertBlock({
+        statement: SENT_TABLES[block.table].statement,
+        body: toLines(block).join('\n'),
+        token,
+        signal,
+        // Copies stay until a merge; readers fold them until then. Otherwise `storedOffsets` would miss offsets of the
+        // block.
+        settings: { optimize_on_insert: 0 },
+      });
     },
     async storedOffsets(rows) {
       const found = new Set<number>();
@@ -31,7 +43,7 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE kafka_partition = {partition: UInt16} ` +
           `AND activities.updated_at > ${toTimeLiteral(after)} AND activities.updated_at <= ${toTimeLiteral(end)}`,
-        { params: { partition } },
+        { partition },
       );
       return rows.map(toActivity);
     },
@@ -70,14 +82,15 @@ interface StoredPlace {
  * No index contains partition and offset, so rows are found by their place in the sorting order. A row of a log that
  * was lost may have the same offset. So only a row with the same content is ours.
  */
-async function readOffsets(connection: Connection, rows: readonly ActivityRow[]): Promise<number[]> {
+async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredPlace>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
       `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
         rows.map(({ updatedAt }) => updatedAt),
       )}`,
-    { params: { chains }, settings: { optimize_use_projections: 0 } },
+    { chains },
+    { optimize_use_projections: 0 },
   );
   const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
   const standing = new Set(found.map(nameOf));
@@ -92,19 +105,20 @@ interface StandingActivity extends ActivityConstants {
 }
 
 function readLastBefore(
-  connection: Connection,
+  connection: ClickHouse,
   { us, chain, asked }: { us: number; chain: string; asked: readonly string[] },
 ): Promise<{ uuid: string; last: number }[]> {
   return connection.read(
     'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
       `WHERE chain = {chain: String} AND id IN (${asked.map(toUuidLiteral).join(', ')}) ` +
       `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
-    { params: { chain }, settings: { preferred_optimize_projection_name: 'of_id' } },
+    { chain },
+    { preferred_optimize_projection_name: 'of_id' },
   );
 }
 
 /** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
-function readStanding(connection: Connection, ids: readonly string[]): Promise<StandingActivity[]> {
+function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<StandingActivity[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
   const members = [
@@ -116,6 +130,7 @@ function readStanding(connection: Connection, ids: readonly string[]): Promise<S
   return connection.read<StandingActivity>(
     `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +
       `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
-    { settings: { preferred_optimize_projection_name: 'of_id' } },
+    {},
+    { preferred_optimize_projection_name: 'of_id' },
   );
 }

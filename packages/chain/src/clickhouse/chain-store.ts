@@ -1,8 +1,7 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import { type ClickHouse, type ClickHouseTarget, openClickHouse } from '@playline/stores/clickhouse';
 import { createReadPage } from '../page.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { ChainStore } from '../store.ts';
-import { type Connection, openConnection } from './connection.ts';
 import { createReadEntries } from './feed-entries.ts';
 import { toTimesCondition, toUuidLiteral } from './literals.ts';
 import { openQuestions } from './questions.ts';
@@ -13,7 +12,7 @@ const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
 /** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
-  const connection = openConnection(target, LIMITS);
+  const connection = openClickHouse(target, LIMITS);
   const questions = openQuestions(target, LIMITS);
   return {
     readPage: createReadPage({ entries: createReadEntries(questions) }),
@@ -22,7 +21,7 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
       const [row] = await connection.read<TokenRow>(
         `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE chain = {chain: String} ` +
           'AND contract = toFixedString(unhex({contract: String}), 20) ORDER BY updated_at DESC LIMIT 1',
-        { params: { chain, contract: contractAddress.slice(2) } },
+        { chain, contract: contractAddress.slice(2) },
       );
       return row ?? null;
     },
@@ -34,7 +33,7 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
   };
 }
 
-function createReadActivities(connection: Connection): ChainStore['readActivities'] {
+function createReadActivities(connection: ClickHouse): ChainStore['readActivities'] {
   return async (ids) => {
     if (ids.length === 0) return [];
     const latest = await connection.read<{ chain: string; uuid: string; us: number }>(
@@ -48,7 +47,8 @@ function createReadActivities(connection: Connection): ChainStore['readActivitie
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
           versions.map(({ us }) => us),
         )}`,
-        { params: { chain }, settings: { optimize_use_projections: 0, max_threads: 1 } },
+        { chain },
+        { optimize_use_projections: 0, max_threads: 1 },
       );
       // There may be several copies of one version until they are folded.
       const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);

@@ -1,4 +1,4 @@
-import { bytesColumn, createSentTable, digitsOf, microsColumn, millisColumn, type RowColumn } from '@playline/errors';
+import { bytesColumn, createSentTable, digitsOf, microsColumn, millisColumn, type RowColumn } from '@playline/stores';
 import { MICROSECONDS_MAX } from '../position.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 import type { Supersession } from '../store.ts';

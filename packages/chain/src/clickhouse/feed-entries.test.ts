@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { describe, expect, it } from 'vitest';
 import { NO_FILTERS } from '../filters.ts';
 import { START_GAP } from '../position.ts';

@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import { type Gap, isBeyond, START_GAP } from '../position.ts';
 import type { PageQuestion } from '../store.ts';

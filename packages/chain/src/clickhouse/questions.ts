@@ -1,5 +1,5 @@
-import { parseError } from '@clickhouse/client';
-import { type ClickHouseLimits, type ClickHouseTarget, toStoreFault } from '@playline/errors';
+import { toStoreFault } from '@playline/stores';
+import { type ClickHouseLimits, type ClickHouseTarget, parseError } from '@playline/stores/clickhouse';
 import { errors, Pool } from 'undici';
 
 /** Parameters of a statement, named there as `{name: String}`. */

@@ -1,14 +1,8 @@
-import { createRedisClientSetup, type RedisClientOptions } from '@playline/errors';
-import { Redis } from 'ioredis';
+import { openRedis, type RedisAdapterOptions } from '@playline/stores/redis';
 import type { Watermarks } from '../watermarks.ts';
 
-export interface RedisWatermarksOptions extends RedisClientOptions {
-  /** Put before the key; tests use it, a deployment leaves it empty. */
-  namespace?: string;
-}
-
 /** A command reads or writes one field, so a longer silence means that the server is away. */
-const COMMAND_TIMEOUT_MS = 2_000;
+const LIMITS = { commandTimeoutMs: 2_000, enableAutoPipelining: true };
 
 /**
  * Only raises the value: a paused former owner of the partition must not undo what the new owner wrote. Exact below
@@ -20,21 +14,11 @@ if tonumber(ARGV[2]) > standing then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2
 return 1`;
 
 /** Opens watermarks in Redis, one field per partition. Resolves even while Redis is away; ask `ready`. */
-export async function openRedisWatermarks(options: RedisWatermarksOptions): Promise<Watermarks> {
-  const { url, namespace = '' } = options;
-  const setup = createRedisClientSetup(options);
+export async function openRedisWatermarks(options: RedisAdapterOptions): Promise<Watermarks> {
   // Callers handle failures: a reader keeps its last watermark, a writer retries.
-  const redis = new Redis(url, {
-    ...setup.options,
-    lazyConnect: true,
-    autoResendUnfulfilledCommands: false,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    // All partitions are asked for at the same moment: they are sent together, and wake Redis and this process once.
-    enableAutoPipelining: true,
-  });
-  redis.on('error', setup.onError);
-  await redis.connect().catch(() => {});
-  const key = `${namespace}chain:watermark`;
+  const { redis, opened, ready, close } = openRedis(options, LIMITS);
+  await opened;
+  const key = `${options.namespace ?? ''}chain:watermark`;
   return {
     publish: async (partition, us) => {
       if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a watermark is a whole number of microseconds');
@@ -47,7 +31,7 @@ export async function openRedisWatermarks(options: RedisWatermarksOptions): Prom
       if (!Number.isSafeInteger(us) || us < 0) throw new Error('a watermark is no whole number of microseconds');
       return us;
     },
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
-    close: async () => redis.disconnect(),
+    ready,
+    close,
   };
 }

@@ -1,4 +1,4 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import { openOwnDatabase } from '@playline/testkit';
 import { openActivityStore, openChainStore } from '../clickhouse/index.ts';
 import { createMemoryChain } from '../memory/index.ts';

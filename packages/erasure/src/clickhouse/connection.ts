@@ -1,6 +1,12 @@
 import { Readable } from 'node:stream';
-import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
-import { type ClickHouseTarget, createClickHouseClientSetup, type SentColumn, toLinesInsert } from '@playline/errors';
+import { type SentColumn, toLinesInsert } from '@playline/stores';
+import {
+  type ClickHouse,
+  type ClickHouseClient,
+  type ClickHouseSettings,
+  type ClickHouseTarget,
+  openClickHouse,
+} from '@playline/stores/clickhouse';
 
 export interface SentRows {
   /** Rows, or rows as pieces of JSON, which are sent one after the other and never held as one text. */
@@ -10,17 +16,11 @@ export interface SentRows {
 }
 
 /** The few kinds of call that erasures make; every fault of one is a `StoreFault`. */
-export interface Connection {
-  read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
-  /**
-   *
-   * @param signal ends the query at once and frees its connection
-   */
+export interface Connection extends Pick<ClickHouse, 'read' | 'ready' | 'close'> {
+  /** @param signal ends the query at once and frees its connection */
   stream<T>(query: string, options?: { params?: Record<string, unknown>; signal?: AbortSignal }): AsyncIterable<T>;
   run(statement: string, settings?: ClickHouseSettings): Promise<void>;
   insert(table: string, columns: readonly SentColumn[], sent: SentRows): Promise<void>;
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
 }
 
 /** Counting a large batch reads the keys of a whole table: minutes for a billion rows. Anything longer is a fault. */
@@ -39,28 +39,22 @@ const READING: ClickHouseSettings = {
   max_execution_time: EXECUTION_MAX_S,
   // Counts and times are smaller than what a JSON number holds exactly.
   output_format_json_quote_64bit_integers: 0,
-  // A cached answer would count rows that are gone, or miss rows that are there.
+  // As `read` of the store.
   use_query_cache: 0,
 };
 
 /** Connects with the first call. */
 export function openConnection(target: ClickHouseTarget): Connection {
   const limits = { executionMaxS: EXECUTION_MAX_S, connectionsMax: CONNECTIONS_MAX };
-  const setup = createClickHouseClientSetup(target, limits);
-  // Faults are thrown, and say less: the client's own lines quote what the server could not read.
-  const client = createClient({ ...setup.options, log: { level: ClickHouseLogLevel.OFF } });
+  const { client, call, read, ready, close } = openClickHouse(target, limits);
   return {
-    read: (query, query_params = {}, settings = {}) =>
-      setup.call(async () => {
-        const clickhouse_settings = { ...READING, ...settings };
-        return (await client.query({ query, format: 'JSONEachRow', query_params, clickhouse_settings })).json();
-      }),
-    stream: (query, options = {}) => streamRows(client, { query, ...options, call: setup.call }),
+    read,
+    stream: (query, options = {}) => streamRows(client, { query, ...options, call }),
     run: (query, clickhouse_settings = {}) =>
-      setup.call(async () => void (await client.command({ query, clickhouse_settings }))),
-    insert: (table, columns, sent) => setup.call(() => insertRows(client, table, { columns, ...sent })),
-    ready: () => setup.ready(client),
-    close: () => client.close(),
+      call(async () => void (await client.command({ query, clickhouse_settings }))),
+    insert: (table, columns, sent) => call(() => insertRows(client, table, { columns, ...sent })),
+    ready,
+    close,
   };
 }
 

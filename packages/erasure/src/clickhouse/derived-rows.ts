@@ -1,4 +1,4 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseSettings } from '@playline/stores/clickhouse';
 import { DERIVED_TABLES, differencesOf } from '../places/derived.ts';
 import type { DerivedTable } from '../places/place.ts';
 import type { FoundRows } from '../rows.ts';

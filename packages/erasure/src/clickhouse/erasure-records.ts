@@ -1,4 +1,5 @@
-import type { ClickHouseTarget, SentColumn } from '@playline/errors';
+import type { SentColumn } from '@playline/stores';
+import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import type {
   Erasure,
   ErasureFence,

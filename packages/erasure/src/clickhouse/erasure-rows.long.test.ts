@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SWEPT_TABLES } from '../places/tables.ts';

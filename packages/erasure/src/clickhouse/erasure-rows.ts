@@ -1,5 +1,4 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
-import type { ClickHouseTarget } from '@playline/errors';
+import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { SweptTable } from '../places/place.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';

@@ -1,4 +1,4 @@
-import { pauseOrThrow, StoreFault } from '@playline/errors';
+import { pauseOrThrow, StoreFault } from '@playline/stores';
 import type { Connection } from './connection.ts';
 
 const POLL_MS = 100;

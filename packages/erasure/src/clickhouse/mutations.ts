@@ -1,5 +1,5 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
-import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/errors';
+import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/stores';
+import type { ClickHouseSettings } from '@playline/stores/clickhouse';
 import type { Connection } from './connection.ts';
 
 /** A change of existing rows, which the engine makes in the background. */

@@ -1,5 +1,5 @@
 import { fromUuidText } from '@playline/contracts';
-import type { SentColumn } from '@playline/errors';
+import type { SentColumn } from '@playline/stores';
 import type {
   ErasureFence,
   ErasureProgress,

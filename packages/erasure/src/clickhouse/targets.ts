@@ -1,4 +1,4 @@
-import { type SentColumn, StoreFault } from '@playline/errors';
+import { type SentColumn, StoreFault } from '@playline/stores';
 import { SWEPT_TABLES } from '../places/tables.ts';
 import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';

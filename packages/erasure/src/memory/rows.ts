@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import type { Sweep } from '../places/place.ts';
 import { RULINGS, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../rows.ts';

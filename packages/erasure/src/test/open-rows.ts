@@ -1,4 +1,4 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import { openOwnDatabase } from '@playline/testkit';
 import { openErasureRows } from '../clickhouse/index.ts';
 import { type MemoryRow, openMemoryErasureRows } from '../memory/rows.ts';

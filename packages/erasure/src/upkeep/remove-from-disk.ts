@@ -1,4 +1,4 @@
-import { pauseOrThrow, StoreFault } from '@playline/errors';
+import { pauseOrThrow, StoreFault } from '@playline/stores';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';

@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { enforceFences, type FenceEnforcer } from '../fences.ts';
 import type { ErasureRecords } from '../records.ts';
 import type { ErasureRows } from '../rows.ts';

@@ -1,4 +1,4 @@
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';

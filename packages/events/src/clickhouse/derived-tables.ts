@@ -1,5 +1,5 @@
-import type { ClickHouseClient } from '@clickhouse/client';
-import { quoteBytes, quoteText, toQuerySize } from '@playline/errors';
+import { quoteBytes, quoteText } from '@playline/stores';
+import { type ClickHouseClient, toQuerySize } from '@playline/stores/clickhouse';
 import { createColumnReader } from '../row/row-columns.ts';
 
 /** The same rules as in the materialized views of these tables. A test compares the results of both. */

@@ -1,4 +1,4 @@
-import { quoteBytes, quoteText } from '@playline/errors';
+import { quoteBytes, quoteText } from '@playline/stores';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { OffsetTable, StoredQuestion } from '../store.ts';
 

@@ -1,8 +1,7 @@
-import type { ClickHouseTarget } from '@playline/errors';
+import { type ClickHouse, type ClickHouseTarget, openClickHouse } from '@playline/stores/clickhouse';
 import type { MintAsset, MintCollection, MintScope } from '../asset.ts';
 import { foldAttempts, type MintState } from '../states.ts';
 import { comparePositions, type MintPageQuestion, type MintReader, toMintPage } from '../store.ts';
-import { type MintConnection, openMintConnection } from './connection.ts';
 
 /** A page reads a few hundred rows, so a longer wait means that the server hangs. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
@@ -18,7 +17,7 @@ export interface MintTables extends MintReader {
 
 /** Opens the reader; connects with the first call. */
 export function openMintReader(target: ClickHouseTarget): MintTables {
-  const connection = openMintConnection(target, LIMITS);
+  const connection = openClickHouse(target, LIMITS);
   return {
     readPage: createReadPage(connection),
     readOne: async (scope, referenceId) => {
@@ -58,7 +57,7 @@ const toState = ({ signerAddress: signer, ...state }: StoredState): MintState =>
 const OF_COLLECTION = 'chain = {chain: String} AND contract = toFixedString(unhex({contract: String}), 20)';
 const paramsOf = ({ chain, contractAddress }: MintCollection) => ({ chain, contract: contractAddress.slice(2) });
 
-function createReadPage(connection: MintConnection): MintReader['readPage'] {
+function createReadPage(connection: ClickHouse): MintReader['readPage'] {
   return async (question) => {
     const { collection, direction, limit, gap } = question;
     let found: MintState[] = [];
@@ -80,7 +79,7 @@ function createReadPage(connection: MintConnection): MintReader['readPage'] {
 }
 
 /** Rows in ascending order. */
-async function readRows(connection: MintConnection, question: MintPageQuestion): Promise<MintState[]> {
+async function readRows(connection: ClickHouse, question: MintPageQuestion): Promise<MintState[]> {
   const { collection, owner, horizon, status, gap, direction, limit } = question;
   const isNext = direction === 'next';
   const isInclusive = (gap.side === 'before') === isNext;
@@ -111,7 +110,7 @@ async function readRows(connection: MintConnection, question: MintPageQuestion):
 
 /** A failed attempt may have a later one. An attempt without a state of the minter may never have been taken. */
 async function withoutSuperseded(
-  connection: MintConnection,
+  connection: ClickHouse,
   collection: MintCollection,
   rows: readonly MintState[],
 ): Promise<MintState[]> {
@@ -128,7 +127,7 @@ const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId'
 
 /** The attempt that counts for each reference id, by `toReferenceName`. @param scope without a project: of all */
 async function readAttempts(
-  connection: MintConnection,
+  connection: ClickHouse,
   scope: MintCollection & Partial<MintScope>,
   referenceIds: readonly string[],
 ): Promise<ReadonlyMap<string, MintState>> {
@@ -146,7 +145,7 @@ async function readAttempts(
   );
 }
 
-async function* readAll(connection: MintConnection, piece: number): AsyncGenerator<readonly MintState[]> {
+async function* readAll(connection: ClickHouse, piece: number): AsyncGenerator<readonly MintState[]> {
   let after: readonly [string, string, number, string] = ['', '', 0, ''];
   for (;;) {
     const [chain, contract, at, attempt] = after;

@@ -1,24 +1,22 @@
 import {
-  BLOCK_WRITER_LIMITS,
   bytesColumn,
-  type ClickHouseTarget,
   createSentTable,
   digitsOf,
   microsColumn,
   millisColumn,
   type RowColumn,
   type SentTable,
-} from '@playline/errors';
+} from '@playline/stores';
+import { BLOCK_WRITER_LIMITS, type ClickHouseTarget, openClickHouse } from '@playline/stores/clickhouse';
 import type { MetadataRow, MintRow, MintWriter } from '../store.ts';
-import { openMintConnection } from './connection.ts';
 
 /** Opens the writer; connects with the first call. */
 export function openMintWriter(target: ClickHouseTarget): MintWriter & { close(): Promise<void> } {
-  const connection = openMintConnection(target, BLOCK_WRITER_LIMITS);
+  const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
     insert: ({ table, rows, token, signal }) => {
       const { statement, toLine } = SENT[table] as SentTable<MintRow | MetadataRow>;
-      return connection.insert(statement, rows.map(toLine), { token, signal });
+      return connection.insertBlock({ statement, body: rows.map(toLine).join('\n'), token, signal });
     },
     ready: connection.ready,
     close: connection.close,

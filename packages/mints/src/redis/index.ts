@@ -1,3 +1,4 @@
+import type { RedisAdapterOptions } from '@playline/stores/redis';
 import type { MintScope } from '../asset.ts';
 import {
   type ClaimOutcome,
@@ -10,10 +11,8 @@ import {
 import { type Quotas, toQuotaStanding } from '../quota.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
-import { openScripts, type RedisMintsOptions, type Scripts } from './connection.ts';
+import { openScripts, type Scripts } from './connection.ts';
 import { APPLY, CLAIM, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
-
-export type { RedisMintsOptions } from './connection.ts';
 
 export interface RedisMints {
   readonly claims: MintClaims;
@@ -52,7 +51,7 @@ function createNames(namespace: string) {
  * are pending and settled, `mint:places` how far the logs were applied, `mint:complete` the run of Redis in which they
  * were applied completely, `mint:quota:…` what a project has used.
  */
-export async function openRedisMints(options: RedisMintsOptions): Promise<RedisMints> {
+export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
   const names = createNames(options.namespace ?? '');
   return {

@@ -1,4 +1,4 @@
-import { PRESENT_RUN_LUA } from '@playline/errors';
+import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
 /** The present run of Redis: when it changes, the last writes may have been lost. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}

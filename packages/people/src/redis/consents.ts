@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '@playline/stores/redis';
 import type { ConsentStore, PlacedConsent } from '../consents.ts';
 import type { PeopleRebuild } from '../rebuild.ts';
 import { fromReply, fromStanding, fromValue, toValue } from './consent-wire.ts';

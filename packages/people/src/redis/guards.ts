@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '@playline/stores/redis';
 import type { Cutoff, ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
 import { type Layout, NUMBER_BYTES } from './layout.ts';
 import { createScript, type ScriptArgument } from './scripts.ts';

@@ -1,5 +1,11 @@
-import { createRedisClientSetup, type RedisClientOptions, waitAtMost } from '@playline/errors';
-import { Redis } from 'ioredis';
+import { waitAtMost } from '@playline/stores';
+import {
+  assertTakesWrites,
+  isReplyError,
+  openRedis,
+  type Redis,
+  type RedisAdapterOptions,
+} from '@playline/stores/redis';
 import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
 import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
 import type { People } from '../people.ts';
@@ -9,11 +15,9 @@ import { createGuards } from './guards.ts';
 import { createLayout } from './layout.ts';
 import { createRebuild } from './rebuild.ts';
 
-export interface RedisPeopleOptions extends RedisClientOptions {
+export interface RedisPeopleOptions extends RedisAdapterOptions {
   /** A server that is silent for this long counts as away. Must be shorter than the caller's deadline. Default: 5 s. */
   commandTimeoutMs?: number;
-  /** Prefix of every key; '' in a deployment, different in each test. */
-  namespace?: string;
   limits?: GraphLimits;
   /** Topic whose offsets the graph applies. Needed only by callers of `apply` and related functions. */
   linkTopic?: string;
@@ -25,7 +29,10 @@ export interface RedisPeopleOptions extends RedisClientOptions {
 
 /** Opens people in Redis, over one connection. Resolves even while Redis is away; ask `ready`. */
 export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
-  const redis = await connect(options);
+  const { redis, opened, close } = openRedis(options, {
+    commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
+  });
+  await opened;
   const { namespace = '', linkTopic = '', consentTopic = '' } = options;
   const layout = createLayout({ namespace, linkTopic, consentTopic });
   const readEpoch = () => redis.get(layout.epoch);
@@ -44,26 +51,12 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
       onUnusable: options.onUnusable ?? (() => {}),
     }),
     rewriteLog: () => rewriteLog(redis),
-    close: async () => redis.disconnect(),
+    close,
   };
 }
 
 /** Long enough for several calls of the graph's script in a queue. */
 const COMMAND_TIMEOUT_MS = 5_000;
-
-/** Connects; resolves even while Redis is away. */
-async function connect(options: RedisPeopleOptions): Promise<Redis> {
-  const setup = createRedisClientSetup(options);
-  const redis = new Redis(options.url, {
-    ...setup.options,
-    lazyConnect: true,
-    autoResendUnfulfilledCommands: false,
-    commandTimeout: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
-  });
-  redis.on('error', setup.onError);
-  await redis.connect().catch(() => {});
-  return redis;
-}
 
 /** A rewrite is running already. What it misses is removed by the next one. */
 const IS_REWRITING = /already in progress/;
@@ -76,8 +69,6 @@ async function rewriteLog(redis: Redis): Promise<void> {
   }
 }
 
-/** A script that may write but writes nothing. Redis refuses it exactly when it refuses writes. */
-const MAY_WRITE = '#!lua\nreturn 1';
 /** Out of memory, out of disk, a replica, a primary that has lost its replicas. */
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
 /** Less than the second that a readiness probe allows. */
@@ -97,10 +88,10 @@ function createReadiness(
   const check = async (): Promise<boolean> => {
     if (redis.status !== 'ready') return false;
     try {
-      await redis.eval(MAY_WRITE, 0);
+      await assertTakesWrites(redis);
       return true;
     } catch (fault) {
-      if (!(fault instanceof Error && fault.name === 'ReplyError')) return false;
+      if (!isReplyError(fault)) return false;
       if (!REFUSES_WRITES.test(fault.message)) return true;
       onUnusable(fault);
       return false;

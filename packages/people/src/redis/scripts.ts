@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { PRESENT_RUN_LUA } from '@playline/errors';
-import { type Redis, ReplyError } from 'ioredis';
+import { isReplyError, PRESENT_RUN_LUA, type Redis, runScriptBuffer } from '@playline/stores/redis';
 import { LaggingStoreFault } from '../consents.ts';
 import {
   EpochPresentFault,
@@ -77,16 +75,10 @@ export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[
 
 /** Creates the function that runs a script by its hash, or by its text if the server does not know it yet. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
-  const text = SCRIPT_TEXTS[name];
-  const sha = createHash('sha1').update(text).digest('hex');
+  const script = SCRIPT_TEXTS[name];
   return async (keys, args) => {
     try {
-      return await redis.callBuffer('EVALSHA', [sha, keys.length, ...keys, ...args]);
-    } catch (error) {
-      if (!isReplyStarting(error, 'NOSCRIPT')) throw toFault(error);
-    }
-    try {
-      return await redis.callBuffer('EVAL', [text, keys.length, ...keys, ...args]);
+      return await runScriptBuffer(redis, { script, keys, args });
     } catch (error) {
       throw toFault(error);
     }
@@ -94,7 +86,7 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
 }
 
 function isReplyStarting(error: unknown, code: string): boolean {
-  return error instanceof ReplyError && (error as Error).message.startsWith(code);
+  return isReplyError(error) && error.message.startsWith(code);
 }
 
 /** Turns error replies of scripts into faults of the ports. */

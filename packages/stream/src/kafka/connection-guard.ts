@@ -1,4 +1,4 @@
-import { createConnectGate } from '@playline/errors';
+import { createConnectGate } from '@playline/stores';
 import type { Base, Broker, Connection } from './broker-client.ts';
 
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;

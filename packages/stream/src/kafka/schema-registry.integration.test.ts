@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { explainConnection } from '@playline/errors';
+import { explainConnection } from '@playline/stores';
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { UnregisteredSchemaFault } from '../ports.ts';

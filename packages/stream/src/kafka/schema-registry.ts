@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module';
 import type library from '@kafkajs/confluent-schema-registry/dist/api/index.js';
-import { createConnectGate, explainConnection } from '@playline/errors';
-import type { StoreFetch } from '@playline/runtime';
+import { createConnectGate, explainConnection, type StoreFetch } from '@playline/stores';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
 /** Generous: requests are sent at a start, in a deployment and for unknown ids only, so slow is better than failed. */

@@ -1,4 +1,4 @@
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import type { StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
 import type { BlockPartitionOptions } from './block-options.ts';

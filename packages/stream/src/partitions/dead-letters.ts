@@ -1,6 +1,13 @@
-import { deadLetterTopicOf } from '@playline/errors';
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../send-all.ts';
+
+/**
+ * The topic beside `topic`, both by their names on the broker, that keeps its dead letters: records that could not be
+ * processed, as they were.
+ */
+export function deadLetterTopicOf(topic: string): string {
+  return `${topic}.dead`;
+}
 
 /** A record that could not be processed, and why. */
 export interface DeadLetter {

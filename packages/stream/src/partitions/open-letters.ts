@@ -1,8 +1,8 @@
-import { deadLetterTopicOf, waitAtMost } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import type { LogReader } from '../log.ts';
 import type { StreamRecord } from '../ports.ts';
-import { SETTLED_OFFSET } from './dead-letters.ts';
+import { deadLetterTopicOf, SETTLED_OFFSET } from './dead-letters.ts';
 
 /** Dead letters are few and seldom change. Reading what is new takes two questions for each topic. */
 const REFRESH_EVERY_MS = 10_000;

@@ -1,4 +1,4 @@
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';

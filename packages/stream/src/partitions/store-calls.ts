@@ -1,5 +1,5 @@
-import { StoreFault } from '@playline/errors';
 import type { Metrics } from '@playline/runtime';
+import { StoreFault } from '@playline/stores';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 
 /** Counts calls of a store of rows, and turns their faults into those that block consumers understand. */

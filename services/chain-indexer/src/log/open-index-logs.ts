@@ -10,10 +10,10 @@ import {
   type Topic,
   tokenCodec,
 } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
 import {
   type AtomicPublisher,
   awaitDecided,
+  deadLetterTopicOf,
   isTakenOver,
   type LogReader,
   NOTICE_STEP,

@@ -1,6 +1,6 @@
 import { type ChainNode, describeTokens, NodeFault } from '@playline/chain';
 import type { TokenRecord } from '@playline/contracts';
-import { pause } from '@playline/errors';
+import { pause } from '@playline/stores';
 
 export interface NewTokensOptions {
   /** Name of the chain. */

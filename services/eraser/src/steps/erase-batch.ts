@@ -10,8 +10,8 @@ import {
   hashClosure,
   LOG_EXPIRES_AFTER_MS,
 } from '@playline/erasure';
-import { pauseOrThrow } from '@playline/errors';
 import type { HoldName } from '@playline/people';
+import { pauseOrThrow } from '@playline/stores';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
 import { type Closure, countLinkEnds, type ErasedPerson, type FoundClosure, takeLinks, toPersons } from './persons.ts';

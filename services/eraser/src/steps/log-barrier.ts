@@ -1,6 +1,7 @@
 import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf, pauseOrThrow } from '@playline/errors';
+import { pauseOrThrow } from '@playline/stores';
 import type { LogBounds, LogReader } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
 /** Consumer groups whose committed offsets show what is stored. */

@@ -1,6 +1,6 @@
 import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
-import { pauseOrThrow } from '@playline/errors';
 import type { ErasureHold, HoldName, People } from '@playline/people';
+import { pauseOrThrow } from '@playline/stores';
 import type { LogBarrier } from './log-barrier.ts';
 import { CLOCKS_APART_MS, type Closure, type FoundClosure } from './persons.ts';
 import { type ResolveParts, resolveClosures } from './resolve.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { toHexText } from '@playline/contracts';
-import { pause } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
+import { pause } from '@playline/stores';
 import type { PlacedRequest, SignerLane } from '../ports.ts';
 import type { AcceptedRequests } from '../steps/accept-requests.ts';
 import { LaneOver } from './lane-over.ts';

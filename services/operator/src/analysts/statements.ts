@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount } from '@playline/stores';
 
 /** Values of a statement's parameters, `{name: String}`; never part of its text. */
 export type Parameters = Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import { EXIT, type ExitCode, isMeant, type Terminal, textOf, UsageError, type Values } from '../command.ts';
 import { environmentOf } from '../identity/subject.ts';
 import {

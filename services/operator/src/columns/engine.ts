@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 
 /** The database whose events get columns. */
 export interface Engine {

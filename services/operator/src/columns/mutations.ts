@@ -1,4 +1,4 @@
-import { pauseOrThrow, quoteText } from '@playline/errors';
+import { pauseOrThrow, quoteText } from '@playline/stores';
 import type { Engine } from './engine.ts';
 
 /** A change of the rows of `events` that the engine has not finished. */

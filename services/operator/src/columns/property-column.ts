@@ -1,4 +1,4 @@
-import { quoteText } from '@playline/errors';
+import { quoteText } from '@playline/stores';
 import { choiceOf, textOf, UsageError, type Values } from '../command.ts';
 import { parsePath } from './property-path.ts';
 import { PROPERTY_TYPES, TYPE_NAMES, type TypeName } from './property-types.ts';

@@ -1,4 +1,4 @@
-import { quoteText } from '@playline/errors';
+import { quoteText } from '@playline/stores';
 import { UsageError } from '../command.ts';
 
 /** Types that a property column may have. */

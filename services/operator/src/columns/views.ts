@@ -1,4 +1,4 @@
-import { quoteText } from '@playline/errors';
+import { quoteText } from '@playline/stores';
 import type { Engine } from './engine.ts';
 import { PREFIX } from './property-column.ts';
 

@@ -1,4 +1,4 @@
-import { type ClickHouseAccount, ClickHouseFault } from '@playline/runtime';
+import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
 import { type AnalystPool, type PoolPlace, readPool } from '../analysts/pool.ts';
 import { type Ask, createAsk } from '../analysts/statements.ts';
 import { type AnalystsWork, accountOf, create, drop, grant, grantedEnvironmentOf, list } from '../analysts/words.ts';

@@ -1,4 +1,4 @@
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
 import { add } from '../columns/add.ts';
 import { drop } from '../columns/drop.ts';

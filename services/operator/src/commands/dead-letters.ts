@@ -1,6 +1,5 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
-import { type AtomicPublisher, type LogReader, NOTICE_STEP } from '@playline/stream';
+import { type AtomicPublisher, deadLetterTopicOf, type LogReader, NOTICE_STEP } from '@playline/stream';
 import { withLog } from '../await-store.ts';
 import {
   type Command,

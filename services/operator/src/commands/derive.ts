@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount, createQueryRows } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import { mendDerived } from '../derive/mend.ts';

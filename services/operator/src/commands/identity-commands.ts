@@ -1,5 +1,5 @@
 import { TOPICS } from '@playline/contracts';
-import { createQueryRows } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { type Command, EXIT, parseOptions } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { isChainName } from '@playline/contracts';
-import { pauseOrThrow } from '@playline/errors';
-import type { ClickHouseAccount } from '@playline/runtime';
+import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
 import {

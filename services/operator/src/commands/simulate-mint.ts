@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { AskNode, ChainNode, IndexedChain } from '@playline/chain';
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { EXIT, type ExitCode, numberOf, type Terminal, UnreachableError, UsageError, type Values } from '../command.ts';
 import { createProgress } from '../progress.ts';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import {
   type Command,
   choiceOf,

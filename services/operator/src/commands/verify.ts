@@ -1,7 +1,8 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { type ClickHouseAccount, createQueryRows, GROUPS } from '@playline/runtime';
+import { GROUPS } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows } from '@playline/stores';
 import type { GroupOffsets, LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
 import {

@@ -1,5 +1,10 @@
-import { deadLetterTopicOf } from '@playline/errors';
-import { type LogReader, type PlacedRecord, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
+import {
+  deadLetterTopicOf,
+  type LogReader,
+  type PlacedRecord,
+  SETTLED_OFFSET,
+  type StreamRecord,
+} from '@playline/stream';
 
 /** The place of a record. */
 export interface Place {

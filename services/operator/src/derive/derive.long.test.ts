@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createQueryRows, readRows } from '@playline/runtime';
+import { createQueryRows, readRows } from '@playline/stores';
 import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOperate } from '../test/operate.ts';

@@ -1,6 +1,5 @@
 import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
-import { quoteText } from '@playline/errors';
-import { type QueryRows, readRows } from '@playline/runtime';
+import { type QueryRows, quoteText, readRows } from '@playline/stores';
 
 /** How far a derived table differs from the events. */
 export interface Drift {

@@ -1,4 +1,4 @@
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from './drift.ts';
 
 export interface MendOptions {

@@ -1,4 +1,4 @@
-import { createQueryRows } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAddresses } from '../addresses.ts';

@@ -1,5 +1,5 @@
 import { ZERO_KEY } from '@playline/contracts';
-import { type QueryRows, readRows } from '@playline/runtime';
+import { type QueryRows, readRows } from '@playline/stores';
 import type { Subject } from './subject.ts';
 
 /** The row of `identity_overrides` about an identity. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ActivityConstants, Parsed } from '@playline/chain';
-import { inBatches } from '@playline/errors';
+import { inBatches } from '@playline/stores';
 import type { Line } from './lines.ts';
 import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.ts';
 

@@ -1,5 +1,5 @@
 import { TOPICS } from '@playline/contracts';
-import { createQueryRows, readRows } from '@playline/runtime';
+import { createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
 import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';

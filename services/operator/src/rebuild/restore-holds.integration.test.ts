@@ -4,7 +4,7 @@ import type { ErasureRecords } from '@playline/erasure';
 import { openErasureRecords } from '@playline/erasure/clickhouse';
 import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
-import { createQueryRows } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader } from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';

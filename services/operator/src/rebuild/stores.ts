@@ -1,6 +1,6 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 
 /** What a rebuild reads: the log and the tables. */

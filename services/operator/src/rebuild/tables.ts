@@ -10,7 +10,7 @@ import {
   type UnlinkSide,
   type VersionedOverride,
 } from '@playline/people';
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 
 /** Some 10 MB per answer, so that no query runs long, however slowly its rows are loaded. */
 const ROWS_A_PAGE_MAX = 100_000;

@@ -1,7 +1,7 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { type ClickHouseAccount, createQueryRows } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withOpened, withSeveral } from '../await-store.ts';
 import type { RebuildSources } from './stores.ts';

@@ -1,5 +1,5 @@
 import { parseTimestampMicros } from '@playline/contracts';
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import type { Activity } from './history.ts';
 import type { ReplicaTarget } from './replicate.ts';

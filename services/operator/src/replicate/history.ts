@@ -1,4 +1,4 @@
-import { pauseOrThrow } from '@playline/errors';
+import { pauseOrThrow } from '@playline/stores';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 

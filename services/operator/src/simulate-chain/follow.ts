@@ -1,5 +1,5 @@
 import type { Position } from '@playline/chain';
-import { pauseOrThrow } from '@playline/errors';
+import { pauseOrThrow } from '@playline/stores';
 import type { ReadHistory } from '../replicate/history.ts';
 import type { Ledger } from './ledger.ts';
 import { type Replica, toPosition } from './served.ts';

@@ -1,4 +1,4 @@
-import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/runtime';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 
 /** One attempt, in its last revision. */
 export interface MintAttemptRow {

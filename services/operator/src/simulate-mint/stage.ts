@@ -1,5 +1,5 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import type { Random } from '../simulate/random.ts';
 import type { Run } from '../simulate/run.ts';
 import type { MintApi } from './api.ts';

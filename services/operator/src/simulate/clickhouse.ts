@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount } from '@playline/runtime';
+import { askClickHouse, type ClickHouseAccount } from '@playline/stores';
 import { type Identity, ownerOf } from './persons.ts';
 import { messageIdPrefix, type Run } from './run.ts';
 

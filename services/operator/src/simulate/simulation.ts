@@ -1,4 +1,4 @@
-import type { ClickHouseAccount } from '@playline/runtime';
+import type { ClickHouseAccount } from '@playline/stores';
 import { type Cast, createCast } from './cast.ts';
 import { createEventReader } from './clickhouse.ts';
 import { createDifferences, type Differences, type KindOfDifference } from './differences.ts';

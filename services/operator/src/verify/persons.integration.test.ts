@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { openErasureRecords } from '@playline/erasure/clickhouse';
 import { openRedisPeople } from '@playline/people/redis';
-import { createQueryRows } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createAddresses } from '../addresses.ts';

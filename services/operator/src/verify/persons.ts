@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErasureRecords, readCutoffs } from '@playline/erasure';
-import { quoteText } from '@playline/errors';
 import type { People } from '@playline/people';
-import { type QueryRows, readRows } from '@playline/runtime';
+import { type QueryRows, quoteText, readRows } from '@playline/stores';
 import { readOverrides } from '../rebuild/tables.ts';
 
 /** An identity with one person in Redis and another one in ClickHouse. Hexadecimal keys. */

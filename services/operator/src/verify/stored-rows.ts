@@ -1,4 +1,4 @@
-import { type QueryRows, readRows } from '@playline/runtime';
+import { type QueryRows, readRows } from '@playline/stores';
 import type { CopyRule, Flow } from './flows.ts';
 import type { BucketCount, OffsetRange } from './ranges.ts';
 

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRecordReader, type RecordReader, type SchemaSource, TOPICS } from '@playline/contracts';
 import { type ErasureRecords, readFenceSet } from '@playline/erasure';
-import { deadLetterTopicOf } from '@playline/errors';
 import type { People } from '@playline/people';
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import type { GroupOffsets, LogReader } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/stream';
 import { findDrift } from '../derive/drift.ts';
 import { readDeadOffsets } from './dead-offsets.ts';
 import { FLOWS, type LoggedFact } from './flows.ts';

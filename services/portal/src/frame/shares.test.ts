@@ -1,4 +1,4 @@
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Claimant, createPortalShares, createShares, type Leave, SUPPLIES } from './shares.ts';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { PublicError } from '@playline/errors';
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { Visit } from './page.ts';
 
 /** Something of which the portal has only so many at one time. */

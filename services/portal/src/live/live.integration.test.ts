@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { frameRecord, type MessageRecord, messageRecordCodec, rejectionCodec, TOPICS } from '@playline/contracts';
-import { createLogger, createQueryRows } from '@playline/runtime';
+import { createLogger } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import type { Consumer, Producer } from '@playline/stream';
 import { createSchemaRegistry, openLogReader, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { messageRecordOf, type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';

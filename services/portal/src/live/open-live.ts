@@ -1,8 +1,9 @@
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { openFenceSet } from '@playline/erasure';
-import { deadLetterTopicOf } from '@playline/errors';
-import type { Closable, Logger, QueryRows } from '@playline/runtime';
+import type { Closable, Logger } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/stream';
 import { type LiveHub, openLiveHub } from './hub.ts';
 import { createViewFences } from './view-fences.ts';
 

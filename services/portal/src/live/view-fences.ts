@@ -1,5 +1,5 @@
 import type { ErasureRecords, StoredFence } from '@playline/erasure';
-import type { QueryRows } from '@playline/runtime';
+import type { QueryRows } from '@playline/stores';
 import { askView, msOf } from '../reads/ask-view.ts';
 
 /** ClickHouse gives the portal twenty thousand rows of an answer at most. */

@@ -1,4 +1,4 @@
-import { pause } from '@playline/errors';
+import { pause } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import type { LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';

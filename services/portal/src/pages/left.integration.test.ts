@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createLogger, createQueryRows, type QueryRows } from '@playline/runtime';
+import { createLogger } from '@playline/runtime';
+import { createQueryRows, type QueryRows } from '@playline/stores';
 import { testStores, until } from '@playline/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPortalReads } from '../reads/index.ts';

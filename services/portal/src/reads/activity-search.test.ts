@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
-import { ClickHouseFault } from '@playline/runtime';
+import { ClickHouseFault } from '@playline/stores';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

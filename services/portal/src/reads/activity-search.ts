@@ -1,4 +1,4 @@
-import { compareUuids } from '@playline/errors';
+import { compareUuids } from '@playline/stores';
 import { isTooMuch } from './ask-view.ts';
 
 /** A version of an activity among others. */

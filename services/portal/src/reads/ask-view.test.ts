@@ -1,4 +1,4 @@
-import { ClickHouseFault, type QueryRows } from '@playline/runtime';
+import { ClickHouseFault, type QueryRows } from '@playline/stores';
 import { expect, it } from 'vitest';
 import { askView } from './ask-view.ts';
 

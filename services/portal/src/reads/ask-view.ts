@@ -1,5 +1,5 @@
-import { PublicError, quoteText } from '@playline/errors';
-import { ClickHouseFault, type QueryOptions, type QueryRows } from '@playline/runtime';
+import { PublicError } from '@playline/errors';
+import { ClickHouseFault, type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 
 /** An argument of a view: text, a whole number, or a list of texts. */
 export type Argument = string | number | readonly string[];

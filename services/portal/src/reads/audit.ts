@@ -1,5 +1,4 @@
-import { quoteText } from '@playline/errors';
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import { askView, msOf } from './ask-view.ts';
 import type { Span } from './messages.ts';
 import { readPages, toPage } from './read-pages.ts';

@@ -1,5 +1,5 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import type { QueryOptions, QueryRows } from '@playline/stores';
 import { askView, msOf } from './ask-view.ts';
 
 /** An erasure and how far it has come; times in epoch milliseconds, null until then. */

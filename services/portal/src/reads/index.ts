@@ -1,4 +1,4 @@
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import type { QueryOptions, QueryRows } from '@playline/stores';
 import {
   type ActivityPage,
   type ActivityQuestion,

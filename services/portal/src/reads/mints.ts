@@ -1,6 +1,5 @@
 import type { MintStatus } from '@playline/contracts';
-import { quoteText } from '@playline/errors';
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import { askView, msOf } from './ask-view.ts';
 import { readPages, toPage } from './read-pages.ts';
 

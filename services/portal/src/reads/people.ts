@@ -1,4 +1,4 @@
-import type { QueryOptions, QueryRows } from '@playline/runtime';
+import type { QueryOptions, QueryRows } from '@playline/stores';
 import { askView, msOf } from './ask-view.ts';
 import { idFor, type Sight } from './masked.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { quoteText } from '@playline/errors';
+import { quoteText } from '@playline/stores';
 import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';

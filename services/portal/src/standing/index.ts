@@ -1,6 +1,6 @@
 import { IDENTITY_KEY_BYTES, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
 import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
+import { deadLetterTopicOf } from '@playline/stream';
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
 import { countOpenLetters, type OpenLetters } from './open-letters.ts';

@@ -1,5 +1,4 @@
-import { deadLetterTopicOf } from '@playline/errors';
-import { type LogReader, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
+import { deadLetterTopicOf, type LogReader, SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 
 /** Records that could not be processed, and that nobody has replayed or dropped. */
 export interface OpenLetters {

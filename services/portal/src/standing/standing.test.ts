@@ -1,5 +1,5 @@
 import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/errors';
+import { deadLetterTopicOf } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { describe, expect, it } from 'vitest';

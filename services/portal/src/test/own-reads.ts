@@ -1,4 +1,4 @@
-import { createQueryRows, type QueryRows } from '@playline/runtime';
+import { createQueryRows, type QueryRows } from '@playline/stores';
 import { openOwnDatabase } from '@playline/testkit';
 import { createPortalReads, type PortalReads } from '../reads/index.ts';
 

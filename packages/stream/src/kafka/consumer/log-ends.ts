@@ -1,4 +1,4 @@
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
 /** Metrics are usually read every 10 to 60 s. More frequent reads must not ask the brokers each time. */

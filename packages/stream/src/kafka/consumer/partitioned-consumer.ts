@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { waitAtMost } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
 import {
   type Cluster,
   type EachBatchPayload,

@@ -1,4 +1,4 @@
-import { explainConnection } from '@playline/errors';
+import { explainConnection } from '@playline/stores';
 import { Base, type Connection, initProducerIdV4, listOffsetsV7, produceV9, UserError } from '../broker-client.ts';
 import { guardConnections } from '../connection-guard.ts';
 import { connect, groupByLeader } from '../leaders.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { waitAtMost } from '@playline/errors';
 import type { Logger } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, PlacedOptions, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
 import type { BrokerTarget } from '../security.ts';

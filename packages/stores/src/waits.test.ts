@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { answerWithin, pause, pauseOrThrow, waitAtMost } from './deadline.ts';
+import { answerWithin, pause, pauseOrThrow, waitAtMost } from './waits.ts';
 
 const never = new Promise<string>(() => {});
 

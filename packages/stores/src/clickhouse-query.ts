@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { TlsOptions } from './connections.ts';
-import type { StoreFetch } from './store-fetch.ts';
+import type { StoreFetch, TlsOptions } from './store-fetch.ts';
 
 /** An account of ClickHouse, and the database that its queries use. */
 export interface ClickHouseAccount {

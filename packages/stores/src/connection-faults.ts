@@ -1,4 +1,4 @@
-import { explainConnection, type StoreName } from './explain.ts';
+import { explainConnection, type StoreName } from './explain-fault.ts';
 
 /** Where sentences are logged; a service's logger fits. */
 export interface FaultLog {

@@ -1,7 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { Readable } from 'node:stream';
-import type { TlsOptions } from './connections.ts';
+
+/** How a TLS connection is made: PEM texts, and the name that the certificate must bear; absent is Node's default. */
+export interface TlsOptions {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly servername?: string;
+}
 
 export interface StoreRequest {
   readonly method?: string;

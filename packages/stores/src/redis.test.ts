@@ -1,0 +1,47 @@
+import { createServer } from 'node:net';
+import { until } from '@playline/testkit';
+import { expect, it, onTestFinished } from 'vitest';
+import { openRedis } from './redis.ts';
+
+/** A port on which nothing listens now. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => void server.close(resolve));
+  return port;
+}
+
+it('fails a command at once while Redis is away, and goes on trying to connect', async () => {
+  const faults: Error[] = [];
+  const url = `redis://127.0.0.1:${await freePort()}`;
+  const { redis, opened, ready, close } = openRedis(
+    { url, onFault: (fault) => faults.push(fault) },
+    { reconnectMaxMs: 60 },
+  );
+  onTestFinished(close);
+  await opened;
+  await expect(redis.get('key')).rejects.toThrow();
+  expect(await ready()).toBe(false);
+  await until('several attempts', async () => faults.length > 2);
+});
+
+it('waits longer each time for a Redis that refuses the login', async () => {
+  const replies = createServer((socket) => {
+    socket.on('data', () => socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n'));
+    socket.on('error', () => {});
+  });
+  await new Promise<void>((resolve) => void replies.listen(0, '127.0.0.1', resolve));
+  const { port } = replies.address() as { port: number };
+  const faults: Error[] = [];
+  const { redis, close } = openRedis({
+    url: `redis://:wrong@127.0.0.1:${port}`,
+    onFault: (fault) => faults.push(fault),
+  });
+  onTestFinished(async () => {
+    await close();
+    await new Promise((resolve) => void replies.close(resolve));
+  });
+  await until('the refusal', async () => faults.some(({ message }) => message.startsWith('WRONGPASS')));
+  expect(redis.options.retryStrategy?.(100)).toBe(5_000);
+});
