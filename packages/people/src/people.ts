@@ -26,5 +26,7 @@ export interface People {
    * @throws a fault of the store, which may not allow the request
    */
   rewriteLog(): Promise<void>;
+  /** Epoch milliseconds by the wall clock of the store. */
+  readClockMs(): Promise<number>;
   close(): Promise<void>;
 }

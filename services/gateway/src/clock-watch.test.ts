@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { CLOCK_OFF_MAX_MS, createClockWatch } from './clock-watch.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
 import { erase, putConsent, wanted } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
 
@@ -13,8 +13,8 @@ function openClocks() {
   return { clocks, watch, pass };
 }
 
-describe('the comparison of the wall clock with the brokers', () => {
-  it('finds no fault before the first acknowledgement, nor up to an hour', () => {
+describe('the comparison of the wall clock with the stores', () => {
+  it('finds no fault before the first comparison, nor up to an hour', () => {
     const { clocks, watch, pass } = openClocks();
     expect(watch.fault()).toBeNull();
     for (const offMs of [CLOCK_OFF_MAX_MS, -CLOCK_OFF_MAX_MS, 0]) {
@@ -56,5 +56,28 @@ describe('the comparison of the wall clock with the brokers', () => {
     expect(gateway.producer.sent).toEqual([]);
     watch.observe(clocks.wall);
     expect((await gateway.post({ messages: [message()] })).status).toBe(200);
+  });
+
+  it('is made before the listener opens, so that the first request is judged, and again without traffic', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { clocks, watch, pass } = openClocks();
+    const redis = { at: clocks.wall - 2 * CLOCK_OFF_MAX_MS };
+    const comparison = await openClockComparison(watch, async () => redis.at);
+    onTestFinished(() => void comparison.close());
+    expect(watch.fault()).toContain('120 min ahead of');
+    pass(3_600_000);
+    expect(watch.fault()).toBeNull();
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(watch.fault()).toContain('180 min ahead of');
+  });
+
+  it('opens without Redis, and goes on by the acknowledgements', async () => {
+    const { clocks, watch } = openClocks();
+    const comparison = await openClockComparison(watch, () => Promise.reject(new Error('away')));
+    onTestFinished(() => void comparison.close());
+    expect(watch.fault()).toBeNull();
+    watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
+    expect(watch.fault()).not.toBeNull();
   });
 });

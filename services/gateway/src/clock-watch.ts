@@ -1,12 +1,14 @@
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
+import type { Closable } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 
 type Reasons = () => Readonly<Record<string, string>>;
 
-/** Compares the wall clock of this process with that of the brokers. */
+/** Compares the wall clock of this process with those of the brokers and of Redis. */
 export interface ClockWatch {
-  /** Notes the time that a broker gave to a batch that it has just acknowledged. */
-  observe(loggedAtMs: number): void;
+  /** Notes the present time of a store: what a broker gave to a batch that it has just acknowledged, or what Redis says. */
+  observe(storeAtMs: number): void;
   /** What is wrong with the clock; null when it is right, or not compared yet. */
   fault(): string | null;
   /** Adds what is wrong with the clock to the reasons of `/readyz`. */
@@ -21,11 +23,14 @@ export interface ClockWatch {
  */
 export const CLOCK_OFF_MAX_MS = 3_600_000;
 /**
- * A comparison is used for so long. Requests are refused while the clock is wrong, so nothing is acknowledged and
- * compared again. After a pause of the whole machine, which only the monotonic clock misses, the gateway would stay
- * unready for ever.
+ * A comparison is used for so long. Without a limit, a pause of the whole machine, which only the monotonic clock misses,
+ * would keep a gateway unready for ever whose stores do not answer.
  */
 const COMPARISON_MAX_MS = 600_000;
+/** Refused requests bring no acknowledgement, and a new gateway has none yet: Redis is asked this often. */
+const ASK_INTERVAL_MS = 30_000;
+/** The listener waits this long for the first comparison. */
+const FIRST_ANSWER_MAX_MS = 1_000;
 
 export interface ClockWatchOptions {
   wallClockMs?: () => number;
@@ -33,24 +38,24 @@ export interface ClockWatchOptions {
 }
 
 /**
- * Creates the watch. Between two acknowledgements the time of the brokers is continued by the monotonic clock, so a
- * wall clock that is set, or set right, is noticed without traffic.
+ * Creates the watch. Between two observations the time of the stores is continued by the monotonic clock, so a wall
+ * clock that is set, or set right, is noticed at once.
  */
 export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
   const { wallClockMs = Date.now, monotonicMs = () => performance.now() } = options;
-  let compared: { readonly loggedAtMs: number; readonly atMs: number } | null = null;
+  let compared: { readonly storeAtMs: number; readonly atMs: number } | null = null;
   const fault = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
     if (sinceMs > COMPARISON_MAX_MS) return null;
-    const aheadMs = wallClockMs() - (compared.loggedAtMs + sinceMs);
+    const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
     if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the brokers: synchronise it`;
+    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} those of Kafka and Redis: synchronise it`;
   };
   return {
-    observe: (loggedAtMs) => {
-      compared = { loggedAtMs, atMs: monotonicMs() };
+    observe: (storeAtMs) => {
+      compared = { storeAtMs, atMs: monotonicMs() };
     },
     fault,
     withReasons: (reasons) => () => {
@@ -67,4 +72,19 @@ export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
       return { ...route, handle };
     },
   };
+}
+
+/**
+ * Compares with the clock of Redis now and every half minute, so that the first request after a start or a quiet night is
+ * judged too. Resolves after the first answer, or a second without one: acknowledgements then compare.
+ */
+export async function openClockComparison(
+  clock: Pick<ClockWatch, 'observe'>,
+  readClockMs: () => Promise<number>,
+): Promise<Closable> {
+  const compare = () => readClockMs().then(clock.observe, () => {});
+  const timer = setInterval(compare, ASK_INTERVAL_MS);
+  timer.unref();
+  await waitAtMost(FIRST_ANSWER_MAX_MS, compare(), () => {});
+  return { close: () => clearInterval(timer) };
 }

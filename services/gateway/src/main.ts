@@ -19,7 +19,7 @@ import {
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
-import { createClockWatch } from './clock-watch.ts';
+import { createClockWatch, openClockComparison } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { openHoldSweep } from './hold-sweep.ts';
@@ -59,6 +59,7 @@ await runService(logger, async (use) => {
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
+  await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
   const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
   const onLost = (requests: number) => lost.inc(requests);
   // Opened before the listener, so closed after it: requests answered during the drain are counted too.

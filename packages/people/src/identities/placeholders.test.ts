@@ -39,11 +39,14 @@ const PLACEHOLDERS = [
   ...['\0', 'nu\0ll', '\u200b', 'null\u200b', 'ｎｕｌｌ', 'xxx', 'aaaaaaaa', '1111', 'not set', 'not_authenticated'],
   ...['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'FFFFFFFF', 'optional(nil)'],
   ...['9774d56d682e549c', '9774D56D682E549C', '02:00:00:00:00:00', `0x${'0'.repeat(40)}`],
+  ...['0x0', '<no value>', 'nullptr', 'user-', 'anon_', 'null@null.com', 'undefined@undefined', '123456789012345'],
+  ...['%7B%7BuserId%7D%7D', '%24%7BuserId%7D', 'player-%7b%7bid%7d%7d', '00000000-0000-0000-0000-000000000001'],
   ...['d41d8cd98f00b204e9800998ecf8427e', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
 ];
 const IDS = [
   ...[
     '1',
+    '0x1',
     '10',
     '-10',
     '11',
@@ -52,7 +55,6 @@ const IDS = [
     'ids',
     'a@null',
     "'",
-    '0x0',
     'nullable',
     'player',
     'player-0',
@@ -65,6 +67,9 @@ const IDS = [
     'anonymous-7',
     'bob@example.org',
     'null@example.org',
+    'bob-',
+    '100%25',
+    'ana@null.com',
     'Ana',
     'José',
     '😀😀😀😀',

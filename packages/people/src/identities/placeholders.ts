@@ -9,7 +9,7 @@ const wordsOf = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 const NOTHING = wordsOf(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
-  notfound notapplicable noid nouser invalid true false inf infinity placeholder changeme tbd todo xxx
+  notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
 /** Names of fields and types. Sent as a value, they are a literal that nobody replaced. */
 const FIELDS = wordsOf(`
@@ -28,8 +28,9 @@ const FILLERS = wordsOf(`
 /** Device identifiers that many devices share: emulators, factory defaults, examples of documentation. */
 const DEVICE_CONSTANTS = wordsOf(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
-  012345678912345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
+  012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
   12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
+  00000000-0000-0000-0000-000000000001
 `);
 /** Hashes of nothing: what a client gets that hashes an id it does not have. */
 const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
@@ -50,10 +51,16 @@ const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 /** What languages print for an object or a function that was used as text. */
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
 /** Only zeros and separators, such as `0.0` and the nil UUID; also in hexadecimal, such as the zero address. */
-const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0{3,}$/;
+const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
 /** Fewer digits may be the id of one of the first thousand users of a game that counts them. */
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
+/** Ends of the domain in an e-mail address whose other parts say nothing. */
+const DOMAINS = wordsOf('com net org io');
+const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
+/** A word in front of an id that is missing: `user-`. */
+const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
+const PERCENT = /%[0-9a-f]{2}/;
 /** Characters that nobody sees. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 /** Closing quotes and brackets by opening ones. */
@@ -110,12 +117,30 @@ export function isPlaceholder(id: string): boolean {
   const normalized = id.normalize('NFKC');
   if (normalized.length > TEXT_MAX) return false;
   const visible = normalized.replaceAll(INVISIBLE, '').trim().toLowerCase();
-  if (hasTemplate(visible) || FORMAT.test(visible) || PRINTED_OBJECT.test(visible)) return true;
+  if (hasTemplate(visible) || (PERCENT.test(visible) && hasTemplate(decode(visible)))) return true;
+  if (FORMAT.test(visible) || PRINTED_OBJECT.test(visible)) return true;
   if (isEmptyJson(visible)) return true;
   const text = unwrap(visible);
   if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;
   const letters = bare(text);
-  return REPEATED.test(letters) || CONSTANTS.has(letters) || MEANINGFUL.has(letters) || isOfEmptyWords(text);
+  return REPEATED.test(letters) || CONSTANTS.has(letters) || MEANINGFUL.has(letters) || isOfEmptyParts(text);
+}
+
+/** Decodes a part of an address; the text itself when it is none. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function isOfEmptyParts(text: string): boolean {
+  const [, prefix = ''] = PREFIX_ALONE.exec(text) ?? [];
+  if (NEUTRAL.has(prefix)) return true;
+  const [, mailbox, domain] = EMAIL.exec(text) ?? [];
+  if (mailbox !== undefined && domain !== undefined) return isOfEmptyWords(mailbox) && isOfEmptyWords(domain);
+  return isOfEmptyWords(text);
 }
 
 /** Whether every word of a text means nothing, and at least one says so: `undefined undefined`, `unknown_user`. */
@@ -147,12 +172,12 @@ const FNV_PRIME = 0x01000193;
 const EMPTY_HASH = 0x11c9dc5;
 const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, FNV_PRIME);
 const placeOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
-const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS].map((word) => Buffer.from(word));
+const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
 const PREFIX_BYTES = 4;
 /** Which words exist, and which beginnings: at most four bytes of a word, and of all letters and digits of an id. */
 const WORDS = new Uint8Array(FILTER_BITS);
 const PREFIXES = new Uint8Array(FILTER_BITS);
-for (const word of [...ENTRIES, Buffer.from('0x00')]) {
+for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
   WORDS[placeOf(word.reduce(mix, EMPTY_HASH))] = 1;
   PREFIXES[placeOf(word.subarray(0, PREFIX_BYTES).reduce(mix, EMPTY_HASH))] = 1;
 }

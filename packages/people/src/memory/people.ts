@@ -31,6 +31,7 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
     ready: async () => model.epoch !== null && model.run === model.fencedRun,
     takesWrites: async () => true,
     rewriteLog: async () => {},
+    readClockMs: async () => Date.now(),
     close: async () => {},
     holdOf: (environmentId, key) =>
       cutoffsOfHolds(environmentOf(model, environmentId)).get(key.toString('hex')) ?? null,

@@ -51,6 +51,10 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
       onUnusable: options.onUnusable ?? (() => {}),
     }),
     rewriteLog: () => rewriteLog(redis),
+    readClockMs: async () => {
+      const [seconds] = await redis.time();
+      return seconds * 1_000;
+    },
     close,
   };
 }
