@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { proveMint } from './mint-proof.ts';
+import { proveMint } from './commands/start.ts';
 import { proveRoundTrip } from './proof.ts';
 import { SERVICES } from './services.ts';
 import { startStack } from './stack.ts';

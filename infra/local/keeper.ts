@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fstatSync, mkdirSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Condition } from './condition.ts';
 import { lastWordsOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
-import { withTimerSlack } from './timer-slack.ts';
 
 /** How to start one process of the stack, how to tell that it serves, and how to stop it. */
 export interface ProcessSpec {
@@ -274,4 +273,34 @@ function quoted(lines: string): string {
  */
 export function keepRunning(spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper {
   return new KeptProcess(spec, events, timerSlackMs);
+}
+
+/** Of the main thread, which starts all processes (`man 5 proc_pid_timerslack_ns`). */
+const FILE = '/proc/self/timerslack_ns';
+const NS_PER_MS = 1_000_000;
+
+/**
+ * Starts a process whose timers may fire so much late. The system then lets several fire at one wake-up of a processor. A
+ * process has the slack of the thread that starts it, and gives it to its own threads and children. So the main thread,
+ * which must be the caller's, has it for a moment. On a system without the setting the process is started as usual.
+ * @param slackMs undefined: as the system has it
+ */
+function withTimerSlack<T>(slackMs: number | undefined, start: () => T): T {
+  const usual = slackMs === undefined ? null : changeSlack(slackMs * NS_PER_MS);
+  try {
+    return start();
+  } finally {
+    if (usual !== null) changeSlack(usual);
+  }
+}
+
+/** @returns what it was before, in ns; null where the system has no such setting, as outside of Linux, or does not allow it */
+function changeSlack(ns: number): number | null {
+  try {
+    const usual = Number(readFileSync(FILE, 'utf8'));
+    writeFileSync(FILE, String(ns));
+    return usual;
+  } catch {
+    return null;
+  }
 }

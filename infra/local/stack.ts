@@ -1,5 +1,5 @@
+import { findAnvilMistake } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
-import { brokerSpecs } from './brokers.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
 import { chainSettings, signingSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
@@ -15,6 +15,8 @@ import {
   readDemoKeys,
 } from './deployment.ts';
 import { type FileWatch, openFileWatch } from './file-watch.ts';
+import type { Java } from './java.ts';
+import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { type Places, placesOf } from './places.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
@@ -24,12 +26,11 @@ import { registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import { addressesOf, assertServicesExist, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
+import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-ports.ts';
 import { startRelays } from './tls-relays.ts';
-import { withUsableChain } from './usable-chain.ts';
 
 /** Ready within this, or not before Redis is rebuilt. */
 const WAITING_SERVICE_MS = 5_000;
@@ -297,4 +298,45 @@ export async function startStack(given: StackOptions = {}): Promise<Stack> {
     options.signal?.removeEventListener('abort', abort);
   }
   return stack;
+}
+
+interface BrokersOptions {
+  readonly java: Java;
+  readonly options: StackOptions;
+  readonly security: StackSecurity | null;
+  readonly port: (name: string) => number;
+}
+
+/** Every broker of a stack. The first is the controller, and has the listeners for clients other than the services. */
+function brokerSpecs(places: Places, stack: BrokersOptions): Promise<ProcessSpec>[] {
+  const { java, options, security, port } = stack;
+  const { kafkaFrontPort: advertisedPort } = options;
+  const front = advertisedPort === undefined ? null : { port: port('kafka-front'), advertisedPort };
+  const names = brokersOf(options);
+  return names.map((name, index) => {
+    const ports = {
+      kafka: port(name),
+      controller: port('controller'),
+      front: index === 0 ? front : null,
+      secured: security === null ? null : port('kafka-secured'),
+    };
+    return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });
+  });
+}
+
+/**
+ * Leaves the chain out of a start when its program cannot run and the start may continue without it. Nothing else needs
+ * the chain.
+ * @returns the options to use, and a sentence about it to print
+ * @throws Error when the chain is required
+ */
+function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
+  const mistake = options.chain === true ? findAnvilMistake(options.chainProgram) : null;
+  if (mistake === null) return { options, missing: [] };
+  if (options.staysUp !== true) throw new Error(`${mistake.what}. ${mistake.mend}`);
+  const names = (SERVICES as readonly ServiceEntry[]).filter(({ needsChain }) => needsChain === true);
+  const without = names.map(({ name }) => name).join(' and ');
+  const sentence = `The chain is left out, and with it ${without}: ${mistake.what}. ${mistake.mend}.`;
+  options.say?.(sentence);
+  return { options: { ...options, chain: false }, missing: [sentence] };
 }

@@ -20,7 +20,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The gateway answers 200 when only the leader has the messages, so the loss of one broker loses them.',
-    file: 'packages/stream/src/kafka/producer/produce-request.ts',
+    file: 'packages/stream/src/kafka/producer/kafka-wire.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
   },

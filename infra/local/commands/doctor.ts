@@ -1,7 +1,19 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { findAnvilMistake } from '../../chain/anvil.ts';
 import { findOrphans } from '../children.ts';
+import { engineLibrary } from '../clickhouse.ts';
+import { findProgram } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
-import { examine } from '../doctor.ts';
+import { areJarsThere } from '../jars.ts';
+import { findJava } from '../java.ts';
+import { findMissingParts, installLine } from '../machine.ts';
 import type { Places } from '../places.ts';
+import { givenPort, isPortFree, portVariableOf } from '../ports.ts';
+import { SERVICES } from '../services.ts';
+import { portNamesFor } from '../stack-ports.ts';
 import { judge, readStatus } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 
@@ -32,4 +44,160 @@ export async function doctor(places: Places): Promise<number> {
   console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
   for (const { mend } of statuses) if (mend !== null) console.log(`      mend: ${mend}`);
   return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
+}
+
+interface Finding {
+  level: 'good' | 'warning' | 'bad';
+  what: string;
+  /** How to mend it; absent when nothing is wrong. */
+  mend?: string;
+}
+
+/** The oldest version of Redis that the tests cover. */
+const REDIS_MAJOR_MIN = 7;
+/** Memory of a running stack: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
+const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
+/** Packages 700 MB, jars 200, Node 120, caches, and room for data. */
+const DISK_MIN_BYTES = 3 * 1024 ** 3;
+
+const gigabytes = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GB`;
+
+/** Memory that is available without swapping, in bytes; null when the system does not say. */
+export function parseAvailableMemory(meminfo: string): number | null {
+  const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo) ?? [];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+}
+
+/** Compares a measured amount with the required one. */
+export function judgeAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
+  if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
+  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, mend };
+}
+
+/** The version from the output of `redis-server --version`, or null. */
+export function parseRedisVersion(text: string): [number, number] | null {
+  const [, major, minor] = /\bv=(\d+)\.(\d+)/.exec(text) ?? [];
+  return major === undefined ? null : [Number(major), Number(minor)];
+}
+
+function findRedis(): Finding[] {
+  const program = findProgram('redis-server');
+  if (program === null) return []; // reported with the other missing parts
+  const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
+  const what = `Redis ${version?.join('.') ?? 'of an unknown version'}`;
+  if (version !== null && version[0] >= REDIS_MAJOR_MIN) return [{ level: 'good', what }];
+  return [
+    {
+      level: 'warning',
+      what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`,
+      mend: 'install a newer redis-server',
+    },
+  ];
+}
+
+function findVersions(places: Places): Finding[] {
+  const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...findRedis()];
+  const java = findJava();
+  if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
+  for (const part of findMissingParts(places)) {
+    const mend = `\`npm start\` installs it, or: ${installLine([part])}`;
+    found.push({ level: 'bad', what: `${part.what} is not installed`, mend });
+  }
+  const jars = areJarsThere(places) ? 'are there' : 'will be fetched at the first start';
+  found.push({ level: 'good', what: `the jars of Kafka and the schema registry ${jars}` });
+  try {
+    engineLibrary();
+    found.push({ level: 'good', what: 'the ClickHouse engine is there' });
+  } catch (error) {
+    const mend = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
+    found.push({ level: 'bad', what: (error as Error).message, mend });
+  }
+  return [...found, findChain()];
+}
+
+function findChain(): Finding {
+  const mistake = findAnvilMistake();
+  if (mistake === null) return { level: 'good', what: 'the program of the chain is there' };
+  return { level: 'warning', what: `the chain is left out: ${mistake.what}`, mend: mistake.mend };
+}
+
+async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
+  const names = portNamesFor({ chain: true }, SERVICES);
+  const found: Finding[] = [];
+  for (const name of names) {
+    try {
+      const port = givenPort(name, environment);
+      if (port !== null && !(await isPortFree(port)))
+        found.push({
+          level: 'bad',
+          what: `port ${port} for ${name} is taken`,
+          mend: `set ${portVariableOf(name)} to another or unset it`,
+        });
+    } catch (error) {
+      found.push({ level: 'bad', what: (error as Error).message, mend: `correct or unset ${portVariableOf(name)}` });
+    }
+  }
+  return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
+}
+
+/** Space that is needed on a separate disk of a store's data. */
+const DATA_DISK_MIN_BYTES = 1024 ** 3;
+
+/** Entries of a folder; empty when it does not exist. */
+function entriesOf(folder: string): string[] {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(folder).map((name) => join(folder, name));
+}
+
+/**
+ * All disks with data: that of the stack's folder, and others, because a folder in it may be a mount or a symbolic
+ * link.
+ */
+function findDisks(places: Places): Finding[] {
+  const data = join(places.state, 'data');
+  const stores = entriesOf(data);
+  const seen = new Set<number>();
+  const found: Finding[] = [];
+  for (const folder of [
+    ...[existsSync(places.state) ? places.state : places.checkout, data],
+    // A store may keep its data in a subfolder of its own folder, as Kafka does.
+    ...stores.flatMap((store) => [store, ...entriesOf(store)]),
+  ]) {
+    const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
+    if (dev === undefined || seen.has(dev)) continue;
+    const { bavail, bsize } = statfsSync(folder);
+    const isFirst = seen.size === 0;
+    seen.add(dev);
+    found.push(
+      judgeAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
+        need: isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES,
+        mend: 'make room, or `npm run reset` to drop this stack’s data',
+      }),
+    );
+  }
+  return found;
+}
+
+function findRoom(places: Places): Finding[] {
+  const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
+  const found = findDisks(places);
+  if (memory !== null)
+    found.push(
+      judgeAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),
+    );
+  if (availableParallelism() < 2)
+    found.push({ level: 'warning', what: 'one processor', mend: 'the stack works, slowly' });
+  return found;
+}
+
+/**
+ * Checks everything that the stack needs of this machine.
+ * @param isRunning true while this checkout's own stack uses its ports; they are not checked then
+ */
+export async function examine(
+  places: Places,
+  { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
+): Promise<Finding[]> {
+  const ports = isRunning ? [] : await findPorts(environment);
+  return [...findVersions(places), ...ports, ...findRoom(places)];
 }

@@ -1,13 +1,16 @@
+import { randomUUID } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { endOrphans } from '../children.ts';
+import { runCommand } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
-import { firstLinkReport, makeFirstLink } from '../first-link.ts';
-import { proveMint } from '../mint-proof.ts';
-import type { Places } from '../places.ts';
+import { logFileOf, type Places } from '../places.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
+import { environmentWithoutStores } from '../services.ts';
 import { configMistakes, leftOutSentence } from '../settings.ts';
 import { startStack } from '../stack.ts';
-import { readStackFile, type StackFile } from '../stack-file.ts';
+import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
 import type { Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
@@ -156,4 +159,120 @@ export async function start(places: Places, args: readonly string[]): Promise<nu
   });
   if (!didRun) console.log(alreadyRunning(places));
   return didRun ? 0 : 1;
+}
+
+/**
+ * A link for the first administrator of the portal. It is only for the terminal and is never logged. Null when there is
+ * an administrator, or when that cannot be found out now: `npm run accounts -- link` reports which.
+ */
+async function makeFirstLink(places: Places): Promise<string | null> {
+  const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
+  // The command finds the stack by its records, as it does for people.
+  const folder = dirname(places.state);
+  const env = { ...environmentWithoutStores(), ...sharedSettingsOf(process.env) };
+  try {
+    const args = [main, 'accounts', 'link', '--json'];
+    const output = await runCommand(process.execPath, args, { folder, env, logFile: logFileOf(places, 'operator') });
+    return (JSON.parse(output) as { link: string }).link;
+  } catch {
+    return null;
+  }
+}
+
+/** The line that a start prints with the link. */
+function firstLinkReport(link: string): string {
+  return `  Nobody administers the portal yet. Whoever opens this link first does; it is good for 15 minutes, once:
+    ${link}
+  Another one: npm run accounts -- link
+`;
+}
+
+/**
+ * Some blocks of a second each until the mint is final, the poll intervals of minter and indexer, and a busy machine.
+ */
+const FINAL_MAX_MS = 120_000;
+const POLL_MS = 250;
+
+/** Result of the mint request of a stack that has just started. */
+interface ProvenMint {
+  readonly referenceId: string;
+  readonly transactionHash: string;
+  readonly activityId: string;
+  /** From the answer 202 until the mint is `succeeded`. */
+  readonly succeededMs: number;
+  /** From the answer 202 until the history has the mint. */
+  readonly shownMs: number;
+}
+
+interface MintRequest {
+  readonly status: string;
+  readonly transaction_hash: string | null;
+  readonly activity_id: string | null;
+  readonly error: { readonly message: string } | null;
+}
+
+/**
+ * Requests one token of the demo project's ERC-721. Waits until it is minted and final, and visible in the history.
+ * @returns null when the stack has no chain
+ * @throws Error when it is refused, fails, or takes too long
+ */
+export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now): Promise<ProvenMint | null> {
+  const { chain, chainApi, chains = [], keys } = file;
+  const [served] = chains;
+  if (chain === undefined || chainApi === undefined || served === undefined || keys === undefined) return null;
+  const chainUrl = `${chainApi}/v1/chains/${served.name}`;
+  const contract = chain.contracts.erc721;
+  const mintsUrl = `${chainUrl}/collections/${contract}/nfts/mint-requests`;
+  const headers = { [secretKeyHeaderOf(file)]: keys.development.secret };
+  const referenceId = `start-${randomUUID()}`;
+  const assets = [{ reference_id: referenceId, owner_address: chain.signer }];
+  // A minute earlier, because the node has its own clock.
+  const fromIndexedAt = new Date(wallClockMs() - 60_000).toISOString();
+  await askJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
+  const acceptedAtMs = performance.now();
+  const request = await waitFor('the mint is not final', async () => {
+    const found = await askJson<{ result: MintRequest[] }>(`${mintsUrl}/${referenceId}`, { headers });
+    const [first] = found.result;
+    if (first?.status === 'failed') throw new Error(`the mint failed: ${first.error?.message}`);
+    return first?.status === 'succeeded' ? first : null;
+  });
+  const succeededMs = performance.now() - acceptedAtMs;
+  const query = new URLSearchParams({
+    contract_address: contract,
+    activity_type: 'mint',
+    from_indexed_at: fromIndexedAt,
+  });
+  await waitFor('the mint is not in the history', async () => {
+    const { result } = await askJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
+    return result.find(({ id }) => id === request.activity_id) ?? null;
+  });
+  return {
+    referenceId,
+    transactionHash: request.transaction_hash ?? '',
+    activityId: request.activity_id ?? '',
+    succeededMs,
+    shownMs: performance.now() - acceptedAtMs,
+  };
+}
+
+async function askJson<T>(url: string, { headers, ...init }: RequestInit = {}): Promise<T> {
+  const signal = AbortSignal.timeout(10_000);
+  const response = await fetch(url, {
+    ...init,
+    headers: { 'content-type': 'application/json', ...headers },
+    signal,
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`the chain API answered with ${response.status}: ${text.slice(0, 500)}`);
+  return JSON.parse(text) as T;
+}
+
+async function waitFor<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  const begunAtMs = performance.now();
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    if (performance.now() - begunAtMs > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
+    await delay(POLL_MS);
+  }
 }

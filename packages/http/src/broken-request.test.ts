@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
-import { answerBrokenRequest } from './broken-request.ts';
+import { answerBrokenRequest } from './server.ts';
 
 it('a connection is told once of broken bytes, and left to read its answer, in however many pieces they come', async () => {
   const statuses: number[] = [];

@@ -9,10 +9,16 @@ import {
 import { activityCodec, type SchemaSource, TOPICS, tokenCodec } from '@playline/contracts';
 import type { MintWriter } from '@playline/mints';
 import type { Metrics } from '@playline/runtime';
-import { type BlockBuilder, type BlockSink, createStoreCalls, type Producer } from '@playline/stream';
+import {
+  type BlockBuilder,
+  type BlockSink,
+  createStoreCalls,
+  type DeadLetter,
+  type Producer,
+  RetryableFault,
+  sendDeadLetters,
+} from '@playline/stream';
 import { createMintingBlocks, createPlainBlocks } from './minting-blocks.ts';
-import { createPublishLetters } from './steps/publish-letters.ts';
-import { createPublishWatermark, createReadWatermark } from './steps/publish-watermark.ts';
 import { createReadRow } from './steps/read-row.ts';
 import { createRefuseUpdates } from './steps/refuse-updates.ts';
 import { isTick } from './steps/send-tick.ts';
@@ -110,5 +116,51 @@ function createWriterMetrics(metrics: Metrics) {
   return {
     countRefused: (count: number) => refusedTotal.inc({}, count),
     setWatermark: (partition: number, us: number) => watermark.set({ partition: String(partition) }, us / 1_000_000),
+  };
+}
+
+/**
+ * Creates the step that publishes dead letters of records that turned out not to be rows when their block was written.
+ * They name the step `write`; those of the stream itself name `transform`.
+ * @param onRefused called with their number once they are acknowledged
+ */
+function createPublishLetters(producer: Producer, onRefused: (count: number) => void) {
+  return async (letters: readonly DeadLetter[]): Promise<void> => {
+    try {
+      await sendDeadLetters(producer, letters, 'write');
+    } catch (cause) {
+      throw new RetryableFault('dead letters are not acknowledged', { cause });
+    }
+    onRefused(letters.length);
+  };
+}
+
+/**
+ * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
+ * @param onPublished called with each watermark that Redis has stored
+ * @throws RetryableFault
+ */
+function createPublishWatermark(
+  watermarks: Pick<Watermarks, 'publish'>,
+  onPublished: (partition: number, us: number) => void,
+) {
+  return async (partition: number, us: number): Promise<void> => {
+    try {
+      await watermarks.publish(partition, us);
+    } catch (cause) {
+      throw new RetryableFault('the watermark is not published', { cause });
+    }
+    onPublished(partition, us);
+  };
+}
+
+/** Creates the function that reads the watermark of a partition; 0 when none is published. @throws RetryableFault */
+function createReadWatermark(watermarks: Pick<Watermarks, 'read'>) {
+  return async (partition: number): Promise<number> => {
+    try {
+      return (await watermarks.read(partition)) ?? 0;
+    } catch (cause) {
+      throw new RetryableFault('the watermark is not read', { cause });
+    }
   };
 }

@@ -4,8 +4,11 @@ import {
   auditEntryCodec,
   collectionCodec,
   consentCodec,
+  FRAME_BYTES,
   identityDecisionCodec,
+  messageRecordCodec,
   projectCodec,
+  type RecordCodec,
   rateLimitKeyCodec,
   rejectionCodec,
   schemaSubjectOf,
@@ -16,13 +19,19 @@ import {
 import type { FenceSet } from '@playline/erasure';
 import {
   accountAuditRows,
+  blankAnonymous,
   collectionAuditRows,
   consentRows,
+  createRowPlan,
   decisionRows,
   type EventStore,
   entryAuditRows,
   keyAuditRows,
   projectAuditRows,
+  type RecordRows,
+  type RowBuffer,
+  type RowPlan,
+  RowTranscoder,
   rateLimitKeyAuditRows,
   rejectionRows,
   signableKeyAuditRows,
@@ -30,17 +39,27 @@ import {
 import type { Metrics } from '@playline/runtime';
 import {
   type BlockBuilder,
+  type BlockName,
   type BlockSink,
+  createNameNotes,
   createStoreCalls,
   type Outcome,
   type Producer,
   type SchemaRegistry,
+  type StreamRecord,
 } from '@playline/stream';
-import { type BlockParts, type BlockStep, createBufferPool } from './steps/block-step.ts';
+import {
+  type BlockParts,
+  type BlockReaders,
+  type BlockStep,
+  createBlockReaders,
+  createBufferPool,
+  type FramedRecord,
+  framedSchemaIdOf,
+  UNFRAMED,
+} from './steps/block-step.ts';
 import { createCheckFences } from './steps/check-fences.ts';
 import { createDeferringBlock } from './steps/defer-records.ts';
-import { createWriteMessages } from './steps/write-messages.ts';
-import { createWriteRecords } from './steps/write-records.ts';
 import { createWriteRows } from './steps/write-rows.ts';
 
 /** Raised when the same record gives other rows. */
@@ -141,4 +160,134 @@ function createWriterMetrics(metrics: Metrics) {
     countBlanked: () => blankedTotal.inc({}),
     countDeferred: (outcome: Outcome['kind']) => deferredTotal.inc({ outcome }),
   };
+}
+
+interface MessageBlockOptions extends BlockParts {
+  plans: BlockReaders<RowPlan>;
+}
+
+/** Creates the step of `audience.messages`: transcode without building objects, check fences, write `events`. */
+function createWriteMessages(parts: BlockParts): BlockStep {
+  const plans = createBlockReaders({ registry: parts.schemas, createReader: createRowPlan });
+  // Blocks are filled one record at a time, so all can share one transcoder.
+  const transcoder = new RowTranscoder();
+  return {
+    openBlock: () => new MessageBlock({ ...parts, plans }, transcoder),
+    prefetch: (subject) => plans.prefetch(subject, messageRecordCodec.schema),
+  };
+}
+
+class MessageBlock implements BlockBuilder {
+  readonly #options: MessageBlockOptions;
+  readonly #transcoder: RowTranscoder;
+  readonly #notes = createNameNotes();
+  readonly #events: RowBuffer;
+
+  constructor(options: MessageBlockOptions, transcoder: RowTranscoder) {
+    this.#options = options;
+    this.#transcoder = transcoder;
+    this.#events = options.pool.take();
+  }
+
+  get rows(): number {
+    return this.#events.rows;
+  }
+
+  get bytes(): number {
+    return this.#events.length;
+  }
+
+  add(record: StreamRecord): Outcome {
+    const schemaId = framedSchemaIdOf(record);
+    if (schemaId === null) return UNFRAMED;
+    const plan = this.#options.plans.readerOf(schemaId);
+    const rows = this.#events.rows;
+    this.#transcoder.add(this.#events, plan, record as FramedRecord);
+    try {
+      const verdict = this.#options.checkFences.ofRow(this.#transcoder.head);
+      if (verdict === 'keep') return { kind: 'ok' };
+      if (verdict === 'blank') {
+        blankAnonymous(this.#events);
+        return { kind: 'ok' };
+      }
+    } catch (error) {
+      this.#events.truncate(rows);
+      throw error;
+    }
+    this.#events.truncate(rows);
+    return { kind: 'drop', reason: 'fenced' };
+  }
+
+  async write(block: BlockName, signal: AbortSignal): Promise<void> {
+    await this.#options.writeRows({ table: 'events', rows: this.#events, block, notes: this.#notes, signal });
+  }
+
+  release(): void {
+    this.#options.pool.give(this.#events);
+  }
+}
+
+interface RecordBlockOptions<R> extends BlockParts {
+  decoders: BlockReaders<(bytes: Buffer) => R>;
+  rows: RecordRows<R>;
+}
+
+/** Creates the step of topics with few records: decode them to objects, check fences, write their rows. */
+function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
+  const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
+  return {
+    openBlock: () => new RecordBlock({ ...parts, decoders, rows }),
+    prefetch: (subject) => decoders.prefetch(subject, codec.schema),
+  };
+}
+
+class RecordBlock<R> implements BlockBuilder {
+  readonly #options: RecordBlockOptions<R>;
+  readonly #notes = createNameNotes();
+  /** One for each table, in the order of the tables. */
+  readonly #buffers: RowBuffer[];
+
+  constructor(options: RecordBlockOptions<R>) {
+    this.#options = options;
+    this.#buffers = options.rows.tables.map(() => options.pool.take());
+  }
+
+  get rows(): number {
+    return this.#buffers.reduce((sum, { rows }) => sum + rows, 0);
+  }
+
+  get bytes(): number {
+    return this.#buffers.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  add(record: StreamRecord): Outcome {
+    const schemaId = framedSchemaIdOf(record);
+    if (schemaId === null) return UNFRAMED;
+    const { decoders, rows, checkFences } = this.#options;
+    const decoded = decoders.readerOf(schemaId)((record as FramedRecord).value.subarray(FRAME_BYTES));
+    const allowed = rows.tables.map((table) => table.withoutFenced(decoded, checkFences.isFenced));
+    if (allowed.every((one) => one === null)) return { kind: 'drop', reason: 'fenced' };
+    const before = this.#buffers.map((buffer) => buffer.rows);
+    try {
+      for (const [index, { addRows }] of rows.tables.entries()) {
+        const own = allowed[index];
+        if (own != null) addRows(this.#buffers[index]!, own, record);
+      }
+    } catch (error) {
+      for (const [index, buffer] of this.#buffers.entries()) buffer.truncate(before[index]!);
+      throw error;
+    }
+    return { kind: 'ok' };
+  }
+
+  /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
+  async write(block: BlockName, signal: AbortSignal): Promise<void> {
+    const { rows, writeRows } = this.#options;
+    for (const [index, { table }] of rows.tables.entries())
+      await writeRows({ table, rows: this.#buffers[index]!, block, notes: this.#notes, signal });
+  }
+
+  release(): void {
+    for (const buffer of this.#buffers) this.#options.pool.give(buffer);
+  }
 }

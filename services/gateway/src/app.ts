@@ -1,6 +1,6 @@
 import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
-import { errorPath } from '@playline/api-docs';
-import { createBytesInFlight, createFaultLog, createHttpApp, type HttpApp } from '@playline/http';
+import { createDocsRoutes as createRoutes, type DocsClocks, errorPath } from '@playline/api-docs';
+import { createBytesInFlight, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
@@ -9,12 +9,13 @@ import { createAuthorise } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import { createOperationCount, STRANGE_ORIGIN } from './count-use.ts';
+import type { DocsSettings } from './docs/examples/context.ts';
+import { createGatewayDocs } from './docs/source.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
 import { createRateLimits, type RateLimitParts } from './rate-limits/index.ts';
 import type { RateLimitSettings } from './rate-limits/settings.ts';
 import type { PublishRejections } from './rejections.ts';
-import { createDocsRoutes } from './routes/docs/handler.ts';
 import { createMessagesRoute } from './routes/messages/handler.ts';
 import type { SchemaIds } from './schema-ids.ts';
 
@@ -97,4 +98,9 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     onAnswer: (_exchange, status) => metrics.onAnswer(status),
     onFault: createFaultLog({ logger }),
   });
+}
+
+/** Every document of the gateway, one route each: public, without a key, readable from any origin. */
+export function createDocsRoutes(settings: DocsSettings, clocks: Partial<DocsClocks> = {}): Route[] {
+  return createRoutes((nowMs) => createGatewayDocs({ ...settings, nowMs }), clocks);
 }

@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type CatchUp, openCatchUp } from './catch-up.ts';
+import { type CatchUp, openCatchUp } from './synced-views.ts';
 
 class Lagging extends Error {}
 

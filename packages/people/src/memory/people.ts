@@ -1,10 +1,28 @@
-import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type PlacedConsent } from '../consents.ts';
+import { EpochPresentFault, MissingEpochFault, RestartedFault } from '../faults.ts';
+import { DEFAULT_LIMITS, type GraphLimits, type Override } from '../graph.ts';
+import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../guards.ts';
 import type { People } from '../people.ts';
-import { createConsents } from './consents.ts';
+import { type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { createGraph } from './graph.ts';
-import { createGuards } from './guards.ts';
-import { createModel, cutoffsOfHolds, type EnvironmentState, environmentOf, type Model } from './model.ts';
-import { createRebuild } from './rebuild.ts';
+import {
+  appliedOf,
+  assertWhole,
+  comparePlaces,
+  createModel,
+  cutoffsOfHolds,
+  dropSuspect,
+  type EnvironmentState,
+  environmentOf,
+  heldFromOf,
+  type Model,
+  nameOf,
+  raise,
+  removeMember,
+} from './model.ts';
+import { addUnlinkSide } from './unlink.ts';
 
 /** People in memory, for tests. */
 export interface MemoryPeople extends People {
@@ -72,4 +90,182 @@ function copyMaps(value: unknown): unknown {
 function replace<V>(map: Map<string, V>, by: Map<string, V>): void {
   map.clear();
   for (const [key, value] of by) map.set(key, value);
+}
+
+/** Consents and their rebuild. This store is always current, because a process does not restart unnoticed. */
+function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
+  const needEpoch = () => {
+    if (model.epoch === null) throw new MissingEpochFault();
+  };
+  const put = ({ environmentId, identityKey, status, receivedAt, place }: PlacedConsent): ApplyOutcome => {
+    const { consents, fences } = environmentOf(model, environmentId);
+    const hex = identityKey.toString('hex');
+    if (receivedAt <= (fences.get(hex) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
+    const stored = consents.get(hex);
+    if (stored !== undefined && !isLater(place, stored.place)) return 'superseded';
+    consents.set(hex, { status, receivedAt, place });
+    return 'applied';
+  };
+  return {
+    apply: async (change) => {
+      needEpoch();
+      return put(change);
+    },
+    read: async (environmentId, identityKey) => {
+      assertWhole(model);
+      return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
+    },
+    loadConsents: async (changes) => changes.map(put),
+    standing: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
+    markCurrent: async () => true,
+    readStored: async (environmentId, identityKeys) => {
+      const { consents } = environmentOf(model, environmentId);
+      return identityKeys.flatMap((identityKey) => {
+        const stored = consents.get(identityKey.toString('hex'));
+        return stored === undefined ? [] : [{ identityKey, ...stored }];
+      });
+    },
+    forget: async (environmentId, judged) => {
+      const { consents } = environmentOf(model, environmentId);
+      const isStill = ({ identityKey, ...consent }: HeldConsent) =>
+        isDeepStrictEqual(consents.get(identityKey.toString('hex')), consent);
+      return judged.filter((consent) => isStill(consent) && consents.delete(consent.identityKey.toString('hex')))
+        .length;
+    },
+  };
+}
+
+function createGuards(model: Model): ErasureGuards {
+  const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
+  const idOf = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
+  return {
+    place: async (hold) => void holdsOf(hold).set(idOf(hold), hold),
+    confirm: async (name) => {
+      const hold = holdsOf(name).get(idOf(name));
+      if (hold === undefined) return false;
+      holdsOf(name).set(idOf(name), { ...hold, lapsesAtMs: null });
+      return true;
+    },
+    extend: async (hold) => {
+      const stands = holdsOf(hold).has(idOf(hold));
+      if (stands) holdsOf(hold).set(idOf(hold), hold);
+      return stands;
+    },
+    list: async (environmentId) =>
+      [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs }) => {
+        return { erasureId, cutoffMs, lapsesAtMs };
+      }),
+    release: async (name) => void holdsOf(name).delete(idOf(name)),
+    dropLapsed: async (nowMs) => {
+      let dropped = 0;
+      for (const { holds } of model.environments.values())
+        for (const [id, { lapsesAtMs }] of holds)
+          if (lapsesAtMs !== null && lapsesAtMs <= nowMs && holds.delete(id)) dropped++;
+      return dropped;
+    },
+    heldFrom: async (environmentId, keys) => {
+      if (model.epoch === null) throw new MissingEpochFault();
+      return keys.map((key) => heldFromOf(environmentOf(model, environmentId), key));
+    },
+    fence: async (cutoffs) => {
+      for (const { environmentId, key, cutoffMs } of cutoffs)
+        raise(environmentOf(model, environmentId).fences, key, cutoffMs);
+    },
+    enforce: async (cutoffs) => enforce(model, cutoffs),
+    fenceStatus: async () => ({ run: String(model.run), isComplete: model.run === model.fencedRun }),
+    completeFences: async (run) => {
+      if (run !== String(model.run)) return false;
+      model.fencedRun = model.run;
+      return true;
+    },
+  };
+}
+
+function enforce(model: Model, cutoffs: readonly Cutoff[]): Enforced {
+  let [links, consents] = [0, 0];
+  for (const { environmentId, key, cutoffMs } of cutoffs) {
+    const state = environmentOf(model, environmentId);
+    raise(state.fences, key, cutoffMs);
+    const hex = key.toString('hex');
+    const member = state.members.get(state.roots.get(hex) ?? '')?.get(hex);
+    if (member !== undefined && member.linkedAt <= cutoffMs && removeMember(state, hex) !== undefined) {
+      state.unlinkSides.delete(hex);
+      links++;
+    }
+    const sides = (state.unlinkSides.get(hex) ?? []).filter(({ unlinkedAt }) => unlinkedAt > cutoffMs);
+    if (sides.length === 0) state.unlinkSides.delete(hex);
+    else state.unlinkSides.set(hex, sides);
+    dropSuspect(state, hex, cutoffMs);
+    const consent = state.consents.get(hex);
+    if (consent !== undefined && consent.receivedAt <= cutoffMs && state.consents.delete(hex)) consents++;
+  }
+  return { links, consents };
+}
+
+/** The rebuild without the consents. */
+function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
+  const needNoEpoch = () => {
+    if (model.epoch !== null) throw new EpochPresentFault();
+  };
+  return {
+    async mintEpoch(run) {
+      if (model.epoch !== null) return model.epoch;
+      if (run !== undefined && run !== String(model.run)) throw new RestartedFault();
+      model.fencedRun = model.run;
+      model.epoch = 'memory';
+      return model.epoch;
+    },
+    async loadOverrides(overrides) {
+      needNoEpoch();
+      for (const row of overrides) loadOverride(environmentOf(model, row.environmentId), row);
+    },
+    async loadUnlinkSides(sides) {
+      needNoEpoch();
+      for (const side of sides) addUnlinkSide(environmentOf(model, side.environmentId), side);
+    },
+    async loadSuspects(suspects) {
+      needNoEpoch();
+      for (const suspect of suspects) {
+        const state = environmentOf(model, suspect.environmentId).suspects;
+        const known = state.get(suspect.key.toString('hex'));
+        if (known === undefined || comparePlaces(suspect, known) >= 0) state.set(suspect.key.toString('hex'), suspect);
+      }
+    },
+    async loadDecided(places) {
+      needNoEpoch();
+      for (const { environmentId, ...place } of places) {
+        const state = environmentOf(model, environmentId);
+        state.decided.add(`${place.generation}/${place.offset}`);
+        if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
+      }
+    },
+    async loadApplied(source, offset, note) {
+      needNoEpoch();
+      if (note !== undefined) model.notes.set(nameOf(source), note);
+      model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
+    },
+    async *identities() {
+      for (const [environmentId, { roots }] of model.environments)
+        for (const [key, root] of roots)
+          yield { environmentId, key: Buffer.from(key, 'hex'), root: Buffer.from(root, 'hex') };
+    },
+    async digest(environmentId) {
+      const { roots, members, unlinkSides } = environmentOf(model, environmentId);
+      const lines = [...roots].map(([key, root]) => {
+        const member = members.get(root)!.get(key)!;
+        return `${key} ${root} ${member.kind} ${member.linkedAt}\n`;
+      });
+      for (const each of [...unlinkSides.values()].flat().map(toUnlinkSideLine)) lines.push(each);
+      return createHash('sha256').update(lines.sort().join('')).digest('hex');
+    },
+  };
+}
+
+function loadOverride(state: EnvironmentState, row: Override): void {
+  const key = row.key.toString('hex');
+  const root = row.root.toString('hex');
+  const known = removeMember(state, key);
+  const members = state.members.get(root) ?? new Map();
+  state.members.set(root, members.set(key, known ?? { kind: row.kind, linkedAt: row.linkedAt }));
+  state.roots.set(key, root);
 }

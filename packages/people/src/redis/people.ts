@@ -1,3 +1,5 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { waitAtMost } from '@playline/stores';
 import {
   assertTakesWrites,
@@ -6,14 +8,23 @@ import {
   type Redis,
   type RedisAdapterOptions,
 } from '@playline/stores/redis';
-import { MissingEpochFault, MissingFencesFault } from '../faults.ts';
-import { DEFAULT_LIMITS, type GraphLimits } from '../graph.ts';
+import type {
+  ApplyOutcome,
+  ChosenStatus,
+  ConsentStanding,
+  ConsentStore,
+  PlacedConsent,
+  StoredConsent,
+} from '../consents.ts';
+import { EpochPresentFault, MissingEpochFault, MissingFencesFault } from '../faults.ts';
+import { DEFAULT_LIMITS, type GraphLimits, type UnlinkSide } from '../graph.ts';
 import type { People } from '../people.ts';
-import { createConsents } from './consents.ts';
-import { createGraph } from './graph.ts';
+import { type LinkedIdentity, type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
+import { createGraph, type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createGuards } from './guards.ts';
-import { createLayout } from './layout.ts';
-import { createRebuild } from './rebuild.ts';
+import { createLayout, type Layout, NUMBER_BYTES } from './layout.ts';
+import { createScript } from './scripts.ts';
+import { fromSides, toDecidedBlob, toOverrideBlob, toSuspectBlob, toUnlinkSideBlob } from './wire.ts';
 
 export interface RedisPeopleOptions extends RedisAdapterOptions {
   /** A server that is silent for this long counts as away. Must be shorter than the caller's deadline. Default: 5 s. */
@@ -112,4 +123,190 @@ function createReadiness(
       return epoch !== null && isFenced && isWritable;
     },
   };
+}
+
+/** Takes Redis a few milliseconds. */
+const FORGOTTEN_A_CALL_MAX = 1_000;
+
+/** Consents and their rebuild. */
+function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
+  const forgetConsents = createScript(redis, 'forgetConsents');
+  const putConsent = createScript(redis, 'putConsent');
+  const readConsent = createScript(redis, 'readConsent');
+  const markConsents = createScript(redis, 'markConsents');
+  const consentStanding = createScript(redis, 'consentStanding');
+
+  const put = async (change: PlacedConsent, epoch: '' | 'epoch') => {
+    const { environmentId, identityKey: key } = change;
+    const buckets = [layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
+    const keys = [layout.epoch, ...buckets, layout.consentLog];
+    return fromReply(await putConsent(keys, [key, toValue(change), epoch]));
+  };
+  return {
+    apply: (change) => put(change, 'epoch'),
+    loadConsents: (changes) => Promise.all(changes.map((change) => put(change, ''))),
+    async read(environmentId, identityKey) {
+      const keys = [layout.epoch, layout.consentsOf(environmentId, identityKey), layout.consentLog, layout.fencedRun];
+      const value = await readConsent(keys, [identityKey]);
+      return Buffer.isBuffer(value) ? fromValue(value) : null;
+    },
+    standing: async () => fromStanding(await consentStanding([layout.consentLog], [])),
+    markCurrent: async (run, ends) => {
+      const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
+      return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
+    },
+    async readStored(environmentId, identityKeys) {
+      const read = (key: Buffer) => redis.hgetBuffer(layout.consentsOf(environmentId, key), key);
+      const values = await Promise.all(identityKeys.map(read));
+      return values.flatMap((value, at) =>
+        value === null ? [] : [{ identityKey: identityKeys[at]!, ...fromValue(value) }],
+      );
+    },
+    async forget(environmentId, consents) {
+      let forgotten = 0;
+      for (let at = 0; at < consents.length; at += FORGOTTEN_A_CALL_MAX) {
+        const some = consents.slice(at, at + FORGOTTEN_A_CALL_MAX);
+        const buckets = some.map(({ identityKey }) => layout.consentsOf(environmentId, identityKey));
+        const args = some.flatMap((consent) => [consent.identityKey, toValue(consent)]);
+        forgotten += Number(await forgetConsents(buckets, args));
+      }
+      return forgotten;
+    },
+  };
+}
+
+// Letters that are stored in Redis. They must not change, even if a list is reordered.
+const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
+const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
+const STATUSES = new Map(
+  (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
+);
+
+/** Status letter, partition, offset, logged at, received at: 21 bytes, which `put-consent.lua` unpacks too. */
+const AT = {
+  status: 0,
+  partition: 1,
+  offset: 3,
+  loggedAt: 3 + NUMBER_BYTES,
+  receivedAt: 3 + 2 * NUMBER_BYTES,
+  end: 3 + 3 * NUMBER_BYTES,
+} as const;
+
+function toValue({ status, receivedAt, place }: StoredConsent): Buffer {
+  const value = Buffer.alloc(AT.end);
+  value.write(STATUS_LETTERS[status], AT.status, 'latin1');
+  value.writeUInt16BE(place.partition, AT.partition);
+  value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
+  value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  value.writeUIntBE(Math.max(0, receivedAt), AT.receivedAt, NUMBER_BYTES);
+  return value;
+}
+
+/** @throws Error when the value is not one of ours */
+function fromValue(value: Buffer): StoredConsent {
+  const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
+  if (status === undefined || value.length !== AT.end) throw new Error('a stored consent cannot be read');
+  const place = {
+    partition: value.readUInt16BE(AT.partition),
+    offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
+    loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
+  };
+  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), place };
+}
+
+/** @throws Error when the script replied something else */
+function fromReply(reply: unknown): ApplyOutcome {
+  const outcome = OUTCOMES[String(reply)];
+  if (outcome === undefined) throw new Error('the consent script replied something unknown');
+  return outcome;
+}
+
+/** @param reply of `consent-standing.lua` */
+function fromStanding(reply: unknown): ConsentStanding {
+  const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
+  const run = present ?? '';
+  const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
+  const isCurrent = fields.get('run') === run;
+  fields.delete('run');
+  return {
+    run,
+    isCurrent,
+    applied: new Map([...fields].map(([partition, last]) => [Number(partition), Number(last)])),
+  };
+}
+
+/** The rebuild without the consents. */
+function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
+  const { redis, layout } = parts;
+  const mintEpoch = createScript(redis, 'mintEpoch');
+  const loadOverrides = createScript(redis, 'loadOverrides');
+  const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
+  const loadDecided = createScript(redis, 'loadDecided');
+  const loadSuspects = createScript(redis, 'loadSuspects');
+  return {
+    mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
+    async loadOverrides(overrides) {
+      await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
+    },
+    async loadUnlinkSides(sides) {
+      await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
+    },
+    async loadSuspects(suspects) {
+      await loadSuspects([layout.epoch], [layout.namespace, ...suspects.map(toSuspectBlob)]);
+    },
+    async loadDecided(places) {
+      await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
+    },
+    async loadApplied(source, offset, note) {
+      if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
+      const known = await readApplied(parts, source);
+      if (note !== undefined) await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
+      await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
+    },
+    identities: () => readIdentities(parts),
+    digest: (environmentId) => readDigest(parts, environmentId),
+  };
+}
+
+/** Reads every bucket of every environment. */
+async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<LinkedIdentity> {
+  const pattern = layout.indexPattern('*');
+  const prefix = pattern.indexOf('*');
+  for await (const names of redis.scanStream({ match: pattern, count: 1_000 }))
+    for (const name of names as string[]) {
+      const environmentId = name.slice(prefix, name.lastIndexOf('}'));
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) yield { environmentId, key: flat[at]!, root: flat[at + 1]! };
+    }
+}
+
+/** Reads every bucket. For rebuilds and tests, too slow for traffic. */
+async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
+  const { redis, layout } = parts;
+  const roots = new Map<string, string>();
+  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
+    for (const name of names as string[]) {
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) roots.set(flat[at]!.toString('hex'), flat[at + 1]!.toString('hex'));
+    }
+  const lines: string[] = [];
+  for (const root of new Set(roots.values())) {
+    const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
+    for (const { key, kind, linkedAt } of members) {
+      const hex = key.toString('hex');
+      // Uses the root from the index, so that a mismatch with the members changes the digest.
+      lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
+    }
+  }
+  for (const side of await readUnlinkSides(parts, environmentId)) lines.push(toUnlinkSideLine(side));
+  return createHash('sha256').update(lines.sort().join('')).digest('hex');
+}
+
+async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: string): Promise<UnlinkSide[]> {
+  const flat = (await redis.callBuffer('HGETALL', layout.unlinksOf(environmentId))) as Buffer[];
+  const sides: UnlinkSide[] = [];
+  for (let at = 0; at < flat.length; at += 2)
+    if (flat[at]!.length === IDENTITY_KEY_BYTES)
+      for (const each of fromSides(environmentId, flat[at]!, flat[at + 1]!)) sides.push(each);
+  return sides;
 }

@@ -12,8 +12,8 @@ import { createMemoryStore } from '@playline/access-keys/test';
 import type { ChainMetadataRecord, MintRequestRecord } from '@playline/contracts';
 import { createMintCursors } from '@playline/mints';
 import { createMemoryMintReader, createMemoryMints } from '@playline/mints/memory';
+import type { MintingParts } from '../app.ts';
 import { createCollections } from '../minting/collections.ts';
-import type { MintingParts } from '../minting/routes.ts';
 
 const PREFIX = 'svcapik';
 export const SECRET_KEY_HEADER = 'x-service-api-key';

@@ -1,11 +1,10 @@
 import { frameRecord, identityDecisionCodec } from '@playline/contracts';
-import { type Applied, type LinkSourcePartition, toDecisionRecords } from '@playline/people';
+import { type Applied, type IdentityGraph, type LinkSourcePartition, toDecisionRecords } from '@playline/people';
 import { type BatchPosition, type OutgoingRecord, RetryableFault } from '@playline/stream';
 import type { LinkerParts } from '../linker-parts.ts';
 import type { ApplyFacts, PositionedFact } from './apply-facts.ts';
 import type { DecodedBatch } from './decode-batch.ts';
 import { createPublication, createPublish } from './publish.ts';
-import { createTrimOutbox } from './trim-outbox.ts';
 
 /**
  * Decides the facts of a batch and publishes the decisions. Resolves when all decisions and the batch's dead letters
@@ -71,4 +70,56 @@ function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, tar
     key,
     value: frameRecord(schemaId, identityDecisionCodec.encode(record)),
   }));
+}
+
+interface TrimOutbox {
+  /** Notes facts with published decisions, for a later trim. */
+  note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void;
+  /** Trims the noted facts up to `through`, which must be committed. @throws RetryableFault */
+  trim(source: LinkSourcePartition, through: number): Promise<void>;
+}
+
+/** Offsets of an environment's facts whose decisions may still be in the outbox. */
+interface Offsets {
+  first: number;
+  last: number;
+}
+
+/** Creates the step that deletes decisions from the outbox which are published and committed. */
+function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
+  const noted = new Map<string, Map<string, Offsets>>();
+  const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {
+    const name = `${generation}/${partition}`;
+    const environments = noted.get(name) ?? new Map<string, Offsets>();
+    noted.set(name, environments);
+    return environments;
+  };
+  return {
+    note(source, facts) {
+      const environments = environmentsOf(source);
+      for (const { fact, offset } of facts) {
+        const offsets = environments.get(fact.environmentId);
+        if (offsets === undefined) environments.set(fact.environmentId, { first: offset, last: offset });
+        else offsets.last = Math.max(offsets.last, offset);
+      }
+    },
+    async trim(source, through) {
+      const environments = environmentsOf(source);
+      const wanted = [...environments].filter(([, { first }]) => first <= through);
+      if (wanted.length === 0) return;
+      try {
+        await graph.trim(
+          source,
+          through,
+          wanted.map(([environmentId]) => environmentId),
+        );
+      } catch (cause) {
+        throw new RetryableFault('the outbox could not be trimmed', { cause });
+      }
+      for (const [environmentId, offsets] of wanted) {
+        if (offsets.last <= through) environments.delete(environmentId);
+        else offsets.first = through + 1;
+      }
+    },
+  };
 }

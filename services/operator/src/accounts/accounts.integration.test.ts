@@ -7,11 +7,10 @@ import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { bareEnvironment } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { createAccountsCommand } from '../commands/accounts.ts';
+import { createAccountsCommand, withAccounts } from '../commands/accounts.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
 import { runHere } from '../test/run-here.ts';
-import { withAccounts } from './account-access.ts';
 
 let places: RecordPlaces;
 beforeAll(async () => {

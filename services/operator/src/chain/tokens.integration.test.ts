@@ -9,7 +9,7 @@ import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
-import { changeToken } from './token-log.ts';
+import { changeToken } from './token-words.ts';
 
 const CHAIN = 'demo-chain';
 const TOPIC = TOPICS.tokens.name;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COLUMNS_MAX } from '../commands/columns.ts';
 import { runMain } from '../test/run-main.ts';
-import { COLUMNS_MAX } from './add.ts';
 import { type ColumnsFixture, NOW, openColumnsFixture } from './test/columns-fixture.ts';
 
 describe('columns of properties', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../command.ts';
-import { parseColumn, readComment, toAddStatement } from './property-column.ts';
-import { parsePath } from './property-path.ts';
+import { parseColumn, parsePath, readComment, toAddStatement } from './property-column.ts';
 
 const SINCE = '2026-09-01T00:00:00.000Z';
 const asked = { name: 'coins', path: 'economy.coins', type: 'Int64' };

@@ -4,10 +4,14 @@ import {
   disableAccount,
   enableAccount,
   FIRST_LINK_LIFETIME_S,
+  findByLogin,
   INVITATION_MS,
   type Invited,
   invite,
+  isRemoved,
   issueFirstLink,
+  type OneTimeTexts,
+  type OpenSessions,
   ROLES,
   removeAccount,
   resetAccess,
@@ -16,8 +20,7 @@ import {
   setRole,
   unlinkOpenId,
 } from '@playline/access-keys';
-import { type AccountsContext, linkTo, originOf, requireAccount, withAccounts } from '../accounts/account-access.ts';
-import { listAccounts, showAccount } from '../accounts/account-lines.ts';
+import { withStore } from '../await-store.ts';
 import {
   type Command,
   choiceOf,
@@ -28,12 +31,13 @@ import {
   requiredOf,
   type Terminal,
   textOf,
+  UnreachableError,
   UsageError,
   type Values,
   wordOf,
 } from '../command.ts';
-import { requireProjectId } from '../projects/environments.ts';
-import { withPair } from '../records/record-access.ts';
+import { type ProjectSources, requireProjectId } from '../projects/environments.ts';
+import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const HELP = `usage: operator accounts link [--origin O] [--json]
        operator accounts list [--json]
@@ -219,4 +223,95 @@ function prepareRemove(values: Values) {
     if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
     return changing(id, removeAccount)(work);
   };
+}
+
+interface AccountsContext extends ProjectSources {
+  readonly accounts: RecordSources<AccountRecord>;
+  openSessions(): Promise<OpenSessions>;
+  /** Origin of the portal of the local stack; null when there is none. */
+  portal(): string | null;
+}
+
+/** Reads or changes accounts, with the user of the command as the author. @throws UnreachableError as `withRecords` */
+export async function withAccounts<T>(
+  { accounts, openSessions }: AccountsContext,
+  work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
+): Promise<T> {
+  return withStore('Redis', await openSessions(), ({ sessions, oneTimeTexts }) =>
+    withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTexts)),
+  );
+}
+
+/** @param wanted id or login. @throws Error with advice when there is no such account */
+async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
+  const accounts = await store.readAll();
+  const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
+  if (found === null || isRemoved(found))
+    throw new Error(`there is no account ${wanted}: npm run accounts -- list shows those that there are`);
+  return found;
+}
+
+/**
+ * The origin of the portal.
+ * @throws UsageError for an invalid origin; UnreachableError when none is given and no local stack has one
+ */
+function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | undefined): string {
+  if (given === undefined) {
+    const running = portal();
+    if (running !== null) return running;
+    throw new UnreachableError(
+      'no portal runs here: start it (npm run up), or say --origin https://portal.example.com',
+    );
+  }
+  const url = URL.parse(given);
+  if (url !== null && ['http:', 'https:'].includes(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+  throw new UsageError('--origin: expected one as https://portal.example.com, without a path');
+}
+
+/** The address of a page, with its code. */
+function linkTo(origin: string, path: string, code: string): string {
+  const url = new URL(path, origin);
+  url.searchParams.set('code', code);
+  return url.href;
+}
+
+/** The printable part of an account: no hash, no public key, nothing that can be used to sign in. */
+function toShown({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
+  return {
+    ...account,
+    hasPassword: passwordHash !== null,
+    passkeys: passkeys.map(({ name, createdAt }) => ({ name, createdAt })),
+    openIdIssuer: openId?.issuer ?? null,
+    linkExpiresAt: invitation?.expiresAt ?? null,
+  };
+}
+
+function showAccount(account: AccountRecord, isJson: boolean, terminal: Terminal): void {
+  terminal.result(isJson ? JSON.stringify(toShown(account)) : toLine(account));
+}
+
+/** Lists accounts that are not removed, the oldest first. */
+function listAccounts(accounts: readonly AccountRecord[], isJson: boolean, terminal: Terminal): void {
+  const there = accounts.filter((account) => !isRemoved(account)).toSorted((a, b) => a.createdAt - b.createdAt);
+  for (const account of there) showAccount(account, isJson, terminal);
+  if (there.length === 0)
+    terminal.progress(
+      'There is no account: npm run accounts -- link prints the link that makes the first administrator.',
+    );
+}
+
+function toLine(account: AccountRecord): string {
+  const { id, login, name, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
+  const ways = [
+    ...(passwordHash === null ? [] : ['password']),
+    ...(passkeys.length === 0 ? [] : [`${passkeys.length} passkeys`]),
+    ...(openId === null ? [] : [openId.issuer]),
+    ...(invitation === null ? [] : [`link until ${new Date(invitation.expiresAt).toISOString()}`]),
+  ];
+  const rights = [
+    ...(isAdministrator ? ['administrator'] : []),
+    ...roles.map(({ projectId, role }) => `${role} of ${projectId}`),
+  ];
+  const orNone = (words: readonly string[]) => (words.length === 0 ? '-' : words.join(', '));
+  return [id, login || '-', name || '-', state, orNone(rights), orNone(ways)].join('  ');
 }

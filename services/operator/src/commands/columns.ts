@@ -1,12 +1,21 @@
 import type { ClickHouseAccount } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
-import { add } from '../columns/add.ts';
-import { drop } from '../columns/drop.ts';
-import { createEngine } from '../columns/engine.ts';
-import { list } from '../columns/list.ts';
-import { parseColumn, parseName } from '../columns/property-column.ts';
+import { createEngine, type Engine } from '../columns/engine.ts';
+import { awaitNone, isOf, kill, readUnfinished, type Unfinished } from '../columns/mutations.ts';
+import {
+  columnOf,
+  describeColumn,
+  type PropertyColumn,
+  parseColumn,
+  parseName,
+  toAddStatement,
+} from '../columns/property-column.ts';
+import { type MonthOfParts, readMonths, readStanding, type StandingColumn, sumMonths } from '../columns/standing.ts';
+import { findNaming, hideFromViews, refreshViews } from '../columns/views.ts';
 import type { ColumnsWork } from '../columns/work.ts';
-import { type Command, EXIT, type ExitCode, parseOptions, type Terminal, wordOf } from '../command.ts';
+import { type Command, EXIT, type ExitCode, isMeant, parseOptions, type Terminal, wordOf } from '../command.ts';
+import { createProgress } from '../progress.ts';
+import { toTable } from '../table.ts';
 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
@@ -73,4 +82,203 @@ export function createColumnsCommand({ clickhouse, wallClockMs, stop }: ColumnsC
     }
   };
   return { name: 'columns', summary: 'properties of events as columns: add, list, drop', help: HELP, run };
+}
+
+/** Each column costs every insert half a microsecond a row. */
+export const COLUMNS_MAX = 50;
+
+type Asked = Omit<PropertyColumn, 'since'>;
+
+/** Adds the column, shows it in the views, and fills stored rows. Running it again continues unfinished work. */
+async function add(work: ColumnsWork): Promise<ExitCode> {
+  const { engine, values, terminal, signal } = work;
+  const asked = parseColumn(values);
+  const column = columnOf(asked.name);
+  if (await isStanding(engine, asked)) terminal.progress(`${column} stands already: what is not done of it goes on`);
+  else await addColumn(work, asked);
+  const { changed, broken } = await refreshViews(engine);
+  if (changed.length > 0) terminal.progress(`whoever may read these views sees it: ${changed.join(', ')}`);
+  for (const name of broken) terminal.progress(`view ${name} fails by itself, and was left as it is`);
+  await backfill({ engine, column, progress: createProgress(terminal), signal });
+  terminal.result(`${column}: ${describeColumn(asked)}; every part has it`);
+  return EXIT.ok;
+}
+
+async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, asked: Asked): Promise<void> {
+  // Waits for the drop of a column with this name: its parts would count as filled.
+  await awaitNone(engine, isOf('DROP', columnOf(asked.name)), { onLook: () => {}, signal });
+  try {
+    await engine.run(toAddStatement({ ...asked, since: new Date(wallClockMs()).toISOString() }));
+  } catch (fault) {
+    // Another command may have added it meanwhile.
+    if (!(await isStanding(engine, asked))) throw fault;
+  }
+}
+
+/** @throws Error when another column has the name, or there are as many columns as allowed */
+async function isStanding(engine: Engine, asked: Asked): Promise<boolean> {
+  const standing = await readStanding(engine);
+  const found = standing.find(({ name }) => name === asked.name);
+  if (found === undefined && standing.length >= COLUMNS_MAX)
+    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop one that nobody asks about first`);
+  if (found === undefined) return false;
+  if (found.column !== null && describeColumn(found.column) === describeColumn(asked)) return true;
+  throw new Error(
+    `${columnOf(asked.name)} stands already, and is ${toWords(found)}: take another name, or drop that one first`,
+  );
+}
+
+const toWords = ({ column, type }: StandingColumn) =>
+  column === null ? `${type}, added by other means` : describeColumn(column);
+
+interface BackfillContext {
+  readonly engine: Engine;
+  /** Name of the column, with its prefix. */
+  readonly column: string;
+  readonly progress: (line: string) => void;
+  /** Ends the wait; the month that is being written is finished by the engine. */
+  readonly signal: AbortSignal;
+}
+
+/** A month is repeated when an old insert adds a part to it, but not for ever. */
+const TURNS_MAX = 5;
+
+/**
+ * Writes the column into every part that lacks it, one month at a time, the newest first: a deletion then waits for one
+ * month only. The parts themselves show what is left, so it may be interrupted, repeated and run in parallel.
+ * @throws Error when the engine cannot write a part; the change is cancelled, since later ones would wait behind it
+ */
+async function backfill(context: BackfillContext): Promise<void> {
+  const turns = new Map<string, number>();
+  for (;;) {
+    await passOthers(context);
+    const months = await readMonths(context.engine, context.column);
+    const next = months.find(({ toDo }) => toDo > 0);
+    if (next === undefined) return;
+    const turn = (turns.get(next.month) ?? 0) + 1;
+    if (turn > TURNS_MAX)
+      throw new Error(`month ${next.month} was written ${TURNS_MAX} times and still lacks the column`);
+    turns.set(next.month, turn);
+    await writeMonth(context, months, next);
+  }
+}
+
+/** Waits for changes of other kinds, such as deletions; those of a killed backfill of this column are continued. */
+async function passOthers({ engine, column, progress, signal }: BackfillContext): Promise<void> {
+  const isOwn = isOf('MATERIALIZE', column);
+  const onLook = async (left: readonly Unfinished[]) => {
+    await takeBackFailed(engine, left.filter(isOwn));
+    const failing = left.find(({ fault }) => fault !== '');
+    const words = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
+    progress(`backfill: waits for ${left.length} other change(s) of events to end${words}`);
+  };
+  await awaitNone(engine, () => true, { onLook, signal });
+}
+
+async function writeMonth(
+  { engine, column, progress, signal }: BackfillContext,
+  months: readonly MonthOfParts[],
+  next: MonthOfParts,
+): Promise<void> {
+  progress(toLine(months, next.month));
+  await engine.run(
+    `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
+  );
+  const onLook = async (left: readonly Unfinished[]) => {
+    await takeBackFailed(engine, left);
+    progress(toLine(await readMonths(engine, column), next.month));
+  };
+  await awaitNone(engine, isOf('MATERIALIZE', column), { onLook, signal });
+}
+
+function toLine(months: readonly MonthOfParts[], month: string): string {
+  const { parts, toDo } = sumMonths(months);
+  return `backfill: ${parts - toDo} of ${parts} parts have the column; writing ${month}`;
+}
+
+async function takeBackFailed(engine: Engine, own: readonly Unfinished[]): Promise<void> {
+  const failed = own.find(({ fault }) => fault !== '');
+  if (failed === undefined) return;
+  await kill(engine, own);
+  throw new Error(
+    `the backfill failed with ${failed.fault}: answers are right all the same, only slower; mend it and say the same again`,
+  );
+}
+
+/** Removes the column from the views, then from the table, and waits until no file has it. */
+async function drop(work: ColumnsWork): Promise<ExitCode> {
+  const { engine, values, terminal, signal } = work;
+  const column = columnOf(parseName(values));
+  const isThere = await stands(engine, column);
+  const isGoing = (await readUnfinished(engine)).some(isOf('DROP', column));
+  if (!isThere && !isGoing) throw new Error(`there is no ${column}: npm run columns -- list names those that are`);
+  if (isThere && !(await isMeant(`This drops ${column}; the properties themselves stay.`, values, terminal))) {
+    terminal.progress('nothing was dropped');
+    return EXIT.failed;
+  }
+  if (isThere) await dropColumn(engine, column);
+  const progress = createProgress(terminal);
+  const onLook = () => progress(`${column} is gone; files that have it are being written without it`);
+  await awaitNone(engine, isOf('DROP', column), { onLook, signal });
+  terminal.result(`${column} is dropped`);
+  return EXIT.ok;
+}
+
+const stands = async (engine: Engine, column: string) =>
+  (await readStanding(engine)).some(({ name }) => columnOf(name) === column);
+
+async function dropColumn(engine: Engine, column: string): Promise<void> {
+  const naming = await findNaming(engine, column);
+  if (naming.length > 0)
+    throw new Error(`${column} is named by ${naming.join(', ')}: change or drop that first, it would fail without it`);
+  await hideFromViews(engine, column);
+  try {
+    // The engine drops no column while it is being filled.
+    await kill(engine, (await readUnfinished(engine)).filter(isOf('MATERIALIZE', column)));
+    await engine.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
+  } catch (fault) {
+    // The column still exists, so views show it again.
+    await refreshViews(engine);
+    throw fault;
+  }
+}
+
+/** Prints each property column and how far its backfill has come. */
+async function list({ engine, values, terminal }: ColumnsWork): Promise<ExitCode> {
+  const rows = [];
+  for (const standing of await readStanding(engine))
+    rows.push(toRow(standing, sumMonths(await readMonths(engine, columnOf(standing.name)))));
+  if (values.json === true) for (const row of rows) terminal.result(JSON.stringify(row));
+  else if (rows.length === 0) terminal.progress('no property has a column');
+  else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
+  return EXIT.ok;
+}
+
+type Row = ReturnType<typeof toRow>;
+
+function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, untold }: ReturnType<typeof sumMonths>) {
+  return {
+    name,
+    column: columnOf(name),
+    path: column?.path ?? null,
+    type: column?.type ?? type,
+    default: column?.fallback ?? null,
+    since: column?.since ?? null,
+    parts,
+    partsToDo: toDo,
+    bytesOnDisk: bytes,
+    partsWithoutBytes: untold,
+  };
+}
+
+const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
+
+function toCells(row: Row): string[] {
+  const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts to do`;
+  const untold = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
+  return [
+    ...[row.column, row.path ?? '(added by other means)', row.type],
+    ...[row.default === null ? 'NULL' : JSON.stringify(row.default), row.since ?? '-', backfill],
+    `${row.bytesOnDisk} bytes${untold}`,
+  ];
 }

@@ -14,18 +14,19 @@ import {
   type Values,
 } from '../command.ts';
 import { describeLetter } from '../dead-letters/contents.ts';
-import { groupLetters, toGroupLine } from '../dead-letters/groups.ts';
 import {
   createIsSelected,
   type Fate,
+  type Letter,
   type Place,
   parsePlace,
   readFates,
   readLetters,
   type Selection,
+  toMark,
   toPlaceText,
+  toReplay,
 } from '../dead-letters/letters.ts';
-import { settleLetters } from '../dead-letters/settle.ts';
 
 export interface DeadLettersContext {
   readonly openLog: () => Promise<LogReader>;
@@ -212,4 +213,142 @@ async function settle(work: Work): Promise<ExitCode> {
   } finally {
     await publisher.close();
   }
+}
+
+/** Letters of one topic, step and reason. */
+interface LetterGroup {
+  readonly topic: string;
+  readonly step: string;
+  readonly reason: string;
+  open: number;
+  replayed: number;
+  dropped: number;
+  firstAtMs: number;
+  lastAtMs: number;
+  /** The first open letter, for `show`; null when none is open. */
+  example: string | null;
+}
+
+/** Reasons often contain the input; a group shows only the beginning. */
+const REASON_CHARACTERS_MAX = 80;
+/** Further reasons are counted together: a list of thousands is useless and would not fit into memory. */
+const GROUPS_MAX = 200;
+const OTHER_REASONS = '(other reasons)';
+
+/** Counts the letters of dead-letter topics by topic, step and reason; groups with most open ones come first. */
+async function groupLetters(
+  log: LogReader,
+  topics: readonly string[],
+  isSelected: (letter: Letter) => boolean,
+): Promise<LetterGroup[]> {
+  const groups = new Map<string, LetterGroup>();
+  for (const topic of topics) {
+    const fates = await readFates(log, topic);
+    for await (const letter of readLetters(log, topic)) {
+      if (!isSelected(letter)) continue;
+      const group = groupOf(groups, letter);
+      const place = toPlaceText(letter.place);
+      const fate = fates.get(place)?.kind ?? 'open';
+      group[fate]++;
+      group.firstAtMs = Math.min(group.firstAtMs, letter.deadAtMs);
+      group.lastAtMs = Math.max(group.lastAtMs, letter.deadAtMs);
+      if (fate === 'open') group.example ??= place;
+    }
+  }
+  return [...groups.values()].sort((a, b) => b.open - a.open || b.lastAtMs - a.lastAtMs);
+}
+
+function groupOf(groups: Map<string, LetterGroup>, { original, step, reason, deadAtMs }: Letter): LetterGroup {
+  const make = (shown: string) => {
+    const key = JSON.stringify([original.topic, step, shown]);
+    const known = groups.get(key);
+    if (known !== undefined) return known;
+    if (groups.size >= GROUPS_MAX && shown !== OTHER_REASONS) return null;
+    const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
+    const group: LetterGroup = { topic: original.topic, step, reason: shown, ...counts };
+    groups.set(key, group);
+    return group;
+  };
+  return make(reason.slice(0, REASON_CHARACTERS_MAX)) ?? make(OTHER_REASONS)!;
+}
+
+const toTime = (ms: number) => new Date(ms).toISOString();
+
+/** One line per group. */
+function toGroupLine(group: LetterGroup): string {
+  const counts = `${group.open} open, ${group.replayed} replayed, ${group.dropped} dropped`;
+  const times = `${toTime(group.firstAtMs)} to ${toTime(group.lastAtMs)}`;
+  const example = group.example === null ? '' : `  show ${group.example}`;
+  return `${group.topic}  ${group.step}  ${counts}  ${times}  ${JSON.stringify(group.reason)}${example}`;
+}
+
+interface SettleOptions {
+  readonly log: LogReader;
+  /** Opened before anything is read: from then on no other command can settle a letter. */
+  readonly publisher: AtomicPublisher;
+  /** Dead-letter topics. */
+  readonly topics: readonly string[];
+  readonly isSelected: (letter: Letter) => boolean;
+  readonly fate: Fate;
+  /** Maximum number of letters to settle. */
+  readonly lettersMax: number;
+  readonly onProgress: (settled: number) => void;
+  /** Aborted to stop after the current batch. */
+  readonly stop: AbortSignal;
+}
+
+/** What was done with the selected letters. */
+interface Settled {
+  settled: number;
+  /** Letters that were settled before, and are not changed. */
+  before: number;
+}
+
+/** One transaction takes one round trip; larger ones only delay consumers. */
+const BATCH_LETTERS_MAX = 100;
+const BATCH_BYTES_MAX = 512 * 1024;
+
+/**
+ * Settles the selected open letters in the order of the log. A dropped letter gets a mark; a replayed letter gets a
+ * mark and goes to its topic in one transaction, so a letter is replayed if and only if it is marked.
+ *
+ * Exactly once: opening the publisher before reading the marks fences any earlier command, whose open transaction is
+ * then committed or aborted, and cannot arrive later.
+ * @throws Error when letters could not be settled; earlier ones are
+ */
+export async function settleLetters(options: SettleOptions): Promise<Settled> {
+  const result: Settled = { settled: 0, before: 0 };
+  for (const topic of options.topics) await settleTopic(topic, result, options);
+  return result;
+}
+
+async function settleTopic(topic: string, result: Settled, options: SettleOptions): Promise<void> {
+  const { log, isSelected, lettersMax, stop } = options;
+  const fates = await readFates(log, topic);
+  let batch: Letter[] = [];
+  let bytes = 0;
+  const flush = async () => {
+    await publish(batch, options);
+    result.settled += batch.length;
+    if (batch.length > 0) options.onProgress(result.settled);
+    [batch, bytes] = [[], 0];
+  };
+  for await (const letter of readLetters(log, topic)) {
+    if (stop.aborted || result.settled + batch.length >= lettersMax) break;
+    if (!isSelected(letter)) continue;
+    if (fates.has(toPlaceText(letter.place))) {
+      result.before++;
+      continue;
+    }
+    batch.push(letter);
+    bytes += (letter.record.key?.length ?? 0) + (letter.record.value?.length ?? 0);
+    if (batch.length >= BATCH_LETTERS_MAX || bytes >= BATCH_BYTES_MAX) await flush();
+  }
+  await flush();
+}
+
+async function publish(letters: readonly Letter[], { publisher, fate }: SettleOptions): Promise<void> {
+  if (letters.length === 0) return;
+  const replays = fate.kind === 'replayed' ? letters.map(toReplay) : [];
+  await publisher.publish([...replays, ...letters.map((letter) => toMark(letter, fate))]);
 }

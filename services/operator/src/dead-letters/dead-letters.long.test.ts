@@ -6,9 +6,9 @@ import { sendDeadLetters } from '@playline/stream';
 import { openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { settleLetters } from '../commands/dead-letters.ts';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
 import { REPLAYED_FROM } from './letters.ts';
-import { settleLetters } from './settle.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findChain } from './chain.ts';
 import { linkRow } from './test/link-row.ts';
+import { findChain } from './why.ts';
 
 const name = (number: number) => `key ${number}`;
 

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { ChainStore } from '@playline/chain';
-import type { Producer } from '@playline/stream';
-import { awaitStore } from '../await-store.ts';
+import { createRecordReader, frameRecord } from '@playline/contracts';
+import { type LogReader, type Producer, sendAll } from '@playline/stream';
+import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { awaitLog, awaitStore } from '../await-store.ts';
 import type { LogSources } from '../changed-log.ts';
+import { unconfirmed } from '../command.ts';
+import { findTail } from '../rebuild/log-tail.ts';
 import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
-import { openImportLog } from './import-log.ts';
 import type { ImportedRow, ImportSubject } from './subjects.ts';
 
 /** What imports work with. */
@@ -71,4 +74,86 @@ export async function openImportWay<R, Row extends ImportedRow>(
       }),
     close,
   };
+}
+
+/** What an import needs of Kafka and of the registry. */
+interface ImportLogSource<R, Row extends ImportedRow> {
+  readonly subject: ImportSubject<R, Row>;
+  readonly producer: Producer;
+  readonly log: LogReader;
+  readonly schemas: Schemas;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  /** Consumer group of the activity writer: everything that it has committed is in the tables. */
+  readonly writerGroup: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** The target of an import, and what is still on its way to the tables. */
+interface ImportLog<R, Row> {
+  /** Resolves when the brokers have all of them. @throws UnreachableError when that is unknown */
+  publish(records: readonly R[]): Promise<void>;
+  /** What the writer has still to write, by name, in the order of the log. Read the tables afterwards. */
+  readTail(): Promise<Map<string, Row[]>>;
+  close(): Promise<void>;
+}
+
+/**
+ * The log over a producer and a reader, which it closes.
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered
+ */
+async function openImportLog<R, Row extends ImportedRow>(source: ImportLogSource<R, Row>): Promise<ImportLog<R, Row>> {
+  const { subject, producer, log, schemas, topicPrefix } = source;
+  const topic = topicPrefix + subject.topic.name;
+  const close = async () => void (await Promise.all([producer.close(), log.close()]));
+  try {
+    const [schemaId] = await Promise.all([
+      awaitWritable({ producer, schemas }, topic, subject.codec.schema),
+      awaitLog(log),
+    ]);
+    return {
+      close,
+      readTail: () => readTail(source),
+      publish: async (records) =>
+        sendAll(
+          producer,
+          records.map((record) => ({
+            topic,
+            key: subject.keyOf(subject.toRow(record)),
+            value: frameRecord(schemaId, subject.codec.encode(record)),
+          })),
+        ).catch(unconfirmed('what was published', 'run it again, and what stands is not published twice')),
+    };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+/** Ticks are no versions, nor are records that the writer would make dead letters of. */
+async function readTail<R, Row extends ImportedRow>(source: ImportLogSource<R, Row>): Promise<Map<string, Row[]>> {
+  const { subject, log, schemas } = source;
+  const { topic, bounds } = await findTail(source, [subject.topic, subject.codec]);
+  const readValue = createRecordReader({ schemaOf: schemas.schemaOf, createReader: subject.codec.decoderOf });
+  const tail = new Map<string, Row[]>();
+  for (const { partition, start, end } of bounds)
+    for await (const { value } of log.read({ topic, partition, start, end })) {
+      const read = value === null ? null : await readValue(value);
+      const row = read?.kind === 'record' ? toRow(subject, read.record) : null;
+      if (row === null) continue;
+      const name = subject.nameOf(row);
+      const versions = tail.get(name);
+      if (versions === undefined) tail.set(name, [row]);
+      else versions.push(row);
+    }
+  return tail;
+}
+
+function toRow<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, record: R): Row | null {
+  try {
+    return subject.toRow(record);
+  } catch (fault) {
+    if (fault instanceof RangeError) return null;
+    throw fault;
+  }
 }

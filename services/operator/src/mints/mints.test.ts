@@ -3,8 +3,7 @@ import type { MintRequestRecord } from '@playline/contracts';
 import { type MintAsset, type MintLog, type MintState, toRequestedState } from '@playline/mints';
 import { createMemoryMints } from '@playline/mints/memory';
 import { describe, expect, it } from 'vitest';
-import { rebuildMints } from './rebuild.ts';
-import { retryMint } from './retry.ts';
+import { rebuildMints, retryMint } from '../commands/mints.ts';
 import { readSigners, toSignerLines } from './signers.ts';
 
 const [contractAddress, older, newer] = ['c0', '51', '52'].map((byte) => `0x${byte.repeat(20)}`) as [

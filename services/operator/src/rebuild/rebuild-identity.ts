@@ -1,8 +1,26 @@
-import { EpochPresentFault, type People, type RebuiltConsents } from '@playline/people';
+import { erasureRequestCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
+import { toOverrideVersion } from '@playline/events';
+import {
+  type DecidedPlace,
+  EpochPresentFault,
+  type ErasureHold,
+  type People,
+  type PlacedSuspect,
+  type RebuiltConsents,
+  type RebuiltGraph,
+  rebuildGraph,
+  toDecidedPlace,
+  toOverrides,
+  toSuspects,
+  toUnlinkSides,
+  type UnlinkSide,
+  type VersionedOverride,
+} from '@playline/people';
+import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
 import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
-import { type LinkerProgress, type RestoredGraph, restoreGraph } from './restore-graph.ts';
-import { restoreHolds } from './restore-holds.ts';
 import type { RebuildSources } from './stores.ts';
+import { type ComesAgain, readDecidedPlaces, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
 
 /** What a rebuild has restored. */
 export interface RebuiltIdentity {
@@ -49,3 +67,135 @@ const IN_USE =
   'the identity graph has an epoch: it is whole and in use, and was left alone. If it was initialised by mistake or ' +
   'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild; ' +
   `if a rebuild ended with a fault behind its epoch, it lacks ${CONSENTS_LEFT}`;
+
+/**
+ * Restores the holds of all erasures without a receipt, so that no link after their cut-off joins another person. The
+ * topic has requests that are not stored yet, the tables those that the topic no longer has.
+ * @returns number of holds
+ */
+export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
+  const holds = new Map<string, ErasureHold>();
+  for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
+  // For a request in both, the table may know more members. Read it after the topic, which fills it.
+  for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
+  for (const hold of holds.values()) await guards.place(hold);
+  // A receipt is written before its release: a hold placed here may be of an erasure that was released meanwhile.
+  const done = await sources.records.readFinished();
+  const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
+  for (const hold of over) await guards.release(hold);
+  return holds.size - over.length;
+}
+
+const toId = ({ erasureId }: Pick<ErasureHold, 'erasureId'>) => erasureId.toString('hex');
+
+function toHold(request: ErasureRequest): ErasureHold {
+  const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
+  return { environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null };
+}
+
+async function* readLoggedHolds(sources: RebuildSources): AsyncGenerator<ErasureHold> {
+  const done = await sources.records.readFinished();
+  const requests = await findWhole(sources, [TOPICS.erasures, erasureRequestCodec]);
+  for await (const { record, value } of readTail(sources, requests)) {
+    const fault = findRequestFault(value);
+    if (fault !== null) {
+      const { topic, partition, offset } = record;
+      sources.onProgress(`${topic}/${partition}/${offset} is no request (${fault}), and is left out`);
+    } else if (!done.has(toId(value))) yield toHold(value);
+  }
+}
+
+interface LinkerProgress {
+  /** Consumer group of the linkers: the decisions on all facts that it has committed are in the log. */
+  readonly linkerGroup: string;
+  /** LINK_TOPIC_GENERATION of the linkers. */
+  readonly generation: number;
+  /** Continue although the group has committed nothing: all facts of the log are decided again. */
+  readonly decideAgain: boolean;
+}
+
+interface RestoredGraph extends RebuiltGraph {
+  readonly fences: number;
+  /** Decisions read from the log, including those that the tables have too. */
+  readonly decisions: number;
+  readonly partitions: number;
+}
+
+/**
+ * Linkers refuse to work without an epoch, so new decisions come only from batches that were under way when Redis was
+ * lost: one for each linker. More would come from a linker that uses another Redis.
+ */
+const ROUNDS_MAX = 5;
+
+/**
+ * Loads the graph from tables and log. If decisions were published while the tables were read, everything is read
+ * again, since only half of them may have been seen.
+ * @throws EpochPresentFault, or a fault of a store; then it can be repeated
+ */
+async function restoreGraph(
+  sources: RebuildSources,
+  people: Pick<People, 'guards' | 'rebuild'>,
+  progress: LinkerProgress,
+): Promise<RestoredGraph> {
+  for (let round = 1; round <= ROUNDS_MAX; round++) {
+    // Commits are read before the end of the decisions, so that all decisions on committed facts are read.
+    const applied = await readApplied(sources, progress);
+    const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
+    if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
+    const fences = await readCutoffs(sources.records);
+    const rebuilt = await rebuildGraph(people, {
+      fences,
+      applied,
+      later: toRows(sources, tail),
+      stored: readOverrides(sources.query),
+      unlinks: readUnlinkSides(sources.query),
+      suspects: readSuspects(sources.query),
+      decided: readDecidedPlaces(sources.query, applied),
+      note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
+    });
+    const growth = countOffsets(await findGrowth(sources, tail));
+    if (growth === 0)
+      return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
+    sources.onProgress(`${growth} decisions were published meanwhile: reading everything again`);
+  }
+  throw new Error('decisions are still being published: a linker works on another Redis. Stop it, and try again');
+}
+
+/**
+ * Facts before a group's commit are decided and published. Later ones are read again; the graph gets those of them that
+ * are decided, so that they have no effect. Decided again, a fact could join what an unlink has separated since.
+ */
+async function readApplied(
+  sources: RebuildSources,
+  { linkerGroup, generation }: LinkerProgress,
+): Promise<(ComesAgain & { offset: number })[]> {
+  const topic = sources.topicPrefix + TOPICS.identityLinks.name;
+  const committed = await sources.log.committed(linkerGroup, topic);
+  const bounds = await boundsOf(sources, topic);
+  // A commit after the end belongs to an earlier topic of that name.
+  return bounds.map(({ partition, start, end }) => {
+    const next = Math.min(committed.get(partition) ?? 0, end);
+    return { generation, partition, offset: next - 1, from: Math.max(next, start) };
+  });
+}
+
+/** @throws Error when facts were decided, but not by this group */
+function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
+  if (tail.bounds.every(({ end }) => end === 0)) return;
+  throw new Error(
+    `the consumer group '${linkerGroup}' has committed nothing: is --linker-group the linkers'? If they have never ` +
+      'committed anything, --decide-again has them decide every fact of the log again',
+  );
+}
+
+async function* toRows(
+  sources: RebuildSources,
+  tail: LogTail<IdentityDecisionRecord>,
+): AsyncGenerator<VersionedOverride | UnlinkSide | PlacedSuspect | DecidedPlace> {
+  for await (const { value } of readTail(sources, tail)) {
+    yield* toOverrides(value, toOverrideVersion(value));
+    yield* toUnlinkSides(value);
+    yield* toSuspects(value);
+    yield toDecidedPlace(value);
+  }
+}

@@ -9,7 +9,7 @@ import { createSchemaRegistry, openLogReader } from '@playline/stream/kafka';
 import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
-import { restoreHolds } from './restore-holds.ts';
+import { restoreHolds } from './rebuild-identity.ts';
 import type { RebuildSources } from './stores.ts';
 
 const CUTOFF = 1_790_000_000_000;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { sendLongFile } from './long-file.ts';
 import type { Visit } from './page.ts';
+import { sendLongFile } from './page-route.ts';
 
 it('a file whose client left before its first piece ends its query, which counts against the share of the project', async () => {
   let isOpen = false;

@@ -1,11 +1,19 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Writable } from 'node:stream';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import { ClientGone, type Exchange, type HeaderList, type Route } from '@playline/http';
-import { readForm } from './form-values.ts';
+import {
+  type BytesInFlight,
+  ClientGone,
+  type Exchange,
+  type HeaderList,
+  planFormBody,
+  type Route,
+  readBody,
+} from '@playline/http';
 import { toDocument } from './layout.ts';
-import { sendLongFile } from './long-file.ts';
 import { notThere } from './not-there.ts';
-import { assertOurHost, assertOurOrigin } from './origin.ts';
 import type { Access, Answer, Deed, FormValues, PortalPage, Visit } from './page.ts';
 import type { FrameParts } from './parts-of-frame.ts';
 import { claimantOf } from './shares.ts';
@@ -250,3 +258,96 @@ const TITLES: Readonly<Record<number, string>> = {
   429: 'Too many tries',
   500: 'Not at the moment',
 };
+
+/** The longest form is one with a pasted text; a page sends less than a tenth of it. */
+const BODY_BYTES_MAX = 64 * 1024;
+/** Fields of a form; more are nobody's. */
+const FIELDS_MAX = 200;
+
+/**
+ * Reads the body of a form. The caller is not known yet, so each address has its share of the memory of all forms.
+ * @throws PublicError VALIDATION_ERROR when it is none, or too large; TOO_MANY_REQUESTS_ERROR when there is no memory
+ */
+async function readForm(request: IncomingMessage, forms: BytesInFlight, address: string): Promise<FormValues> {
+  const plan = planFormBody(request, BODY_BYTES_MAX);
+  const reservation = forms.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
+  try {
+    const body = await readBody(request, plan, { reservation });
+    return toFormValues(body.toString('utf8'));
+  } finally {
+    reservation.release();
+  }
+}
+
+/** @throws PublicError VALIDATION_ERROR for more fields than a form has */
+function toFormValues(text: string): FormValues {
+  const values = new URLSearchParams(text);
+  if (values.size > FIELDS_MAX) throw new PublicError('VALIDATION_ERROR', { message: 'The form has too many fields.' });
+  return { text: (name) => (values.get(name) ?? '').trim(), all: (name) => values.getAll(name) };
+}
+
+interface LongFile {
+  readonly type: string;
+  readonly pieces: AsyncIterable<string>;
+}
+
+/** Whoever takes nothing for so long has gone, or holds a place for nothing. */
+const STALL_MAX_MS = 30_000;
+
+/**
+ * Sends a file piece by piece, no faster than it is taken: one piece is held at a time. The first is made in front of the
+ * answer, so that what cannot be read at all is told by a page.
+ * @throws what the first piece throws; of a later one the connection ends, which browsers show as a failed download
+ */
+export async function sendLongFile(visit: Visit, { type, pieces }: LongFile, headers: HeaderList): Promise<void> {
+  const { exchange } = visit;
+  const source = pieces[Symbol.asyncIterator]();
+  let piece = await source.next();
+  const stream = exchange.openStream(type, headers, { isFile: true });
+  // Otherwise the query stays open, and its place in the share of the project is lost.
+  if (stream === null) return void (await source.return?.());
+  try {
+    for (; piece.done !== true && exchange.request.method !== 'HEAD'; piece = await source.next()) {
+      if (!stream.write(piece.value)) await drained(stream, visit.signal);
+    }
+    stream.end();
+  } catch (fault) {
+    stream.destroy();
+    throw fault;
+  } finally {
+    await source.return?.();
+  }
+}
+
+async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
+  await once(stream, 'drain', { signal: AbortSignal.any([signal, AbortSignal.timeout(STALL_MAX_MS)]) });
+}
+
+/**
+ * Takes requests for the portal's own host alone: another name that leads here may be an attacker's (DNS rebinding).
+ * Whoever comes by the address 127.0.0.1 where the portal is called localhost is led there, since passkeys know names only.
+ * @returns false when the exchange has been answered by that
+ */
+function assertOurHost(origin: URL, exchange: Exchange): boolean {
+  const { request } = exchange;
+  const host = request.headers.host ?? '';
+  if (host === origin.host) return true;
+  const isOwnAddress = origin.hostname === 'localhost' && host === `127.0.0.1:${origin.port}`;
+  if (isOwnAddress && request.method === 'GET') {
+    exchange.answerEmpty(307, ['location', origin.origin + (request.url ?? '/'), 'cache-control', 'no-store']);
+    return false;
+  }
+  throw new PublicError('VALIDATION_ERROR', { message: `The portal is at ${origin.origin}, and answers there alone.` });
+}
+
+/**
+ * A change is asked for from a page of ours. Browsers say where a form stood in `sec-fetch-site`; older ones in `origin`,
+ * which is `null` from pages without referrer, as ours are.
+ * @throws PublicError VALIDATION_ERROR for a form of any other page, and for one that nobody vouches for
+ */
+function assertOurOrigin(origin: URL, { request }: Exchange): void {
+  const { origin: given = 'null', 'sec-fetch-site': site } = request.headers;
+  const isOurs = given === origin.origin || (given === 'null' && site !== undefined);
+  if (isOurs && (site === undefined || site === 'same-origin')) return;
+  throw new PublicError('VALIDATION_ERROR', { message: 'The form was sent from another page than one of the portal.' });
+}

@@ -1,6 +1,6 @@
 import { PublicError } from '@playline/errors';
 import { expect, it } from 'vitest';
-import { createAdmitStranger } from './strangers.ts';
+import { createAdmitStranger } from '../app.ts';
 
 it('lets sixty forms a minute in from an address, and says when the next one is', () => {
   let nowMs = 0;

@@ -1,15 +1,14 @@
 import type { SchemaSource } from '@playline/contracts';
+import type { FenceSet } from '@playline/erasure';
 import { PublicError } from '@playline/errors';
 import type { LogReader } from '@playline/stream';
 import { createBuffer, type LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
 import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from './environment-fences.ts';
 import type { EndReason } from './event.ts';
-import { withdrawErased } from './fences.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
 import { type HeldLooker, type Looker, openLooker, type Seat } from './looker.ts';
-import { watchPermission } from './permission.ts';
 import { createReadFinding, type Finding, type LiveTopics, type ReadFinding } from './read-entries.ts';
 import { openWatch, type Watch } from './watch.ts';
 
@@ -216,4 +215,65 @@ function createLookers() {
     of: (environmentId: string): HeldLooker[] => [...(byEnvironment.get(environmentId) ?? [])],
     all: (): HeldLooker[] => [...byEnvironment.values()].flatMap((own) => [...own]),
   };
+}
+
+/**
+ * Takes away what an entry says of erased people, by the rule of the event writer: all of it where it is about one of them,
+ * else the anonymous id that it merely carries.
+ * @returns whether it was taken away now
+ */
+function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): boolean {
+  const { message, environmentId } = entry;
+  if (message === null) return false;
+  const times = { eventTimeMs: message.eventTime, receivedAtMs: entry.receivedAt };
+  const isErased = (key: string) => fences.isFenced({ environmentId, key: Buffer.from(key, 'hex'), ...times });
+  if (message.ownKeys.some(isErased)) {
+    entry.message = null;
+    entry.fate = 'fenced';
+    entry.reason = '';
+    return true;
+  }
+  if (message.anonymousKey !== '' && isErased(message.anonymousKey)) {
+    const { anonymousId: _, ...ids } = message.ids;
+    entry.message = { ...message, ids, anonymousKey: '' };
+  }
+  return false;
+}
+
+/** A question that is asked again and again. */
+interface PermissionParts {
+  isStillAllowed(): boolean | Promise<boolean>;
+  readonly everyMs: number;
+  readonly onEnd: (reason: EndReason) => void;
+}
+
+/**
+ * Asks whether somebody may still do what goes on. Ends it when the answer is no, and when none has come by the time of the
+ * next question: within two of these times, whatever happens.
+ * @returns a call that stops the asking
+ */
+function watchPermission({ isStillAllowed, everyMs, onEnd }: PermissionParts): () => void {
+  let isAsked = false;
+  let isStopped = false;
+  const end = (reason: EndReason) => {
+    if (isStopped) return;
+    stop();
+    onEnd(reason);
+  };
+  const ask = async () => {
+    if (isAsked) return end('permission unknown');
+    isAsked = true;
+    try {
+      if ((await isStillAllowed()) !== true) end('not allowed any more');
+      isAsked = false;
+    } catch {
+      end('permission unknown');
+    }
+  };
+  const timer = setInterval(ask, everyMs);
+  const stop = () => {
+    isStopped = true;
+    clearInterval(timer);
+  };
+  return stop;
 }

@@ -1,11 +1,10 @@
 import { pause } from '@playline/stores';
-import type { LogReader } from '@playline/stream';
+import type { LogReader, StreamRecord } from '@playline/stream';
 import type { LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
 import type { LiveStatus } from './event.ts';
 import type { LiveLimits } from './limits.ts';
 import type { Finding, LiveTopics, ReadFinding } from './read-entries.ts';
-import { createTap } from './tap.ts';
 
 /** The reading of the log while somebody looks. */
 export interface Watch {
@@ -160,4 +159,105 @@ class LogWatch implements Watch {
     for (const timer of this.#timers) clearInterval(timer);
     await this.#running;
   }
+}
+
+/** What one look at the log has brought. */
+interface Drawn {
+  /** In the order of their times. */
+  readonly records: readonly StreamRecord[];
+  /** Records that stood there and were not read. */
+  readonly skipped: number;
+}
+
+interface TapParts {
+  readonly log: Pick<LogReader, 'bounds' | 'read'>;
+  readonly limits: Pick<LiveLimits, 'recordsPerPollMax' | 'bytesPerPollMax'>;
+}
+
+/** Reads topics from where they ended when it was made: as part of no group, and leaving no trace. */
+interface Tap {
+  /** Asks where the topics end, and reads from there on. @throws Error of the brokers; nothing was begun */
+  begin(topics: readonly string[]): Promise<void>;
+  /** What has come to these topics since; a sample of it when that is more than may be read. @throws Error of the brokers */
+  draw(topics: readonly string[]): Promise<Drawn>;
+}
+
+/** One partition with something to read. */
+interface Waiting {
+  readonly topic: string;
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+function createTap({ log, limits }: TapParts): Tap {
+  const places = new Map<string, number[]>();
+
+  const look = async (topic: string): Promise<Waiting[]> => {
+    const bounds = await log.bounds(topic);
+    const read = places.get(topic);
+    // A partition that was added later is read from its start. A log that has lost its end is read on from where it ends now.
+    const toStart = ({ partition, start, end }: (typeof bounds)[number]) =>
+      read === undefined ? end : Math.min(end, Math.max(start, read[partition] ?? start));
+    return bounds.map((each) => ({ topic, partition: each.partition, start: toStart(each), end: each.end }));
+  };
+  const moveTo = (waiting: readonly Waiting[]) => {
+    for (const { topic, partition, end } of waiting) {
+      const ends = places.get(topic) ?? [];
+      ends[partition] = end;
+      places.set(topic, ends);
+    }
+  };
+  return {
+    async begin(topics) {
+      moveTo((await Promise.all(topics.map(look))).flat());
+    },
+    async draw(topics) {
+      const waiting = (await Promise.all(topics.map(look))).flat().filter(({ start, end }) => end > start);
+      const counts = waiting.map(({ start, end }) => end - start);
+      const quotas = toQuotas(counts, limits.recordsPerPollMax);
+      const bytesMax = Math.floor(limits.bytesPerPollMax / Math.max(1, waiting.length));
+      const read = await Promise.all(
+        waiting.map((each, index) => readNewest(log, each, { records: quotas[index]!, bytes: bytesMax })),
+      );
+      moveTo(waiting);
+      const records = read.flat().sort((a, b) => a.timestampMs - b.timestampMs);
+      return { records, skipped: Math.max(0, counts.reduce((sum, count) => sum + count, 0) - records.length) };
+    },
+  };
+}
+
+/** The newest records of a partition; fewer where they are large. */
+async function readNewest(
+  log: TapParts['log'],
+  { topic, partition, end, start }: Waiting,
+  most: { records: number; bytes: number },
+): Promise<StreamRecord[]> {
+  const taken: StreamRecord[] = [];
+  if (most.records === 0) return taken;
+  let bytes = 0;
+  for await (const record of log.read({ topic, partition, start: Math.max(start, end - most.records), end })) {
+    bytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
+    taken.push(record);
+    if (bytes >= most.bytes) break;
+  }
+  return taken;
+}
+
+/**
+ * How many of each partition's waiting records are read: all while there is room for all, else as evenly as they wait, so that
+ * none is left out because another one is busy.
+ * @returns as many numbers, none larger than what waits, which together fill the room
+ */
+export function toQuotas(waiting: readonly number[], room: number): number[] {
+  const quotas = waiting.map(() => 0);
+  let left = room;
+  // The partition with the fewest records comes first: room that it does not need goes to the next ones.
+  const order = waiting.map((_, index) => index).sort((a, b) => waiting[a]! - waiting[b]!);
+  for (const [at, index] of order.entries()) {
+    const even = Math.floor(left / (order.length - at));
+    quotas[index] = Math.min(waiting[index]!, even);
+    left -= quotas[index]!;
+  }
+  return quotas;
 }

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FetchedTransactions, leaveOutAborted } from './aborted-records.ts';
 import type { FetchedRecord } from './record-decoding.ts';
+import { type FetchedTransactions, leaveOutAborted } from './topic-ids.ts';
 
 const require = createRequire(import.meta.url);
 const Batch = require('kafkajs/src/consumer/batch');

@@ -1,14 +1,7 @@
-/**
- * A topic that is deleted and recreated has the same name, offsets and first leader epoch; only its id differs. kafkajs
- * 2.2.4 fetches by name, so a member that did not fetch meanwhile would continue in the new log as if it were the old
- * one. Here each fetch names the topic ids that were examined (version 13 of Fetch, KIP-516), and a broker with another
- * topic of that name refuses it. So the check has no gap in time and nothing needs to be compared.
- *
- * Brokers before 3.1 do not support that version, and are asked by name.
- */
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
-import { leaveOutAborted } from './aborted-records.ts';
+import { isAbortMarker } from '../batch-head.ts';
+import type { FetchedRecord } from './record-decoding.ts';
 import {
   decodeFetch,
   encodeFetch,
@@ -19,6 +12,15 @@ import {
   METADATA,
   readTopicId,
 } from './topic-id-wire.ts';
+
+/**
+ * A topic that is deleted and recreated has the same name, offsets and first leader epoch; only its id differs. kafkajs
+ * 2.2.4 fetches by name, so a member that did not fetch meanwhile would continue in the new log as if it were the old
+ * one. Here each fetch names the topic ids that were examined (version 13 of Fetch, KIP-516), and a broker with another
+ * topic of that name refuses it. So the check has no gap in time and nothing needs to be compared.
+ *
+ * Brokers before 3.1 do not support that version, and are asked by name.
+ */
 
 const require = createRequire(import.meta.url);
 
@@ -149,4 +151,38 @@ function changeCluster(cluster: Cluster): TopicIds {
       else pinned.set(`${topic}/${partition}`, topicId);
     },
   };
+}
+
+/**
+ * Leaves records of aborted transactions out of a fetched answer. kafkajs 2.2.4 gets this wrong when such transactions
+ * overlap. It takes the list of them as ordered by first offset, but brokers order it by end, and it moves to the next
+ * entry record by record. Then it delivers records of aborted transactions, and may drop records of the producer's next
+ * transaction.
+ */
+
+/** The members of a fetched partition that are used here. */
+export interface FetchedTransactions {
+  /** Aborted transactions with records in this answer, in any order. */
+  abortedTransactions: { producerId: string; firstOffset: string }[] | null;
+  /** Records of format 2; older formats have no transactions. */
+  readonly messages: readonly unknown[];
+}
+
+/**
+ * Makes aborted records look like markers, which kafkajs skips but counts as read. Empties the list of aborted
+ * transactions, so that kafkajs has nothing to get wrong.
+ */
+export function leaveOutAborted(fetched: FetchedTransactions): void {
+  const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));
+  fetched.abortedTransactions = [];
+  if (begun.length === 0) return;
+  const undone = new Set<string>();
+  let next = 0;
+  for (const record of fetched.messages as (FetchedRecord & { isControlRecord: boolean })[]) {
+    while (next < begun.length && Number(begun[next]!.firstOffset) <= Number(record.offset))
+      undone.add(begun[next++]!.producerId);
+    const { producerId, inTransaction } = record.batchContext;
+    if (!record.isControlRecord) record.isControlRecord = inTransaction && undone.has(producerId);
+    else if (isAbortMarker(record.key)) undone.delete(producerId);
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createGathered } from './gathered.ts';
+import { createGathered } from './open-log-reader.ts';
 
 it('asks once for all names of the same turn, and each caller gets the answer to its own', async () => {
   const asked: (readonly string[])[] = [];

@@ -5,7 +5,6 @@ import { type Admin, type Connection, fetchV17 } from '../broker-client.ts';
 import { NO_EPOCH, NO_SESSION, READ_COMMITTED, READ_UNCOMMITTED } from '../protocol.ts';
 import { createAskBounds } from './ask-bounds.ts';
 import { readCommitted } from './committed-records.ts';
-import { createGathered } from './gathered.ts';
 import { connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 
 /** Short, because the requested records exist already. */
@@ -125,4 +124,38 @@ export async function askFetch(
 /** Opens a reader of the log on real brokers; connects with the first request. */
 export function openLogReader(options: LogReaderOptions): LogReader {
   return new Reader(options);
+}
+
+/**
+ * Creates a question about one name that shares its request with all that are asked in the same turn of the event loop.
+ * Copies of many logs are compared at the same moment: each comparison alone would cost the brokers three requests or more.
+ * @param ask answers for several names at once; names without an answer are absent
+ */
+export function createGathered<T>(
+  ask: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
+): (name: string) => Promise<T | undefined> {
+  let next: {
+    readonly names: Set<string>;
+    readonly answers: Promise<(name: string) => Promise<T | undefined>>;
+  } | null = null;
+  const send = async (names: Set<string>) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    next = null;
+    try {
+      const answers = await ask([...names]);
+      return async (name: string) => answers.get(name);
+    } catch (fault) {
+      if (names.size === 1) throw fault;
+      // One topic without a leader must not hide the others.
+      return async (name: string) => (await ask([name])).get(name);
+    }
+  };
+  return async (name) => {
+    if (next === null) {
+      const names = new Set<string>();
+      next = { names, answers: send(names) };
+    }
+    next.names.add(name);
+    return (await next.answers)(name);
+  };
 }

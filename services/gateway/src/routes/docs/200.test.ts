@@ -1,9 +1,9 @@
 import { createDocuments } from '@playline/api-docs';
 import { createHttpApp, openHttpServer } from '@playline/http';
 import { describe, expect, it } from 'vitest';
+import { createDocsRoutes } from '../../app.ts';
 import { createGatewayDocs } from '../../docs/source.ts';
 import { KEY_HEADER, openGateway, type TestGateway } from '../../test/open-gateway.ts';
-import { createDocsRoutes } from './handler.ts';
 
 const TYPES: Record<string, string> = {
   '/docs': 'text/html; charset=utf-8',

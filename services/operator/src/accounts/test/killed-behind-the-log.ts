@@ -1,9 +1,9 @@
 // Makes an account an administrator and is killed once log and view have the change: sessions are not deleted yet.
 import { ACCOUNTS, setAdministrator } from '@playline/access-keys';
 import { openRedisSessions } from '@playline/access-keys/redis';
+import { withAccounts } from '../../commands/accounts.ts';
 import { createRecordSources } from '../../records/record-sources.ts';
 import { createTestStores } from '../../test/open-stores.ts';
-import { withAccounts } from '../account-access.ts';
 
 const { REDIS = '', BROKERS = '', REGISTRY = '', TOPIC_PREFIX: topicPrefix = '' } = process.env;
 const stores = createTestStores({ redis: REDIS, kafka: BROKERS.split(','), registry: REGISTRY });

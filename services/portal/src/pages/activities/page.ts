@@ -1,15 +1,21 @@
+import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { CSV_LINES_MAX } from '../../frame/csv.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import { NO_MOMENT, parseMoment } from '../../frame/moment.ts';
+import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, emptyState, field, number, time } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
-import type { ActivityPage } from '../../reads/index.ts';
+import {
+  type ActivityLine,
+  type ActivityPage,
+  type ActivityQuestion,
+  type PortalReads,
+  readManyActivities,
+} from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toActivitiesFile } from './file.ts';
-import { type Asked, isNarrowed, toAsked, toParams, toQuestion } from './question.ts';
-import { type ContractWords, toTable } from './show.ts';
+import { type ContractWords, recordOf, toTable } from './show.ts';
 
 /** What happened on chains to the contracts that are linked to an environment. */
 export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'note'>): PortalPage {
@@ -96,4 +102,101 @@ function toNothing({ query }: Visit, asked: Asked, { next, searchedSinceMs }: Ac
     'Nothing has happened yet',
     html`<p>Of the linked contracts nothing is known on ${chains}. Whatever is minted, sold or sent there stands here within seconds of the block that is final. Nothing comes? Compare the address with that of the contract; an operator sees by <code>npm run status</code> whether the chain is followed.</p>`,
   );
+}
+
+const COLUMNS = [
+  ...['changed', 'indexed', 'kind', 'chain', 'contract', 'collection', 'token ids', 'amounts', 'from', 'to'],
+  ...['paid, smallest unit', 'paid with', 'transaction', 'block', 'activity id'],
+];
+
+function toCells(activity: ActivityLine, linked: ContractWords['linked']): readonly string[] {
+  const { assets, payment, chain, contractAddress } = activity;
+  return [
+    ...[toIso(activity.updatedMs), toIso(activity.indexedMs), activity.type, chain, contractAddress],
+    ...[recordOf(linked, activity)?.name ?? '', assets.map(({ tokenId }) => tokenId).join(' ')],
+    ...[assets.map(({ amount }) => amount).join(' '), activity.from, activity.to, payment?.amount ?? ''],
+    ...[payment === null ? '' : payment.contractAddress || payment.symbol, activity.transactionHash],
+    ...[activity.blockNumber, activity.id],
+  ];
+}
+
+interface ActivitiesFileOptions {
+  readonly environmentId: string;
+  readonly question: ActivityQuestion;
+  readonly linked: ContractWords['linked'];
+  readonly signal: AbortSignal;
+}
+
+/** All that a page of activities would show, however many; amounts in the smallest unit, as the chain has them. */
+function toActivitiesFile(reads: Pick<PortalReads, 'activities'>, options: ActivitiesFileOptions): Answer {
+  const { environmentId, question, linked, signal } = options;
+  const lists = readManyActivities((each) => reads.activities(each, { signal }), question, CSV_LINES_MAX);
+  const toEnd = () =>
+    `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter span, or one collection. npm run replicate has all of a chain.`;
+  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells: (each) => toCells(each, linked), toEnd });
+  return { kind: 'long file', name: `activities-${environmentId}.csv`, type: CSV_TYPE, pieces };
+}
+
+/** What somebody asks of a page of activities; '' says nothing. */
+interface Asked {
+  /** Collections that are linked to the environment. */
+  readonly linked: readonly CollectionRecord[];
+  /** Id of one of them. */
+  readonly collection: string;
+  readonly type: string;
+  readonly tokenId: string;
+  /** In UTC: `2026-11-01 10:00`. */
+  readonly since: string;
+  readonly until: string;
+}
+
+/** Behind all times that an activity may have been indexed at. */
+const END_OF_TIME_MS = Date.UTC(2256, 0);
+/** As the log takes them. */
+const TOKEN_ID = /^\d{1,78}$/;
+/** Without an id where a search ran out of time between two activities: all that is older. */
+const PLACE = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
+
+/** What the address of a page says, of the contracts that are linked to its environment now. */
+function toAsked(visit: Visit, records: readonly CollectionRecord[]): Asked {
+  const { project, environment } = placeOf(visit);
+  const text = (name: string) => (visit.query.get(name) ?? '').trim();
+  const linked = collectionsOf(records, project.id).filter(
+    ({ state, environmentId }) => state === 'linked' && environmentId === environment.id,
+  );
+  return {
+    linked,
+    collection: linked.find(({ id }) => id === text('collection'))?.id ?? '',
+    type: ACTIVITY_TYPES.find((each) => each === text('kind')) ?? '',
+    tokenId: text('token'),
+    since: text('since'),
+    until: text('until'),
+  };
+}
+
+/** The same as it stands in addresses; of what was typed only what can be asked for. */
+function toParams({ collection, type, tokenId, since, until }: Asked): URLSearchParams {
+  const given = Object.entries({ collection, kind: type, token: tokenId, since, until });
+  return new URLSearchParams(given.filter(([, value]) => value !== ''));
+}
+
+/** Whether anything narrows what is shown. */
+const isNarrowed = (asked: Asked): boolean => toParams(asked).size > 0;
+
+/**
+ * The question of a page, which is about nothing but linked contracts.
+ * @param nowMs epoch milliseconds
+ * @returns words about what cannot be looked for
+ */
+function toQuestion(asked: Asked, { query }: Visit, nowMs: number): ActivityQuestion | string {
+  const { linked, collection, type, tokenId } = asked;
+  const [since, until] = [parseMoment(asked.since), parseMoment(asked.until)];
+  if (since === undefined || until === undefined) return NO_MOMENT;
+  if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Give the id of a token in decimal digits, such as 4711.';
+  const [sinceMs, untilMs] = [since ?? 0, Math.min(until ?? END_OF_TIME_MS, END_OF_TIME_MS)];
+  if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
+  const contracts = linked.filter(({ id }) => collection === '' || id === collection);
+  const [, updatedUs, id] = PLACE.exec(query.get('after') ?? '') ?? [];
+  const before = id === undefined ? {} : { before: { updatedUs: Number(updatedUs), id } };
+  return { nowMs, contracts, type, tokenId, sinceMs, untilMs, ...before };
 }

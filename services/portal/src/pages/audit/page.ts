@@ -1,12 +1,11 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { CSV_TYPE } from '../../frame/csv.ts';
+import { CSV_TYPE, toCsv } from '../../frame/csv.ts';
 import { projectPath } from '../../frame/layout.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
 import { projectOf } from '../../frame/place.ts';
 import { type AuditLine, type AuditPlace, readWholeAudit } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toAuditCsv } from './csv.ts';
 
 type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'note'>;
 
@@ -113,3 +112,18 @@ function toDetail({ detail, environmentId, requestId }: AuditLine): string {
     return `${JSON.stringify(about)}\n${detail}`;
   }
 }
+
+const COLUMNS = ['time', 'action', 'object', 'actor', 'environment', 'address', 'request', 'detail'];
+
+/** Entries, a piece of the file for each list. @param nameOf what an actor is called */
+function toAuditCsv(
+  lists: AsyncIterable<readonly AuditLine[]>,
+  nameOf: (actor: string) => string,
+): AsyncGenerator<string> {
+  return toCsv(lists, { columns: COLUMNS, toCells: (line) => toCells(line, nameOf) });
+}
+
+const toCells = (line: AuditLine, nameOf: (actor: string) => string): readonly string[] => [
+  ...[new Date(line.happenedMs).toISOString(), line.action, line.object, nameOf(line.actor), line.environmentId],
+  ...[line.address, line.requestId, line.detail],
+];

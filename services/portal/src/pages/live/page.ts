@@ -1,17 +1,23 @@
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
+import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyableBlock, emptyState, field, hidden } from '../../frame/parts.ts';
+import { choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
-import type { MessageSearch } from '../../reads/index.ts';
+import {
+  type MessageLine,
+  type MessagePlace,
+  type MessageSearch,
+  type PortalReads,
+  readManyMessages,
+} from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { toFirstEvent } from '../keys/revealed.ts';
 import { keysOfId } from '../people/subject.ts';
 import { isMasked } from './events.ts';
 import { searchToSave, toSearch } from './search.ts';
-import { toStoredFile } from './stored-file.ts';
 
 type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame' | 'note'>;
 
@@ -141,4 +147,33 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
   return html`<p>Nothing comes? Send one, and watch it arrive:</p>
 ${copyableBlock(command, 'the command that sends a message')}
 <p>An answer of 401 means another key; 400 names the field that is wrong, and the message shows here as rejected. What was sent before this page was open is in the search below.</p>`;
+}
+
+const COLUMNS = [
+  ...['happened', 'received', 'type', 'name', 'surface', 'test', 'library', 'version', 'anonymous id', 'user id'],
+  ...['message id', 'trace id'],
+];
+
+const toCells = (line: MessageLine): readonly string[] => [
+  ...[toIso(line.happenedMs), toIso(line.receivedMs), line.type, line.name, line.surface, line.isTest ? 'yes' : 'no'],
+  ...[line.library, line.libraryVersion, line.anonymousId, line.userId, line.messageId, line.traceId],
+];
+
+interface StoredFileOptions {
+  readonly search: MessageSearch;
+  readonly signal: AbortSignal;
+}
+
+/** All that a search finds, as its page shows it to whoever asks; of more than it takes it says where it ended. */
+export function toStoredFile(reads: Pick<PortalReads, 'messages'>, { search, signal }: StoredFileOptions): Answer {
+  const messages = (each: MessageSearch) => reads.messages(each, { signal });
+  const lists = readManyMessages(messages, search, CSV_LINES_MAX);
+  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells, toEnd });
+  return { kind: 'long file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };
+}
+
+/** A search takes whole seconds, so the next file begins with the messages of the last second once more. */
+function toEnd({ happenedMs }: MessagePlace): string {
+  const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
+  return `This file ends here, at ${number(CSV_LINES_MAX, 'messages')}: search until ${until} for those before.`;
 }

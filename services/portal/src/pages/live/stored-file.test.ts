@@ -4,7 +4,7 @@ import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
-import { toStoredFile } from './stored-file.ts';
+import { toStoredFile } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00.250Z');
 let made = 0;

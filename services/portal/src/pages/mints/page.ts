@@ -1,11 +1,17 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, emptyState, table, time } from '../../frame/parts.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
+import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import { choice, copyable, emptyState, number, table, time } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
-import { MINTS_SHOWN_MAX, type MintLine, type MintQuestion } from '../../reads/index.ts';
+import {
+  MINTS_SHOWN_MAX,
+  type MintLine,
+  type MintQuestion,
+  type PortalReads,
+  readManyMints,
+} from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toMintsFile } from './file.ts';
 
 /** Mints are final within minutes; what is older stands in the history, and behind `npm run mints -- list`. */
 const SHOWN_MS = 90 * 86_400_000;
@@ -68,4 +74,28 @@ function toState({ status, stage, reason, error }: MintLine): Markup {
   if (status === 'failed') return html`failed: ${error ?? 'no reason was given'}`;
   if (status !== 'pending') return html`${status}`;
   return html`pending, ${stage}${reason === null ? '' : html`: ${reason}`}`;
+}
+
+const COLUMNS = [
+  ...['requested', 'changed', 'reference id', 'chain', 'collection', 'token', 'amount', 'owner', 'signer', 'status'],
+  ...['stage', 'reason', 'error', 'transaction', 'trace id'],
+];
+
+const toCells = (mint: MintLine): readonly string[] => [
+  ...[toIso(mint.requestedMs), toIso(mint.changedMs), mint.referenceId, mint.chain, mint.contractAddress],
+  ...[mint.tokenId ?? '', mint.amount ?? '', mint.ownerAddress, mint.signerAddress, mint.status, mint.stage],
+  ...[mint.reason ?? '', mint.error ?? '', mint.transactionHash ?? '', mint.traceId],
+];
+
+interface MintsFileOptions {
+  readonly question: MintQuestion;
+  readonly signal: AbortSignal;
+}
+
+/** All that a page of mints would show, however many. */
+function toMintsFile(reads: Pick<PortalReads, 'mints'>, { question, signal }: MintsFileOptions): Answer {
+  const lists = readManyMints((each) => reads.mints(each, { signal }), question, CSV_LINES_MAX);
+  const toEnd = () => `This file ends here, at ${number(CSV_LINES_MAX, 'mints')}: npm run mints -- list has all.`;
+  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells, toEnd });
+  return { kind: 'long file', name: `mints-${question.environmentId}.csv`, type: CSV_TYPE, pieces };
 }

@@ -1,13 +1,14 @@
-import { html } from '@playline/api-docs';
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { NO_PARTING, toParting } from '@playline/people';
+import { GATHERING, NO_PARTING, type Suspect, toParting, wordsOfLink } from '@playline/people';
+import { environmentPath } from '../../frame/layout.ts';
 import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable } from '../../frame/parts.ts';
+import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/parts.ts';
 import { placeOf } from '../../frame/place.ts';
+import type { LinkDecision } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { findPerson } from './found.ts';
-import { erasuresPath, toHeldIds, toPerson, toSearch } from './show.ts';
-import { erasureKeysOf, subjectOf } from './subject.ts';
+import { type FoundMember, type FoundPerson, findPerson } from './found.ts';
+import { erasureKeysOf, SUBJECT_CHOICES, subjectOf } from './subject.ts';
 
 type Parts = Pick<PagesParts, 'people' | 'reads' | 'note'>;
 
@@ -108,3 +109,129 @@ const unlinking = ({ people, note }: Parts): Deed => ({
     };
   },
 });
+
+/** The form that finds a person. It is sent, never part of an address: an id would else stand in logs and histories. */
+function toSearch(visit: Visit, values?: FormValues): Markup {
+  return visit.form(
+    'search',
+    html`${choice({ name: 'kind', label: 'Kind of id', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
+${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'As clients send it. It comes into no address and no log.' })}
+<button>Find</button>`,
+  );
+}
+
+/** Ids that gather anonymous ids as no person does; links of them are refused until an operator rules. */
+function toHeldIds(suspects: readonly Suspect[]): Markup | '' {
+  const held = suspects.filter(({ state }) => state === 'held');
+  if (held.length === 0) return '';
+  const rows = held
+    .slice(0, HELD_SHOWN_MAX)
+    .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
+  return html`<h2>Held ids (${number(held.length)})</h2>
+<p>Each has linked more than ${number(GATHERING.anonymousIdsMax)} anonymous ids within ${number(GATHERING.windowMs / 3_600_000)} hours, as only a placeholder does. Further links of it are refused until an operator allows or blocks it: <code>npm run identity -- suspects</code>.</p>
+${table('Held ids', ['Identity key', 'Held since'], rows)}`;
+}
+
+const HELD_SHOWN_MAX = 50;
+
+/** A person, and what may be done about them. */
+function toPerson(visit: Visit, found: FoundPerson): Markup {
+  const { links, consents, members } = found;
+  const refused = links.filter(({ outcome }) => outcome === 'refused');
+  const known = new Map(members.map((member) => [member.keyHex, member]));
+  const linkRows = (rows: readonly LinkDecision[]) => rows.map((link) => toLinkRow(link, known));
+  const unlinked = found.isKnown
+    ? 'Nobody has linked it: it is a person of its own.'
+    : 'Nobody has linked it, and no message carries it.';
+  return html`<h2>${found.isKnown ? 'Person' : 'No person has this id'}</h2>
+<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">${unlinked}</span>`}</dd></dl>
+${table('Identities', MEMBER_HEADS, members.map(toMemberRow))}
+<h2>Refused links</h2>
+${refused.length === 0 ? html`<p class="quiet">None among the newest ${number(links.length)} decisions.</p>` : table('Refused links', LINK_HEADS, linkRows(refused))}
+${links.length === 0 ? '' : disclosure(`All decisions about links (${links.length})`, table('Decisions about links', LINK_HEADS, linkRows(links)))}
+<h2>Consents</h2>
+${consents.length === 0 ? html`<p class="quiet">Nobody of this person has chosen anything.</p>` : toConsents(found, known)}
+<h2>Erasure</h2>
+<p><a href="${erasuresPath(visit)}">Erasures of this environment</a> shows what was asked for and how far each has come.</p>
+${toErase(visit, found)}${toUnlink(visit, found)}`;
+}
+
+/** Where erasures of the environment stand. */
+function erasuresPath({ project, environment }: Visit): string {
+  return `${environmentPath(project?.id ?? '', environment?.name ?? '')}/erasures`;
+}
+
+const MEMBER_HEADS = ['Kind', 'Id', 'Identity key', 'Linked', 'By message', 'Trace'];
+
+function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
+  return [
+    kind ?? '–',
+    id === null ? '–' : html`<code>${id}</code>`,
+    copyable(keyHex, 'the identity key'),
+    linkedMs === null ? '–' : time(linkedMs),
+    linkedBy === null ? '–' : copyable(linkedBy.messageId, 'the message id'),
+    linkedBy === null ? '–' : copyable(linkedBy.traceId, 'the trace id'),
+  ];
+}
+
+type Known = ReadonlyMap<string, FoundMember>;
+
+/** The id where it is known, as the reader may see it; else the beginning of the key. */
+function nameOf(keyHex: string, kind: string, known: Known): HtmlValue {
+  return html`${kind} <code>${known.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
+}
+
+const LINK_HEADS = ['When', 'What', 'One', 'Other', 'What became of it', 'Message', 'Trace'];
+
+function toLinkRow(link: LinkDecision, known: Known): HtmlValue[] {
+  return [
+    time(link.receivedMs),
+    link.link,
+    nameOf(link.a.identityId, link.a.kind, known),
+    nameOf(link.b.identityId, link.b.kind, known),
+    html`${link.outcome}: ${wordsOfLink(link)}`,
+    copyable(link.messageId, 'the message id'),
+    copyable(link.traceId, 'the trace id'),
+  ];
+}
+
+function toConsents({ consents }: FoundPerson, known: Known): HtmlValue {
+  const seen = new Set<string>();
+  const rows = consents.map(({ identityId, status, source, receivedMs, traceId }) => {
+    const isCurrent = !seen.has(identityId);
+    seen.add(identityId);
+    const who = nameOf(identityId, known.get(identityId)?.kind ?? '', known);
+    return [who, status, isCurrent ? 'now' : 'before', source, time(receivedMs), copyable(traceId, 'the trace id')];
+  });
+  return table('Consents, the newest first', ['Identity', 'Status', 'Counts', 'Source', 'When', 'Trace'], rows);
+}
+
+function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+  const { named } = subject;
+  if (!visit.mayDo('erasure.request')) return '';
+  if (named === null) return html`<p class="quiet">To ask for an erasure, find the person by an id.</p>`;
+  const also = named.kind === 'anonymous' ? '' : ' A user id is erased in every type and without one.';
+  const form = visit.form(
+    'erase',
+    html`<p>This erases everything of this person: ${number(members.length)} ${members.length === 1 ? 'identity' : 'identities'}.${also} Nobody can take it back.</p>
+${hidden('kind', named.kind)}${hidden('id', named.id)}
+${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
+<button class="danger">Erase this person</button>`,
+  );
+  return disclosure('Erase this person', form);
+}
+
+function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+  if (!visit.mayDo('people.unlink') || members.length < 2) return '';
+  const boxes = members.map(
+    ({ keyHex, kind, id }) =>
+      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,
+  );
+  const form = visit.form(
+    'unlink',
+    html`<p>Those that you choose become one person of their own; the rest stays. Messages up to now do not join the two again, later ones may. Events keep their place.</p>
+${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
+<button class="danger">Split them off</button>`,
+  );
+  return disclosure('Split a wrong merge', form);
+}
