@@ -1,6 +1,6 @@
 import { TOPICS } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { toSettings } from './settings.ts';
+import { toSettings } from './apply.ts';
 import { allTopics } from './topics.ts';
 
 const LAG = 'min.compaction.lag.ms';

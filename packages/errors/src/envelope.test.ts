@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES, ERRORS } from './catalogue.ts';
-import { toEnvelope } from './envelope.ts';
-import { PublicError } from './public-error.ts';
+import { PublicError, toEnvelope } from './public-error.ts';
 
 const context = { traceId: 'a'.repeat(32), link: (code: string) => `/errors/${code}` };
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createClientAddress, toNetwork } from './client-address.ts';
+import { createClientAddress, toNetwork } from './app.ts';
 
 function read(trustedProxies: number, remoteAddress: string | undefined, forwarded?: string): string {
   const request = { headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress } };

@@ -2,6 +2,7 @@ import { type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { PublicError, toEnvelope } from '@playline/errors';
 import type { Closable } from '@playline/runtime';
+import { waitAtMost } from '@playline/stores';
 import type { HttpApp } from './app.ts';
 import { notFound } from './exchange.ts';
 import { createNodeServer } from './node-server.ts';
@@ -236,4 +237,18 @@ function linger(socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
   socket.on('error', () => {});
+}
+
+/**
+ * Waits for work until a deadline. The work goes on after it; a caller that needs its end must listen to it.
+ * @throws PublicError as the work throws it; INTERNAL_SERVER_ERROR for any other fault and for the deadline
+ */
+export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
+  try {
+    return await waitAtMost(deadlineMs, work, () => {
+      throw new Error(`not done within ${deadlineMs} ms`);
+    });
+  } catch (error) {
+    throw error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR', { cause: error });
+  }
 }

@@ -1,13 +1,10 @@
 export * from './bare-environment.ts';
 export * from './clickhouse-target.ts';
 export * from './clock/open-wall-clock.ts';
-export * from './http-process.ts';
 export * from './message-record.ts';
 export * from './own-database.ts';
 export * from './own-stores.ts';
-export * from './redis-database.ts';
 export * from './runs.ts';
-export * from './send-until-refused.ts';
 export * from './service-processes.ts';
 export * from './small-message.ts';
 export { testStackFolder } from './stack-folder.ts';

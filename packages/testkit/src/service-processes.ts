@@ -59,3 +59,55 @@ export function openServiceProcesses(main: string, environment: Readonly<Record<
     },
   };
 }
+
+/** Less than the time limit of a test. A busy machine has taken more than 20 s to start a process. */
+const START_MAX_MS = 50_000;
+
+/** A service that answers callers, as its own process. */
+export interface HttpProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Everything that it has written to its standard output and error. */
+  output(): string;
+  /** Sends SIGTERM and waits for the end of the process. @returns its exit code */
+  close(): Promise<number | null>;
+}
+
+/**
+ * Starts a service, and resolves when it answers callers.
+ * @param main file of the service
+ * @param environment what it is told besides its ports; nothing of this process's own environment is
+ * @throws Error with what it has written when it ends before that
+ */
+export async function openHttpProcess(
+  main: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<HttpProcess> {
+  const [httpPort, adminPort] = await freePorts(2);
+  const ports = { HTTP_PORT: String(httpPort), ADMIN_PORT: String(adminPort) };
+  const child = spawn(process.execPath, [main], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...bareEnvironment(), LOG_LEVEL: 'error', ...ports, ...environment },
+  });
+  const ended = once(child, 'exit') as Promise<[number | null]>;
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
+  const alive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
+  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${output}`)))]);
+  await until('it listens', async () => (await fetch(url)).status === 404);
+  return {
+    child,
+    url,
+    adminUrl,
+    output: () => output,
+    close: async () => {
+      if (child.exitCode === null) child.kill('SIGTERM');
+      return (await ended)[0];
+    },
+  };
+}

@@ -1,13 +1,39 @@
 import {
   type ActivityRow,
   type ActivityStore,
+  type ChainInsert,
+  type ChainTable,
+  findSupersessions,
+  type LoggedVersion,
+  partOfActivity,
+  type Supersession,
   type TokenRow,
   toActivityRow,
   toTokenRow,
   type Watermarks,
 } from '@playline/chain';
-import { activityCodec, type SchemaSource, TOPICS, tokenCodec } from '@playline/contracts';
-import type { MintWriter } from '@playline/mints';
+import {
+  activityCodec,
+  type ChainMetadataRecord,
+  chainMetadataCodec,
+  type MintRequestRecord,
+  type MintStateRecord,
+  mintRequestCodec,
+  mintStateCodec,
+  type RecordCodec,
+  type SchemaSource,
+  TOPICS,
+  tokenCodec,
+} from '@playline/contracts';
+import {
+  METADATA_TABLES,
+  type MetadataRow,
+  type MintRow,
+  type MintTable,
+  type MintWriter,
+  toMintState,
+  toRequestedState,
+} from '@playline/mints';
 import type { Metrics } from '@playline/runtime';
 import {
   type BlockBuilder,
@@ -16,14 +42,16 @@ import {
   type DeadLetter,
   type Producer,
   RetryableFault,
+  type StoreCalls,
   sendDeadLetters,
+  storeFolding,
+  storeOnce,
+  toBlockToken,
 } from '@playline/stream';
-import { createMintingBlocks, createPlainBlocks } from './minting-blocks.ts';
 import { createReadRow } from './steps/read-row.ts';
 import { createRefuseUpdates } from './steps/refuse-updates.ts';
 import { isTick } from './steps/send-tick.ts';
-import { TimedBlock, type TimedBlockOptions } from './steps/timed-block.ts';
-import { createWriteActivities } from './steps/write-activities.ts';
+import { TimedBlock, type TimedBlockOptions, type TimedRows } from './steps/timed-block.ts';
 import { createWriteFolding } from './steps/write-folding.ts';
 
 /** Increase it when the same record gives other rows. */
@@ -163,4 +191,156 @@ function createReadWatermark(watermarks: Pick<Watermarks, 'read'>) {
       throw new RetryableFault('the watermark is not read', { cause });
     }
   };
+}
+
+/**
+ * Creates the step that stores a block's activities once. First the versions (`activities`), then the list of versions
+ * of each activity (`activity_ids`), then what readers get, with marks of the superseded versions (`activity_feeds`).
+ * All of it is stored before the watermark covers it, and after all earlier blocks.
+ */
+function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
+  /**
+   * The rows, and those of an earlier attempt that this one would not write, because their records are gone, cannot be
+   * read any more or have other times now. Those are in `activities`, so they count as versions; in the other tables
+   * they may be missing.
+   */
+  const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
+    const standing = await calls.ask('activities', () => store.standingBetween(block.partition, after, end));
+    const all = new Map([...standing, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
+    return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
+  };
+  return async (given: TimedRows<ActivityRow>): Promise<void> => {
+    const { rows, block, notes, signal } = given;
+    const { start, end, triedBefore = false } = block;
+    const createInsert =
+      (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) => (asked: readonly number[], token: string) => {
+        const sent = { table, rows: asked.map((row) => of[row]!), token, signal } as ChainInsert;
+        return calls.insert(table, asked.length, () => store.insert(sent));
+      };
+    if (rows.length > 0)
+      await storeOnce({
+        start,
+        end,
+        triedBefore,
+        notes,
+        tokenOf: (from, to) => toBlockToken(block, 'activities', from, to),
+        rows: {
+          count: rows.length,
+          offsetOf: (row) => rows[row]!.offset,
+          partOf: (row) => partOfActivity(rows[row]!),
+          insert: createInsert('activities', rows),
+          storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
+        },
+      });
+    const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
+      storeFolding({
+        count: of.length,
+        token: toBlockToken(block, table, start, end),
+        triedBefore,
+        notes,
+        insert: createInsert(table, of),
+      });
+    const all = given.isRecovered ? await withStanding(given) : rows;
+    await storeFolded('activity_ids', all);
+    const supersessions = await findSupersessions(all, (...asked) =>
+      calls.ask('activity_ids', () => store.lastBefore(...asked)),
+    );
+    await storeFolded('activity_feeds', [...all, ...supersessions]);
+  };
+}
+
+/** The options of blocks whose times no reader waits for, whatever their rows are. */
+interface PlainBlocks
+  extends Pick<
+    TimedBlockOptions<unknown>,
+    'isTick' | 'readWatermark' | 'storedOffsets' | 'publishLetters' | 'onTaken'
+  > {
+  readonly refuse: (rows: readonly unknown[]) => Promise<readonly never[]>;
+}
+
+/** Options of blocks that refuse no row, read no watermark, and do not depend on which rows are stored. */
+function createPlainBlocks(publishLetters: PlainBlocks['publishLetters']): PlainBlocks {
+  return {
+    isTick: () => false,
+    readWatermark: async () => 0,
+    storedOffsets: async () => new Set(),
+    refuse: async () => [],
+    publishLetters,
+    onTaken: () => {},
+  };
+}
+
+interface MintingBlocksParts {
+  readonly mints: Pick<MintWriter, 'insert'>;
+  readonly calls: StoreCalls;
+  readonly schemaOf: SchemaSource;
+}
+
+/** How to open blocks of one topic. */
+interface OpenBlocks {
+  readonly topic: string;
+  readonly open: (partition: number) => BlockBuilder;
+}
+
+type Row = MintRow | MetadataRow;
+
+function tablesOf(row: Row): readonly MintTable[] {
+  if ('kind' in row) return [METADATA_TABLES[row.kind]];
+  // Only the request has the metadata. A row without any says that none was requested.
+  return row.revision === 0 ? ['mint_requests', 'mint_metadata'] : ['mint_requests'];
+}
+
+/** The blocks of mint requests, of their states and of metadata. */
+function createMintingBlocks(
+  { mints, calls, schemaOf }: MintingBlocksParts,
+  plain: PlainBlocks,
+): readonly OpenBlocks[] {
+  const write = createWriteFolding<Row, MintTable>({ tablesOf, insert: (rows) => mints.insert(rows), calls });
+  const createOpen = <T, R extends Row>(
+    codec: RecordCodec<T>,
+    toRow: (record: T, version: LoggedVersion) => R,
+  ): OpenBlocks['open'] => {
+    const readRow = createReadRow({ codec, schemaOf, toRow });
+    return (partition) => new TimedBlock<R>({ ...plain, readRow, write }, partition);
+  };
+  return [
+    { topic: TOPICS.mintRequests.name, open: createOpen(mintRequestCodec, toRequestRow) },
+    { topic: TOPICS.mintStates.name, open: createOpen(mintStateCodec, toStateRow) },
+    { topic: TOPICS.chainMetadata.name, open: createOpen(chainMetadataCodec, toMetadataRow) },
+  ];
+}
+
+/** Largest time of a column with milliseconds: the end of 2299. */
+const TIME_MAX_MS = Date.UTC(2299, 11, 31);
+
+/** @throws RangeError that names the member, without its value */
+function assertTime(name: string, epochMs: number): void {
+  if (!(epochMs >= 0 && epochMs <= TIME_MAX_MS)) throw new RangeError(`${name} is no time that is stored`);
+}
+
+function assertCount(name: string, count: number | null): void {
+  if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is no count`);
+}
+
+/** @throws RangeError that names what is invalid */
+function toRequestRow(record: MintRequestRecord, version: LoggedVersion): MintRow {
+  assertTime('requestedAt', record.requestedAt);
+  return { ...toRequestedState(record), metadata: record.metadata, ...version };
+}
+
+/** @throws RangeError that names what is invalid */
+function toStateRow(record: MintStateRecord, version: LoggedVersion): MintRow {
+  assertTime('requestedAt', record.requestedAt);
+  assertTime('changedAt', record.changedAt);
+  assertCount('nonce', record.nonce);
+  // The request itself has revision 0.
+  if (!Number.isSafeInteger(record.revision) || record.revision < 1) throw new RangeError('revision is below 1');
+  return { ...toMintState(record), metadata: null, ...version };
+}
+
+/** @throws RangeError that names what is invalid */
+function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): MetadataRow {
+  assertTime('requestedAt', record.requestedAt);
+  const { contractAddress, ...rest } = record;
+  return { ...rest, ...version, contractAddress: `0x${contractAddress.toString('hex')}` };
 }

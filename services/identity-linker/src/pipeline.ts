@@ -3,7 +3,6 @@ import type { ReadinessChecks } from '@playline/http';
 import { type Applied, createGraphFact, GraphBehindFault, type LinkSourcePartition, namedBy } from '@playline/people';
 import { type Closable, type Metrics, watchWrites } from '@playline/runtime';
 import type { AssignedPartition, BatchHandler, BatchPosition, Consumer } from '@playline/stream';
-import { type ByAssignment, createByAssignment } from './by-assignment.ts';
 import type { LinkerParts } from './linker-parts.ts';
 import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
@@ -332,4 +331,28 @@ function toParked(found: DecodedBatch['found'], applied: readonly Applied[], toG
     const person = `${fact.environmentId} ${one.person.toString('hex')}`;
     return [{ person, record, keys: namedBy(toGraphFact(fact, offset)) }];
   });
+}
+
+/** Keeps a value for each assignment of a partition. A partition that is assigned again gets a new one. */
+interface ByAssignment<T> {
+  of(position: BatchPosition): T;
+  /** Values of the partitions that this process owns. */
+  all(): readonly T[];
+}
+
+/** Creates the store of values. The key is the signal, because each assignment has its own. */
+function createByAssignment<T>(open: (position: BatchPosition) => T): ByAssignment<T> {
+  const assignments = new Map<AbortSignal, T>();
+  return {
+    of(position) {
+      const { signal } = position;
+      const known = assignments.get(signal) ?? open(position);
+      if (!signal.aborted && !assignments.has(signal)) {
+        assignments.set(signal, known);
+        signal.addEventListener('abort', () => assignments.delete(signal), { once: true });
+      }
+      return known;
+    },
+    all: () => [...assignments.values()],
+  };
 }

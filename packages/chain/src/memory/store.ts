@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { passesFilters } from '../filters.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from '../page.ts';
 import { comparePositions, isBeyond } from '../position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
 import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../store.ts';
+import { findSupersessions } from '../supersessions.ts';
+import type { Watermarks } from '../watermarks.ts';
 import { toShownActivity } from '../wire.ts';
 
 /**
@@ -119,4 +122,27 @@ function toEntry(row: ActivityRow | Supersession, horizon: number): FeedEntry {
   if (!('supersededAt' in row)) return { ...toShownActivity(row), isOutdated: false };
   const { updatedAt, id, supersededAt } = row;
   return { updatedAt, id, partition: 0, isOutdated: supersededAt < horizon, members: Buffer.alloc(0) };
+}
+
+/** Stores versions as the writer does, as one block with new tokens. For tests with any store. */
+export async function putActivities(
+  { insert, lastBefore }: Pick<ActivityStore, 'insert' | 'lastBefore'>,
+  rows: readonly ActivityRow[],
+): Promise<void> {
+  const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
+  const supersessions = await findSupersessions(rows, lastBefore);
+  await insert({ table: 'activities', rows, ...under() });
+  await insert({ table: 'activity_ids', rows, ...under() });
+  await insert({ table: 'activity_feeds', rows: [...rows, ...supersessions], ...under() });
+}
+
+/** Creates watermarks in memory, for tests. */
+export function openMemoryWatermarks(): Watermarks {
+  const standing = new Map<number, number>();
+  return {
+    publish: async (partition, us) => void standing.set(partition, Math.max(us, standing.get(partition) ?? 0)),
+    read: async (partition) => standing.get(partition) ?? null,
+    ready: async () => true,
+    close: async () => {},
+  };
 }

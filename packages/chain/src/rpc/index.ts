@@ -8,10 +8,8 @@ import {
   type RpcAnswer,
   type RpcCall,
 } from '../node.ts';
-import { BatchSender, toAnswersOf } from './batches.ts';
 import { isMaybeContractFault, resultOf, toFault } from './faults.ts';
-import { parseBlock, parseBytes, parseLogs, parseQuantity, parseReceipts, parseTransactions } from './parse.ts';
-import { createTransport, parseAnswer } from './transport.ts';
+import { createTransport, parseAnswer, RequestTooLarge } from './transport.ts';
 
 export interface RpcNodeOptions {
   /** For logs and metrics. */
@@ -201,3 +199,205 @@ export function createAskNode({
   let lastId = 0;
   return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
 }
+
+/** Calls in one request. Some providers refuse more. */
+const BATCH_MAX = 50;
+
+/**
+ * The answers in the order of the requests.
+ * @throws NodeFault when one is missing
+ */
+function toAnswersOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcAnswer[] {
+  const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
+  return requests.map(({ id }) => {
+    const answer = answers.get(id);
+    if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
+    return answer;
+  });
+}
+
+/** The one error that answers a batch of several calls: an object, or a list of that object alone. */
+function refusalIn(body: unknown): NodeFault | null {
+  if (Array.isArray(body) && body.length !== 1) return null;
+  const { answer } = parseAnswer(Array.isArray(body) ? body[0] : body);
+  if (!answer.ok) return toFault(answer.error);
+  return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not answer a batch');
+}
+
+/** Sends many calls to one node, in batches until it refuses one, from then on each in its own request. */
+class BatchSender {
+  private readonly send: (body: unknown) => Promise<unknown>;
+  private takesBatches = true;
+  private lastId = 0;
+
+  constructor(send: (body: unknown) => Promise<unknown>) {
+    this.send = send;
+  }
+
+  /** @returns an answer for each call, in their order */
+  async askMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const answers: RpcAnswer[] = [];
+    for (let from = 0; from < calls.length; from += BATCH_MAX) {
+      const some = calls.slice(from, from + BATCH_MAX);
+      for (const each of await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some)))
+        answers.push(each);
+    }
+    return answers;
+  }
+
+  /** Like `askMany`, each call in its own request. */
+  async askEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const answers: RpcAnswer[] = [];
+    for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
+    return answers;
+  }
+
+  private async askBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    const requests = calls.map((call) => this.toRequest(call));
+    const body = await this.sendBatch(requests);
+    const refusal = body === null ? null : refusalIn(body);
+    // A rate limit is no refusal of batches.
+    if (refusal?.kind === 'busy') throw refusal;
+    if (body !== null && refusal === null) return toAnswersOf(requests, body as readonly unknown[]);
+    this.takesBatches = false;
+    return this.askEach(calls);
+  }
+
+  /** @returns null when the node refuses the request because of its size */
+  private async sendBatch(requests: readonly unknown[]): Promise<unknown> {
+    try {
+      return await this.send(requests);
+    } catch (fault) {
+      if (fault instanceof RequestTooLarge) return null;
+      throw fault;
+    }
+  }
+
+  private toRequest({ method, params }: RpcCall) {
+    return { jsonrpc: '2.0', id: ++this.lastId, method, params };
+  }
+}
+
+const HEX = /^0x[0-9a-f]*$/;
+const BLOOM_DIGITS = 2 + 512;
+const HASH_DIGITS = 2 + 64;
+const ADDRESS_DIGITS = 2 + 40;
+const TOPICS_MAX = 4;
+
+const noAnswer = (what: string) => new NodeFault('unreachable', `it answered with ${what}`);
+
+type Members = Record<string, unknown>;
+
+function membersOf(value: unknown, what: string): Members {
+  if (typeof value !== 'object' || value === null) throw noAnswer(`no ${what}`);
+  return value as Members;
+}
+
+/** Checks a hexadecimal text of so many digits with `0x`, and returns it in lower case. */
+function hex(value: unknown, digits: number | null, what: string): string {
+  const text = typeof value === 'string' ? value.toLowerCase() : '';
+  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
+  return text;
+}
+
+/** Cache of texts that recur in logs: contracts, topics, owners, blocks and transactions. */
+const REPEATED_MAX = 50_000;
+const repeatedTexts = new Map<string, string>();
+
+/** Like `hex`, for texts that recur: each is checked once and in memory once. */
+function repeatedHex(value: unknown, digits: number, what: string): string {
+  const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
+  if (known?.length === digits) return known;
+  const text = hex(value, digits, what);
+  if (repeatedTexts.size >= REPEATED_MAX) repeatedTexts.clear();
+  repeatedTexts.set(value as string, text);
+  return text;
+}
+
+/** @throws NodeFault when it is no safe integer */
+function parseQuantity(value: unknown, what: string): number {
+  const text = hex(value, null, what);
+  const number = text.length > 2 ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(number)) throw noAnswer(`an invalid ${what}`);
+  return number;
+}
+
+/** Null for an unknown block. @throws NodeFault when it is no block */
+function parseBlock(value: unknown): ChainBlock | null {
+  if (value === null || value === undefined) return null;
+  const block = membersOf(value, 'block');
+  return {
+    number: parseQuantity(block.number, 'number of a block'),
+    hash: hex(block.hash, HASH_DIGITS, 'hash of a block'),
+    parentHash: hex(block.parentHash, HASH_DIGITS, 'hash of a block'),
+    timestampS: parseQuantity(block.timestamp, 'time of a block'),
+    logsBloom: Buffer.from(hex(block.logsBloom, BLOOM_DIGITS, 'bloom').slice(2), 'hex'),
+  };
+}
+
+function parseLog(value: unknown): ChainLog {
+  const log = membersOf(value, 'log');
+  if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw noAnswer('a log without topics');
+  const data = hex(log.data, null, 'data of a log');
+  if (data.length % 2 !== 0) throw noAnswer('data of a log with half a byte');
+  return {
+    blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
+    blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'hash of a block'),
+    transactionHash: repeatedHex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
+    transactionIndex: parseQuantity(log.transactionIndex, 'index of a transaction'),
+    logIndex: parseQuantity(log.logIndex, 'index of a log'),
+    address: repeatedHex(log.address, ADDRESS_DIGITS, 'address'),
+    topics: log.topics.map((topic) => repeatedHex(topic, HASH_DIGITS, 'topic')),
+    data,
+  };
+}
+
+/** @throws NodeFault when it is no list of logs */
+function parseLogs(value: unknown): ChainLog[] {
+  if (!Array.isArray(value)) throw noAnswer('no list of logs');
+  return value.map(parseLog);
+}
+
+const inconsistent = (message: string) => new NodeFault('inconsistent', message);
+const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
+
+/**
+ * The logs of the receipts of these transactions, in their order.
+ * @throws NodeFault when it is no list of receipts, or not one receipt for each of them
+ */
+function parseReceipts(
+  value: unknown,
+  { blockHash, transactions }: { readonly blockHash: string; readonly transactions: readonly string[] },
+): ChainLog[] {
+  if (value === null) throw unknownBlock();
+  if (!Array.isArray(value)) throw noAnswer('no list of receipts');
+  if (value.length !== transactions.length)
+    throw inconsistent(`it gave ${value.length} receipts of ${transactions.length} transactions`);
+  const logs: ChainLog[] = [];
+  for (const [index, each] of value.entries()) {
+    if (each === null) throw unknownBlock();
+    const receipt = membersOf(each, 'receipt');
+    if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
+      throw inconsistent('a receipt is of another block than was asked for');
+    if (hex(receipt.transactionHash, HASH_DIGITS, 'hash of a transaction') !== transactions[index])
+      throw inconsistent('a receipt is of another transaction than the one at its place in the block');
+    for (const log of parseLogs(receipt.logs)) {
+      if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt has a log of another transaction');
+      logs.push(log);
+    }
+  }
+  return logs;
+}
+
+/** The hashes of a block's transactions, in their order. @throws NodeFault when it is not this block */
+function parseTransactions(value: unknown, blockHash: string): string[] {
+  if (value === null || value === undefined) throw unknownBlock();
+  const block = membersOf(value, 'block');
+  if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
+    throw inconsistent('it gave another block than was asked for');
+  if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
+  return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
+}
+
+/** Hexadecimal of any length. @throws NodeFault */
+const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');

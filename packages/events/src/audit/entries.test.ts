@@ -20,6 +20,15 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
+import {
+  accountAuditRows,
+  collectionAuditRows,
+  entryAuditRows,
+  keyAuditRows,
+  projectAuditRows,
+  rateLimitKeyAuditRows,
+  signableKeyAuditRows,
+} from '../consents/rows.ts';
 import type { RecordRows } from '../record-rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { readRows } from '../row/test/read-columns.ts';
@@ -33,15 +42,6 @@ import {
   auditOfRateLimitKey,
   auditOfSignableKey,
 } from './entries.ts';
-import {
-  accountAuditRows,
-  collectionAuditRows,
-  entryAuditRows,
-  keyAuditRows,
-  projectAuditRows,
-  rateLimitKeyAuditRows,
-  signableKeyAuditRows,
-} from './rows.ts';
 
 /** Part of every secret in the records below: an audit row must not contain it. */
 const SECRET = 'SECRET';

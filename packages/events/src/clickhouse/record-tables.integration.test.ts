@@ -4,8 +4,7 @@ import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addConsentRow } from '../consents/rows.ts';
-import { addRejectionRow } from '../rejections/rows.ts';
+import { addConsentRow, addRejectionRow } from '../consents/rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { openEventStore } from './event-store.ts';
 

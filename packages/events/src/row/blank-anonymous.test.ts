@@ -1,9 +1,9 @@
 import { frameRecord, messageRecordCodec } from '@playline/contracts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { blankAnonymous } from './blank-anonymous.ts';
 import { createRowPlan } from './plan.ts';
 import { RowBuffer } from './row-buffer.ts';
+import { blankAnonymous } from './row-columns.ts';
 import { arbitraryRecord } from './test/arbitrary-record.ts';
 import { readEventRow } from './test/read-row.ts';
 import { RowTranscoder } from './transcoder.ts';

@@ -1,5 +1,6 @@
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { EventTable } from '../store.ts';
+import type { RowBuffer } from './row-buffer.ts';
 
 /** A value of a row: text, a whole number or epoch milliseconds, or the bytes of a key or an id. */
 export type ColumnValue = string | number | Buffer;
@@ -99,4 +100,22 @@ export function createPartReader(table: EventTable): (row: Buffer) => number {
   if (column === undefined) return () => 0;
   const read = createColumnReader(table, [column]);
   return (row) => Math.floor(Number(read(row)[0]) / DAY_MS);
+}
+
+const findKey = createColumnFinder('events', 'anonymous_key');
+const findId = createColumnFinder('events', 'anonymous_id');
+
+/**
+ * Removes the anonymous id and its key from the row of `events` that was added last. The row belongs to another person
+ * who used the device of the erased one. This is rare, so the row is walked and the bytes behind the id are moved.
+ */
+export function blankAnonymous(out: RowBuffer): void {
+  const row = out.rowAt(out.rows - 1);
+  const [key, id] = [findKey(row), findId(row)];
+  row.fill(0, key.start, key.end);
+  row[id.start] = 0;
+  row.copyWithin(id.start + 1, id.end);
+  const end = out.length - (id.end - id.start - 1);
+  out.truncate(out.rows - 1);
+  out.endRow(end);
 }

@@ -2,10 +2,10 @@ import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { createOpenLetters, reportOpenLetters } from '../kafka/log/open-letter-count.ts';
 import type { LogReader } from '../log.ts';
 import type { StreamRecord } from '../ports.ts';
 import { SETTLED_OFFSET } from './dead-letters.ts';
-import { createOpenLetters, reportOpenLetters } from './open-letters.ts';
 
 /** One partition of a dead-letter topic. */
 function createLog() {

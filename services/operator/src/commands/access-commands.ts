@@ -12,7 +12,7 @@ import type { Command } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { createOpensAccessLog } from '../records/access-log.ts';
-import { createAuthor } from '../records/author.ts';
+import { createAuthor } from '../records/record-access.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
 import { createAccountsCommand } from './accounts.ts';

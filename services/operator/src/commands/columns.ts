@@ -1,7 +1,6 @@
-import type { ClickHouseAccount } from '@playline/stores';
+import { type ClickHouseAccount, pauseOrThrow, quoteText } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
 import { createEngine, type Engine } from '../columns/engine.ts';
-import { awaitNone, isOf, kill, readUnfinished, type Unfinished } from '../columns/mutations.ts';
 import {
   columnOf,
   describeColumn,
@@ -12,8 +11,16 @@ import {
 } from '../columns/property-column.ts';
 import { type MonthOfParts, readMonths, readStanding, type StandingColumn, sumMonths } from '../columns/standing.ts';
 import { findNaming, hideFromViews, refreshViews } from '../columns/views.ts';
-import type { ColumnsWork } from '../columns/work.ts';
-import { type Command, EXIT, type ExitCode, isMeant, parseOptions, type Terminal, wordOf } from '../command.ts';
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  isMeant,
+  parseOptions,
+  type Terminal,
+  type Values,
+  wordOf,
+} from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { toTable } from '../table.ts';
 
@@ -281,4 +288,70 @@ function toCells(row: Row): string[] {
     ...[row.default === null ? 'NULL' : JSON.stringify(row.default), row.since ?? '-', backfill],
     `${row.bytesOnDisk} bytes${untold}`,
   ];
+}
+
+/** What an action of the command works with. */
+interface ColumnsWork {
+  readonly engine: Engine;
+  readonly values: Values;
+  readonly terminal: Terminal;
+  readonly wallClockMs: () => number;
+  readonly signal: AbortSignal;
+}
+
+/** A change of the rows of `events` that the engine has not finished. */
+interface Unfinished {
+  readonly id: string;
+  readonly command: string;
+  /** The name of the engine's fault; empty without one. The message is left out, since it may contain a value. */
+  readonly fault: string;
+}
+
+const POLL_MIN_MS = 20;
+const POLL_MAX_MS = 1_000;
+
+async function readUnfinished(engine: Engine): Promise<Unfinished[]> {
+  const rows = await engine.read(`SELECT mutation_id, command, latest_fail_reason FROM system.mutations
+    WHERE database = currentDatabase() AND table = 'events' AND NOT is_done AND NOT is_killed ORDER BY create_time`);
+  return rows.map(([id, command, reason]) => ({
+    id: String(id),
+    command: String(command),
+    fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
+  }));
+}
+
+/** Whether a change is about this column. @param column with its prefix */
+const isOf = (word: 'MATERIALIZE' | 'DROP', column: string) => {
+  const pattern = new RegExp(`\\b${word} COLUMN \`?${column}\\b`);
+  return ({ command }: Unfinished): boolean => pattern.test(command);
+};
+
+async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<void> {
+  if (mutations.length === 0) return;
+  const ids = mutations.map(({ id }) => quoteText(id)).join(', ');
+  await engine.run(
+    `KILL MUTATION WHERE database = currentDatabase() AND table = 'events' AND mutation_id IN (${ids}) SYNC`,
+  );
+}
+
+interface Wait {
+  /** Called at every look with the unfinished changes. */
+  readonly onLook: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  /** Ends the wait; the changes go on. */
+  readonly signal: AbortSignal;
+}
+
+/** Waits until no such change is left. @throws the reason of the signal */
+async function awaitNone(
+  engine: Engine,
+  isWaitedFor: (mutation: Unfinished) => boolean,
+  { onLook, signal }: Wait,
+): Promise<void> {
+  for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
+    signal.throwIfAborted();
+    const left = (await readUnfinished(engine)).filter(isWaitedFor);
+    if (left.length === 0) return;
+    await onLook(left);
+    await pauseOrThrow(pauseMs, signal);
+  }
 }

@@ -10,8 +10,7 @@ import {
   type Values,
   wordOf,
 } from '../command.ts';
-import { members } from '../identity/members.ts';
-import { resolve } from '../identity/resolve.ts';
+import { members, resolve } from '../identity/resolve.ts';
 import { suspects } from '../identity/suspects.ts';
 import { type UnlinkContext, unlink } from '../identity/unlink.ts';
 import { why } from '../identity/why.ts';

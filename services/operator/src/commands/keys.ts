@@ -20,8 +20,8 @@ import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import type { OpensAccessLog } from '../records/access-log.ts';
 import { PASS_OVER_OPTIONS, passOver } from '../records/pass-over.ts';
-import { rebuildViews } from '../records/rebuild-views.ts';
 import type { RecordSources } from '../records/record-access.ts';
+import { rebuildViews } from '../records/record-access.ts';
 import * as signableKeys from '../signable-keys/words.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {

@@ -1,6 +1,6 @@
 import { COLLECTIONS, SIGNABLE_KEYS } from '@playline/access-keys';
 import type { Command } from '../command.ts';
-import { createAuthor } from '../records/author.ts';
+import { createAuthor } from '../records/record-access.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
 import { createLogSources } from './log-commands.ts';

@@ -48,14 +48,7 @@ import {
   wordOf,
 } from '../command.ts';
 import { contractOf } from '../contract-option.ts';
-import {
-  type GiveUpContext,
-  type GiveUpTarget,
-  giveUp,
-  type MintName,
-  reasonOf,
-  signerOf,
-} from '../mints/give-up-word.ts';
+import { type GiveUpContext, type GiveUpTarget, giveUp, type MintName, reasonOf, signerOf } from '../mints/give-up.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 

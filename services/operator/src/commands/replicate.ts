@@ -16,10 +16,14 @@ import {
   type Values,
 } from '../command.ts';
 import { createProgress } from '../progress.ts';
-import { openClickHouseTarget } from '../replicate/clickhouse-target.ts';
-import { openFileTarget } from '../replicate/file-target.ts';
 import { createReadHistory } from '../replicate/history.ts';
-import { type Copied, type ReplicateOptions, replicate } from '../replicate/replicate.ts';
+import {
+  type Copied,
+  openClickHouseTarget,
+  openFileTarget,
+  type ReplicateOptions,
+  replicate,
+} from '../replicate/replicate.ts';
 import { openNoState, openStateFile } from '../replicate/state.ts';
 import { escapeControls } from '../terminal.ts';
 

@@ -16,8 +16,7 @@ import {
   UnreachableError,
 } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
-import { readDeadOffsets } from '../verify/dead-offsets.ts';
-import { FLOWS, type LoggedFact } from '../verify/flows.ts';
+import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { comparePersons } from '../verify/persons.ts';
 import { toReplacedLogs } from '../verify/replaced-logs.ts';
 import { isClean, type PartitionReport, toJson, toLines, type VerifyReport } from '../verify/report.ts';

@@ -2,9 +2,8 @@ import { toUuidText } from '@playline/contracts';
 import { type ErasureReceipt, stateOf } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
 import { toTimeText } from '../identity/question.ts';
-import { toLine, toLinesOf } from './lines.ts';
 import type { ErasureWork } from './stores.ts';
-import { toAgeText, toSpanText } from './times.ts';
+import { toAgeText, toLine, toLinesOf, toSpanText } from './times.ts';
 
 /** `erasures show`: one receipt, for people. */
 export async function show(work: ErasureWork): Promise<ExitCode> {

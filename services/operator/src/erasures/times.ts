@@ -15,3 +15,12 @@ export function toSpanText(ms: number): string {
 export function toAgeText(atMs: number, nowMs: number): string {
   return atMs <= nowMs ? `${toSpanText(nowMs - atMs)} ago` : `in ${toSpanText(atMs - nowMs)}`;
 }
+
+const LABEL_WIDTH = 12;
+
+/** A line with its label. */
+export const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WIDTH)}${text}`;
+
+/** Lines with one label, shown before the first. */
+export const toLinesOf = (label: string, texts: readonly string[]): string[] =>
+  texts.map((text, index) => toLine(index === 0 ? label : '', text));

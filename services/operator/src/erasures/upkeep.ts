@@ -1,8 +1,8 @@
 import { removeFromDisk, type Survivors, scrub as scrubRows } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { toLine } from './lines.ts';
 import { type ErasuresWork, withRows } from './stores.ts';
+import { toLine } from './times.ts';
 
 /** `erasures scrub`: looks for rows, links and consents of all people who were ever erased, and deletes them. */
 export async function scrub({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {

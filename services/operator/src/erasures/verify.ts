@@ -2,9 +2,9 @@ import { toUuidText } from '@playline/contracts';
 import { isVerified, type Verification, verifyReceipt } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { toLine, toLinesOf } from './lines.ts';
 import { explainAbsence } from './show.ts';
 import { type ErasureWork, withRows } from './stores.ts';
+import { toLine, toLinesOf } from './times.ts';
 
 /** `erasures verify`: checks now that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {

@@ -21,8 +21,8 @@ import {
   type Values,
 } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { readHousehold } from './person.ts';
 import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText } from './question.ts';
+import { readHousehold } from './resolve.ts';
 import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
 

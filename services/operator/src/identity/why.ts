@@ -1,7 +1,6 @@
 import { type Household, keysOf, wordsOfLink } from '@playline/people';
 import { numberOf, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { readHousehold } from './person.ts';
 import {
   awaitTables,
   createOpenKeyer,
@@ -12,6 +11,7 @@ import {
   say,
   toTimeText,
 } from './question.ts';
+import { readHousehold } from './resolve.ts';
 import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.ts';
 

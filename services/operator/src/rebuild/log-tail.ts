@@ -1,6 +1,6 @@
 import { createRecordReader, type RecordCodec, type Topic } from '@playline/contracts';
 import type { LogBounds, StreamRecord } from '@playline/stream';
-import type { RebuildSources } from './stores.ts';
+import type { RebuildSources } from './with-stores.ts';
 
 /** Part of a topic, and its end when it was looked at. */
 export interface LogTail<R> {

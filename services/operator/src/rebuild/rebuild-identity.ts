@@ -19,8 +19,8 @@ import {
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
 import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
-import type { RebuildSources } from './stores.ts';
 import { type ComesAgain, readDecidedPlaces, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
+import type { RebuildSources } from './with-stores.ts';
 
 /** What a rebuild has restored. */
 export interface RebuiltIdentity {

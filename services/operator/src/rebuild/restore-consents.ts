@@ -1,8 +1,8 @@
 import { type ConsentRecord, consentCodec, TOPICS } from '@playline/contracts';
 import { type People, type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/people';
 import { findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
-import type { RebuildSources } from './stores.ts';
 import { readConsents } from './tables.ts';
+import type { RebuildSources } from './with-stores.ts';
 
 export interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;

@@ -10,7 +10,7 @@ import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
 import { restoreHolds } from './rebuild-identity.ts';
-import type { RebuildSources } from './stores.ts';
+import type { RebuildSources } from './with-stores.ts';
 
 const CUTOFF = 1_790_000_000_000;
 let fixture: LogFixture;

@@ -1,10 +1,9 @@
 import type { SchemaSource } from '@playline/contracts';
 import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { type ClickHouseAccount, createQueryRows } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withOpened, withSeveral } from '../await-store.ts';
-import type { RebuildSources } from './stores.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface StoresContext {
@@ -43,4 +42,19 @@ export async function withStores<T>(
     await Promise.all([awaitPeople(people), awaitClickHouse(query), awaitLog(log)]);
     return work({ log, query, records, schemaOf, topicPrefix, ...options }, people);
   });
+}
+
+/** What a rebuild reads: the log and the tables. */
+export interface RebuildSources {
+  readonly log: LogReader;
+  readonly query: QueryRows;
+  readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
+  /** Returns the text of a schema. @throws UnknownSchemaFault */
+  readonly schemaOf: SchemaSource;
+  /** TOPIC_PREFIX */
+  readonly topicPrefix: string;
+  /** Consumer group of the event writer: everything that it has committed is in the tables. */
+  readonly writerGroup: string;
+  /** Called with findings, for people. */
+  readonly onProgress: (line: string) => void;
 }

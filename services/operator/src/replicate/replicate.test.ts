@@ -5,9 +5,8 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
-import { openFileTarget } from './file-target.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
-import { type Copied, type ReplicateOptions, replicate } from './replicate.ts';
+import { type Copied, openFileTarget, type ReplicateOptions, replicate } from './replicate.ts';
 import { openStateFile } from './state.ts';
 import { CHAIN, type Fate, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
 

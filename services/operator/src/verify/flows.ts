@@ -10,6 +10,8 @@ import {
   toUuidText,
 } from '@playline/contracts';
 import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRows } from '@playline/events';
+import type { LogReader } from '@playline/stream';
+import { readLetters } from '../dead-letters/letters.ts';
 
 /** Another way to find the row of a record, from a copy of the record at another offset. */
 export interface CopyRule {
@@ -165,3 +167,20 @@ const rejections = createFlow({
  * during an erasure, is a decision.
  */
 export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];
+
+/** Which records of the log became dead letters. */
+export interface DeadOffsets {
+  has(topic: string, partition: number, offset: number): boolean;
+}
+
+/** Reads the original offsets of the dead letters of topics. Only a number for each is kept in memory. */
+export async function readDeadOffsets(log: LogReader, topics: readonly string[]): Promise<DeadOffsets> {
+  const offsets = new Map<string, Set<number>>();
+  for (const topic of topics)
+    for await (const { original } of readLetters(log, topic)) {
+      const key = `${original.topic}/${original.partition}`;
+      const known = offsets.get(key) ?? new Set();
+      offsets.set(key, known.add(original.offset));
+    }
+  return { has: (topic, partition, offset) => offsets.get(`${topic}/${partition}`)?.has(offset) ?? false };
+}

@@ -1,7 +1,6 @@
 import type { IsFenced } from '@playline/events';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
-import type { DeadOffsets } from './dead-offsets.ts';
-import type { Flow, LoggedFact } from './flows.ts';
+import type { DeadOffsets, Flow, LoggedFact } from './flows.ts';
 import {
   addOffset,
   type BucketCount,

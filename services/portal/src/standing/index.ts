@@ -1,10 +1,8 @@
 import { IDENTITY_KEY_BYTES, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import type { LogReader, SchemaRegistry, StreamRecord } from '@playline/stream';
-import { deadLetterTopicOf } from '@playline/stream';
+import { deadLetterTopicOf, type LogReader, type SchemaRegistry, type StreamRecord } from '@playline/stream';
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
 import { countOpenLetters, type OpenLetters } from './open-letters.ts';
-import { createShared } from './shared-reading.ts';
 import { readWriterDelay, type WriterDelay } from './writer-delay.ts';
 
 export type { OpenLetters } from './open-letters.ts';
@@ -61,5 +59,27 @@ function createEnvironmentOf(messages: string, schemaOf: SchemaSource, topicPref
     if (key === 'environment + owner identity key' || key === 'environment + identity key')
       return letter.key.subarray(0, -IDENTITY_KEY_BYTES).toString();
     return null;
+  };
+}
+
+/**
+ * Reads something for everybody who asks: one reading at a time, and what it brought counts for a while. A reading that failed
+ * is told to all who waited for it, and the next one asks again.
+ * @param keepMs how long an answer counts, in milliseconds
+ */
+export function createShared<T>(read: () => Promise<T>, keepMs: number): () => Promise<T> {
+  let reading: Promise<T> | null = null;
+  let last: { readonly value: T; readonly readAt: number } | null = null;
+  return async () => {
+    if (last !== null && performance.now() - last.readAt < keepMs) return last.value;
+    reading ??= read()
+      .then((value) => {
+        last = { value, readAt: performance.now() };
+        return value;
+      })
+      .finally(() => {
+        reading = null;
+      });
+    return reading;
   };
 }

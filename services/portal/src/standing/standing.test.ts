@@ -4,9 +4,8 @@ import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { describe, expect, it } from 'vitest';
 import { createCountedLog } from '../live/test/counted-log.ts';
-import { createStanding } from './index.ts';
+import { createShared, createStanding } from './index.ts';
 import { countOpenLetters } from './open-letters.ts';
-import { createShared } from './shared-reading.ts';
 import { readWriterDelay } from './writer-delay.ts';
 
 const MESSAGES = TOPICS.messages.name;

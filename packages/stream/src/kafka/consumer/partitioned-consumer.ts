@@ -1,31 +1,31 @@
+import '../kafkajs-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import {
   type Cluster,
   type EachBatchPayload,
   Kafka,
   type Consumer as KafkaConsumer,
+  type logCreator,
   logLevel,
   PartitionAssigners,
 } from 'kafkajs';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
+import type { LogMark } from '../../partitions/log-mark.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
 import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
 import { toKafkajsSecurity } from '../security.ts';
-import { Assignment } from './assignment.ts';
 import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
 import type { GroupOptions } from './group-options.ts';
-import { createKafkaLogger } from './kafka-logger.ts';
-import '../kafkajs-clock.ts';
 import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 import { createSocketFactory } from './response-socket.ts';
-import { createTopicRetention, type TopicRetention } from './topic-retention.ts';
 
 /** Members have half a session to finish their work. A member that hangs makes the others wait this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
@@ -305,4 +305,81 @@ export class PartitionedConsumer implements Consumer {
     for (const { guarded } of this.#assignments.values()) guarded.end();
     this.#assignments.clear();
   }
+}
+
+/** What a member of a group knows of one partition assigned to it. */
+class Assignment {
+  readonly guarded: GuardedPartition;
+  /** End of the log as last learned, from a fetch or by asking. */
+  end: number;
+  /** The last fetch: the offset it asked for, and the batches it brought. */
+  fetched: { readonly from: number; readonly batches: readonly LogMark[] } = { from: 0, batches: [] };
+
+  constructor(guarded: GuardedPartition) {
+    this.guarded = guarded;
+    this.end = guarded.log.committed;
+  }
+
+  get log(): LogPartition {
+    return this.guarded.log;
+  }
+}
+
+/** Writes log lines of kafkajs to our log. Its lines of level info do not help an operator, so they are left out. */
+function createKafkaLogger(logger: Logger | undefined): logCreator {
+  return () =>
+    ({ level, log }) => {
+      const { message, timestamp: _, logger: __, ...fields } = log;
+      if (level === logLevel.ERROR) logger?.warn(fields, message);
+      else if (level === logLevel.WARN) logger?.debug(fields, message);
+    };
+}
+
+/** Retention of a topic is changed by hand, and rarely. */
+const ASK_INTERVAL_MS = 10 * 60 * 1000;
+/** Kafka's number for a topic among the kinds of resources that have settings. */
+const TOPIC_RESOURCE = 2;
+const SETTING = 'retention.ms';
+
+/** Members of kafkajs's broker that its types lack. */
+interface SettingsBroker {
+  describeConfigs(query: {
+    resources: { type: number; name: string; configNames: string[] }[];
+    includeSynonyms: boolean;
+  }): Promise<{
+    resources: { resourceName: string; configEntries: { configName: string; configValue: string | null }[] }[];
+  }>;
+}
+
+/** How long the brokers keep records of some topics. */
+interface TopicRetention {
+  /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
+  retentionMsOf(topic: string): number | null;
+  /** Asks again after ten minutes or more, over the connections that the consumer already has. Never throws. */
+  refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void>;
+}
+
+export function createTopicRetention(topics: readonly string[]): TopicRetention {
+  const known = new Map<string, number>();
+  let askedAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    retentionMsOf: (topic) => known.get(topic) ?? null,
+    async refresh(cluster) {
+      if (performance.now() - askedAtMs < ASK_INTERVAL_MS) return;
+      askedAtMs = performance.now();
+      try {
+        const broker = (await cluster.findControllerBroker()) as unknown as SettingsBroker;
+        const resources = topics.map((name) => ({ type: TOPIC_RESOURCE, name, configNames: [SETTING] }));
+        const answer = await broker.describeConfigs({ resources, includeSynonyms: false });
+        for (const { resourceName, configEntries } of answer.resources) {
+          const retentionMs = Number(configEntries.find(({ configName }) => configName === SETTING)?.configValue ?? -1);
+          if (retentionMs >= 0) known.set(resourceName, retentionMs);
+          else known.delete(resourceName);
+        }
+      } catch {
+        // The next refresh asks again. Until then the last known value is returned.
+        askedAtMs = Number.NEGATIVE_INFINITY;
+      }
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
 import { openBlockConsumer } from './open-consumers.ts';
-import { createTopicRetention } from './topic-retention.ts';
+import { createTopicRetention } from './partitioned-consumer.ts';
 
 const HOUR_MS = 3_600_000;
 const ASK_INTERVAL_MS = 600_000;

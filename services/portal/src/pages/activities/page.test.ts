@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ActivityLine, TokenLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
-import { toAmount } from './show.ts';
+import { toAmount } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
