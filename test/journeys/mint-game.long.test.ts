@@ -177,7 +177,7 @@ describe('the command `mints retry`', () => {
 
   it('is refused for an unknown reference id', async () => {
     const { code, err } = await retry('nothing');
-    expect([code, err]).toEqual([1, expect.stringContaining('the collection has no mint request nothing')]);
+    expect([code, err]).toEqual([1, expect.stringContaining('has no mint request nothing of this collection')]);
   });
 });
 

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
 import { NO_FILTERS } from './filters.ts';
-import { putActivities } from './memory/index.ts';
 import { comparePositions, START_GAP } from './position.ts';
 import type { ActivityRow } from './rows.ts';
 import type { PageQuestion, ShownActivity } from './store.ts';
+import { putActivities } from './test/memory/index.ts';
 import {
   type ClickHouseTestChain,
   openClickHouseTestChain,

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { openMemoryWatermarks } from './memory/index.ts';
 import { openRedisWatermarks } from './redis/index.ts';
+import { openMemoryWatermarks } from './test/memory/index.ts';
 import { toHorizon, type Watermarks } from './watermarks.ts';
 
 const namespace = `test-${randomUUID()}:`;

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { readFenceSet } from './fence-set.ts';
 import { createFences, readCutoffs } from './fences.ts';
-import { openMemoryErasureRecords } from './memory/records.ts';
 import type { StoredFence } from './records.ts';
+import { openMemoryErasureRecords } from './test/memory/records.ts';
 
 const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasureId: randomBytes(16) };
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { openWire } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openErasureRecords } from './clickhouse/index.ts';
-import { openMemoryErasureRecords } from './memory/records.ts';
 import { ERASURE_STATES, type Erasure, type ErasureRecords, type StoredFence, stateOf } from './records.ts';
+import { openMemoryErasureRecords } from './test/memory/records.ts';
 import { openClickHouseHarness } from './test/open-rows.ts';
 import { AT, createLink, createReceipt, createRequest, newId } from './test/records.ts';
 

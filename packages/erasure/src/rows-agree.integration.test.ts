@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { MemoryRow } from './memory/rows.ts';
 import type { FoundRows } from './rows.ts';
+import type { MemoryRow } from './test/memory/rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
 import { newBatch, newEnvironment, newKey, sweepAll, T } from './test/people.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { MemoryRow } from './memory/rows.ts';
 import type { ErasureTarget, FoundRows } from './rows.ts';
+import type { MemoryRow } from './test/memory/rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from './test/people.ts';
 

@@ -4,9 +4,9 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MintClaims } from './claims.ts';
-import { createMemoryMints } from './memory/index.ts';
 import type { Quotas } from './quota.ts';
 import { openRedisMints } from './redis/index.ts';
+import { createMemoryMints } from './test/memory/index.ts';
 import { createMintWorld, FATES, type MintWorld, SIGNERS } from './test/mint-world.ts';
 import type { MintView } from './view.ts';
 

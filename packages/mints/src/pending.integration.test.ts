@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createAcceptMints } from './accept.ts';
 import type { MintClaims } from './claims.ts';
 import { PENDING_LIMITS, SETTLED_MAX } from './claims.ts';
-import { createMemoryMints } from './memory/index.ts';
 import { openRedisMints } from './redis/index.ts';
 import type { MintState } from './states.ts';
+import { createMemoryMints } from './test/memory/index.ts';
 import type { MintView } from './view.ts';
 
 const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { isLater, type PlacedConsent } from './consents.ts';
 import { MissingEpochFault } from './faults.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildConsents } from './rebuild-consents.ts';
 import { openRedisPeople } from './redis/index.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 /** A store, a second one on the same content like that of another process, and direct changes by the test. */

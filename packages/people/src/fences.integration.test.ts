@@ -4,8 +4,8 @@ import type { PlacedConsent } from './consents.ts';
 import { MissingFencesFault, RestartedFault } from './faults.ts';
 import type { Suspect } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 const T = Date.UTC(2026, 5, 15);

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { MissingEpochFault } from './faults.ts';
 import type { ErasureGuards, ErasureHold } from './guards.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import { openRedisPeople } from './redis/index.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 interface Harness {

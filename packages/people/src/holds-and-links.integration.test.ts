@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ErasureHold } from './guards.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { describeValue } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

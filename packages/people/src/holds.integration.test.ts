@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Override } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { describeValue } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

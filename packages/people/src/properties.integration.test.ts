@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied } from './graph.ts';
 import type { Cutoff } from './guards.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

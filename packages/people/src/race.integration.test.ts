@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied, IdentityGraph } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { EpochPresentFault } from './faults.ts';
 import type { PlacedSuspect } from './graph.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import { rebuildGraph, type VersionedOverride } from './rebuild.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 
 const keyOf = (text: string) => Buffer.alloc(16, text);
 const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}): VersionedOverride => ({

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, type GraphLimits, type IdentityGraph, type PlacedSuspect } from './graph.ts';
 import { type Ruling, toRulingFact } from './identities/facts.ts';
 import { createGraphFact, type GraphFact } from './identities/steps.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toOverrides, toSuspects, type VersionedOverride } from './rebuild.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type Name, type Scenario, toWords } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

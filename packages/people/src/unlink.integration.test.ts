@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, type IdentityGraph } from './graph.ts';
 import type { StepDecision } from './identities/decisions.ts';
-import { openMemoryPeople } from './memory/index.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SharedBalances } from './balances.ts';
 import { openSharedLimiter, unsettledMax } from './index.ts';
-import { createMemoryBalances } from './memory/index.ts';
+import { createMemoryBalances } from './test/memory/index.ts';
 import { COST_MAX, type Request, World } from './test/world.ts';
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));

@@ -1,8 +1,8 @@
 import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import { openOwnDatabase } from '@playline/testkit';
 import { openActivityStore, openChainStore } from '../clickhouse/index.ts';
-import { createMemoryChain } from '../memory/index.ts';
 import { type ActivityStore, CHAIN_TABLES, type ChainStore } from '../store.ts';
+import { createMemoryChain } from './memory/index.ts';
 
 /** Writer and reader of a store under test. */
 export interface TestChain {

@@ -1,8 +1,8 @@
 import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import { openOwnDatabase } from '@playline/testkit';
 import { openErasureRows } from '../clickhouse/index.ts';
-import { type MemoryRow, openMemoryErasureRows } from '../memory/rows.ts';
 import type { ErasureRows } from '../rows.ts';
+import { type MemoryRow, openMemoryErasureRows } from './memory/rows.ts';
 
 /** Rows under test, and a way to put some and to see them that knows nothing of erasures. */
 export interface RowsHarness {

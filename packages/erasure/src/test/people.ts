@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { MemoryRow } from '../memory/rows.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
+import type { MemoryRow } from './memory/rows.ts';
 
 /** T of an erasure. */
 export const T = Date.UTC(2026, 5, 15);

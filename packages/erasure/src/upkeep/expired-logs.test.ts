@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openMemoryErasureRecords } from '../memory/records.ts';
+import { openMemoryErasureRecords } from '../test/memory/records.ts';
 import { newEnvironment, newKey } from '../test/people.ts';
 import { putErased } from '../test/upkeep.ts';
 import { noteExpiredLogs, type PartitionBounds } from './expired-logs.ts';

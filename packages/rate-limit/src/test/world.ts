@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 import type { Charge, SharedBalances } from '../balances.ts';
 import { openSharedLimiter, type RatePolicy, type SharedLimiter, unsettledMax } from '../index.ts';
-import { createMemoryBalances } from '../memory/index.ts';
+import { createMemoryBalances } from './memory/index.ts';
 
 /** Costs of requests, at most. */
 export const COST_MAX = 20;

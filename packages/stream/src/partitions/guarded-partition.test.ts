@@ -1,8 +1,8 @@
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { createMemoryLog } from '../memory/index.ts';
 import type { BlockName, StreamRecord } from '../ports.ts';
+import { createMemoryLog } from '../test/memory/index.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { BlockPartition } from './block-partition.ts';
 import { type ExaminedPartition, GuardedPartition } from './guarded-partition.ts';

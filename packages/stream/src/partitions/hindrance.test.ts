@@ -1,8 +1,8 @@
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryLog } from '../memory/index.ts';
 import type { Consumer } from '../ports.ts';
+import { createMemoryLog } from '../test/memory/index.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 

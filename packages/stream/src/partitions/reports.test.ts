@@ -1,8 +1,8 @@
 import { createLogger, createMetrics, type Logger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryLog } from '../memory/index.ts';
 import { RetryableFault, type StreamRecord } from '../ports.ts';
+import { createMemoryLog } from '../test/memory/index.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import type { BlockPartitionOptions } from './block-options.ts';
 import { BlockPartition } from './block-partition.ts';

@@ -1,8 +1,8 @@
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { createMemoryLog, type MemoryConsumer } from '../memory/index.ts';
 import type { BlockSink } from '../ports.ts';
+import { createMemoryLog, type MemoryConsumer } from '../test/memory/index.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 

@@ -1,7 +1,7 @@
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
-import { createMemoryLog } from '../memory/index.ts';
+import { createMemoryLog } from '../test/memory/index.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts';

@@ -1,4 +1,4 @@
-import type { MintCollection, MintScope } from '../asset.ts';
+import type { MintCollection, MintScope } from '../../asset.ts';
 import {
   IncompleteClaimsFault,
   judgeClaim,
@@ -9,11 +9,11 @@ import {
   type StandingClaim,
   type UnknownClaim,
   type WantedClaim,
-} from '../claims.ts';
-import { type Quotas, toQuotaStanding } from '../quota.ts';
-import { foldAttempts, isTruer, type MintState } from '../states.ts';
-import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../store.ts';
-import type { MintView } from '../view.ts';
+} from '../../claims.ts';
+import { type Quotas, toQuotaStanding } from '../../quota.ts';
+import { foldAttempts, isTruer, type MintState } from '../../states.ts';
+import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../../store.ts';
+import type { MintView } from '../../view.ts';
 
 export interface MemoryMints {
   readonly claims: MintClaims;

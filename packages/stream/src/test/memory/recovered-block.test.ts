@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { send } from '../test/producer-contract.ts';
-import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
+import { send } from '../producer-contract.ts';
+import { createTokenSink, type Fate, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';

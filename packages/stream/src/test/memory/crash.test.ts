@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type IntentPolicy, KEEP_INTENTS } from '../partitions/intent.ts';
-import { NO_INTENTS } from '../test/no-intents.ts';
-import { send } from '../test/producer-contract.ts';
-import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
+import { type IntentPolicy, KEEP_INTENTS } from '../../partitions/intent.ts';
+import { NO_INTENTS } from '../no-intents.ts';
+import { send } from '../producer-contract.ts';
+import { createTokenSink, type Fate, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';

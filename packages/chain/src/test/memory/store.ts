@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { passesFilters } from '../filters.ts';
-import { createReadPage, type FeedEntry, type FeedSource } from '../page.ts';
-import { comparePositions, isBeyond } from '../position.ts';
-import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
-import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../store.ts';
-import { findSupersessions } from '../supersessions.ts';
-import type { Watermarks } from '../watermarks.ts';
-import { toShownActivity } from '../wire.ts';
+import { passesFilters } from '../../filters.ts';
+import { createReadPage, type FeedEntry, type FeedSource } from '../../page.ts';
+import { comparePositions, isBeyond } from '../../position.ts';
+import type { ActivityConstants, ActivityRow, TokenRow } from '../../rows.ts';
+import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../../store.ts';
+import { findSupersessions } from '../../supersessions.ts';
+import type { Watermarks } from '../../watermarks.ts';
+import { toShownActivity } from '../../wire.ts';
 
 /**
  * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`

@@ -2,9 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { BlockBuilder, BlockOrigin, BlockSink } from '../ports.ts';
-import { RetryableFault } from '../ports.ts';
-import { send } from '../test/producer-contract.ts';
+import type { BlockBuilder, BlockOrigin, BlockSink } from '../../ports.ts';
+import { RetryableFault } from '../../ports.ts';
+import { send } from '../producer-contract.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';

@@ -1,4 +1,4 @@
-import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
+import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../../store.ts';
 
 /**
  * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`

@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from '@playline/runtime';
-import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../partitions/guarded-partition.ts';
-import { parseRead } from '../partitions/intent.ts';
-import { judgeLog } from '../partitions/log-finding.ts';
-import { Fenced, LogGone, type LogPartition } from '../partitions/log-partition.ts';
-import type { OffsetDecision } from '../partitions/offset-decision.ts';
-import { hindrancesOf, type PartitionWorker } from '../partitions/partition-worker.ts';
-import type { PartitionReading, StreamMetrics } from '../partitions/stream-metrics.ts';
-import type { Consumer } from '../ports.ts';
+import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
+import { parseRead } from '../../partitions/intent.ts';
+import { judgeLog } from '../../partitions/log-finding.ts';
+import { Fenced, LogGone, type LogPartition } from '../../partitions/log-partition.ts';
+import type { OffsetDecision } from '../../partitions/offset-decision.ts';
+import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
+import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
+import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
 /** Committed offsets of one group, by `topic/partition`. */

@@ -1,5 +1,5 @@
-import { toPartition } from '../murmur2.ts';
-import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../ports.ts';
+import { toPartition } from '../../murmur2.ts';
+import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
 /** A producer into a memory log; it acknowledges in the next turn of the loop. */

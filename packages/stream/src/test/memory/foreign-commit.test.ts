@@ -3,7 +3,7 @@ import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const AT = { topic: 'topic', partition: 0 };

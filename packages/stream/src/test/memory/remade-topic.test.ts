@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { send } from '../test/producer-contract.ts';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { send } from '../producer-contract.ts';
+import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';

@@ -1,5 +1,5 @@
 import { ZERO_KEY } from '@playline/contracts';
-import { MissingEpochFault, MissingHoldFault } from '../faults.ts';
+import { MissingEpochFault, MissingHoldFault } from '../../faults.ts';
 import {
   type Applied,
   type FactBlock,
@@ -8,16 +8,16 @@ import {
   type IdentityGraph,
   SUSPECTS_MAX,
   type Suspect,
-} from '../graph.ts';
+} from '../../graph.ts';
 import {
   type LoggedFact,
   type MovedIdentity,
   type RefusalReason,
   RULING_REASONS,
   type StepDecision,
-} from '../identities/decisions.ts';
-import { type GraphFact, type GraphStep, namedBy } from '../identities/steps.ts';
-import { toSuspects } from '../rebuild.ts';
+} from '../../identities/decisions.ts';
+import { type GraphFact, type GraphStep, namedBy } from '../../identities/steps.ts';
+import { toSuspects } from '../../rebuild.ts';
 import {
   appliedOf,
   assertWhole,

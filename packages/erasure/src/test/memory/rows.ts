@@ -1,7 +1,7 @@
 import { StoreFault } from '@playline/stores';
-import type { Sweep } from '../places/place.ts';
-import { RULINGS, SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../rows.ts';
+import type { Sweep } from '../../places/place.ts';
+import { RULINGS, SWEPT_TABLES } from '../../places/tables.ts';
+import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../../rows.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;

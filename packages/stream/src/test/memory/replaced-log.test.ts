@@ -3,8 +3,8 @@ import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { BlockLimits } from '../ports.ts';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import type { BlockLimits } from '../../ports.ts';
+import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog, type MemoryConsumer } from './index.ts';
 
 const TOPIC = 'topic';

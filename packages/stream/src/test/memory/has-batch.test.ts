@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { send } from '../test/producer-contract.ts';
+import { send } from '../producer-contract.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';

@@ -1,9 +1,9 @@
 import { createMetrics } from '@playline/runtime';
 import { expect, it } from 'vitest';
-import { RetryableFault } from '../ports.ts';
-import { consumerContract } from '../test/consumer-contract.ts';
-import { producerContract, send } from '../test/producer-contract.ts';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
+import { RetryableFault } from '../../ports.ts';
+import { consumerContract } from '../consumer-contract.ts';
+import { producerContract, send } from '../producer-contract.ts';
+import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 function openHarness() {

@@ -1,7 +1,7 @@
 import { ZERO_KEY } from '@playline/contracts';
-import type { UnlinkSide } from '../graph.ts';
-import type { RefusalReason, SplitSide, StepDecision } from '../identities/decisions.ts';
-import type { GraphFact, NamedIdentity } from '../identities/steps.ts';
+import type { UnlinkSide } from '../../graph.ts';
+import type { RefusalReason, SplitSide, StepDecision } from '../../identities/decisions.ts';
+import type { GraphFact, NamedIdentity } from '../../identities/steps.ts';
 import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from './model.ts';
 
 type Side = ReadonlyMap<string, MemberState>;

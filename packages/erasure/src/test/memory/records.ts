@@ -8,7 +8,7 @@ import {
   namedKeys,
   type StoredFence,
   stateOf,
-} from '../records.ts';
+} from '../../records.ts';
 
 /** How much a copy of a receipt knows. */
 const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>

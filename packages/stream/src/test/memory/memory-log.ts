@@ -1,5 +1,5 @@
-import type { LogMark } from '../partitions/log-mark.ts';
-import type { PublishedRecord, RecordPlace, StreamRecord } from '../ports.ts';
+import type { LogMark } from '../../partitions/log-mark.ts';
+import type { PublishedRecord, RecordPlace, StreamRecord } from '../../ports.ts';
 
 const PARTITIONS = 6;
 
