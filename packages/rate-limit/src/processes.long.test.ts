@@ -1,12 +1,12 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { unsettledMax } from './index.ts';
-import type { Greed } from './test/greedy-process.ts';
+import type { Greed, Outcome } from './test/greedy-process.ts';
 
 const PROCESS = fileURLToPath(new URL('test/greedy-process.ts', import.meta.url));
 const url = testStores().redis;
@@ -24,15 +24,13 @@ describe('processes on one Redis', () => {
   it('allow in every window no more than burst, rate and the stated bound, and not much less either', async () => {
     const policy = { name: 'messages', perSecond: 2000, burst: 4000 };
     const [processes, cost, seconds] = [3, 20, 2];
-    const startAt = Date.now() + 1000;
-    const greed: Greed = { url, namespace, policy, cost, startAt, endAt: startAt + 1000 * seconds };
-    const run = async () => {
-      const { stdout } = await promisify(execFile)(process.execPath, [PROCESS, JSON.stringify(greed)], {
-        maxBuffer: 2 ** 24,
-      });
-      return JSON.parse(stdout) as { charges: [number, number][]; changes: boolean[] };
-    };
-    const outcomes = await Promise.all(Array.from({ length: processes }, run));
+    const greed: Greed = { url, namespace, policy, cost, forMs: 1000 * seconds };
+    const children = Array.from({ length: processes }, () => fork(PROCESS, [JSON.stringify(greed)]));
+    const receive = async (child: ChildProcess) => (await once(child, 'message'))[0];
+    await Promise.all(children.map(receive));
+    const results = children.map(receive);
+    for (const child of children) child.send('start');
+    const outcomes = (await Promise.all(results)) as Outcome[];
     expect(outcomes.flatMap(({ changes }) => changes)).toEqual([]);
     const charges = outcomes.flatMap((outcome) => outcome.charges).sort(([one], [other]) => one - other);
     const bound = policy.burst + processes * (unsettledMax(policy) + cost);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openSharedLimiter, type RatePolicy } from '../index.ts';
 import { openRedisBalances } from '../redis/index.ts';
@@ -8,13 +9,20 @@ export interface Greed {
   namespace: string;
   policy: RatePolicy;
   cost: number;
-  /** Epoch milliseconds. */
-  startAt: number;
-  endAt: number;
+  /** How long it is greedy. */
+  forMs: number;
 }
 
-/** Sends as many requests as the limit allows for the whole time, and prints when it was allowed how many units. */
-const { url, namespace, policy, cost, startAt, endAt } = JSON.parse(process.argv.at(-1) ?? '') as Greed;
+export interface Outcome {
+  readonly charges: [at: number, units: number][];
+  readonly changes: boolean[];
+}
+
+/**
+ * Says when it is ready. From the first message on, it sends as many requests as the limit allows for the whole time, and
+ * then says when it was allowed how many units.
+ */
+const { url, namespace, policy, cost, forMs } = JSON.parse(process.argv.at(-1) ?? '') as Greed;
 const balances = openRedisBalances({ url, namespace });
 const changes: boolean[] = [];
 // A busy machine may stall all processes. How soon that counts as an outage is not what is tested here.
@@ -27,7 +35,10 @@ while (
   ))
 )
   await delay(10);
-await delay(startAt - Date.now());
+const started = once(process, 'message');
+process.send?.('ready');
+await started;
+const endAt = Date.now() + forMs;
 while (Date.now() < endAt) {
   const bucket = limiter.bucket('greedy', policy);
   for (let times = 0; times < 50; times++) {
@@ -39,4 +50,5 @@ while (Date.now() < endAt) {
 }
 await limiter.close();
 await balances.close();
-process.stdout.write(JSON.stringify({ charges, changes }));
+process.send?.({ charges, changes } satisfies Outcome);
+process.disconnect();

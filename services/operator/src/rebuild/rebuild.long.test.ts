@@ -120,7 +120,7 @@ describe('a Redis that was emptied', () => {
     const { code, results } = await fixture.restore('rebuild');
     expect({ code, families: new Set(Object.keys(before).map((name) => name[0])) }).toEqual({
       code: 0,
-      families: new Set([...'imfhec']),
+      families: new Set([...'imfhc']),
     });
     expect(results.join('\n')).toMatch(/holds +1 .*\nepoch/);
     expect(await fixture.dump()).toEqual(before);

@@ -171,7 +171,7 @@ function toParts(value: Buffer): string[] {
 /** What a rebuild must restore: graph, fences, holds, consents, byte for byte except for the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
-  for await (const names of redis.scanBufferStream({ match: '[imfuhec]:{*', count: 1_000 }))
+  for await (const names of redis.scanBufferStream({ match: '[imfuhc]:{*', count: 1_000 }))
     for (const name of names as Buffer[]) {
       const isString = (await redis.type(name)) === 'string';
       const parts = isString ? toParts((await redis.getBuffer(name))!) : await readFields(redis, name);
