@@ -140,7 +140,7 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
   };
 }
 
-const FOLDER = new URL('../assets/', import.meta.url);
+const FOLDER = new URL('./assets/', import.meta.url);
 
 /** What pages are made of besides their text. A file that is not named here is served to nobody. */
 const ASSETS = [
