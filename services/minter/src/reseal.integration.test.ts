@@ -14,7 +14,7 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { createLogger, createMetrics } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { openRedisDatabase, testStores, until } from '@playline/testkit';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openResealing } from './reseal.ts';
 
 const { kafka: brokers, registry: url } = testStores();
@@ -91,11 +91,16 @@ async function openWorld() {
   };
 }
 
+let world: Awaited<ReturnType<typeof openWorld>>;
+const [older, newest, lost] = [makeSignerKey(), makeSignerKey(), makeSignerKey()];
+beforeAll(async () => {
+  world = await openWorld();
+});
+
 it('a minter with a new signer key reseals every signable key, also those that are sealed to the older one later', async () => {
-  const { store, lines, create, start } = await openWorld();
-  const [older, newest] = [makeSignerKey(), makeSignerKey()];
+  const { store, lines, create, start } = world;
   const key = await create('Minter', older);
-  start(newest.jwk, older.jwk);
+  const minter = start(newest.jwk, older.jwk);
   const count = (text: string) => lines.filter((line) => line.includes(text)).length;
   await until('the older key may be removed', () => count('remove the older ones') === 1);
   const alone = signerOf(newest.jwk);
@@ -107,14 +112,13 @@ it('a minter with a new signer key reseals every signable key, also those that a
   expect(count('keep the older keys of SIGNER_KEYS until')).toBe(1);
   expect(lines.find((line) => line.includes('still has its SIGNER_PUBLIC_KEY'))).toContain(late.address);
   for (const record of await store.readAll()) await alone.signMessage(record, 'm');
+  await minter.close();
 });
 
 it('a minter with one signer key names every live signable key that it cannot open, at the start and later', async () => {
-  const { store, lines, create, start } = await openWorld();
-  const [own, lost] = [makeSignerKey(), makeSignerKey()];
-  await create('Own', own);
+  const { store, lines, create, start } = world;
   const foreign = await create('Of a lost signer', lost);
-  const { reasons, metrics } = start(own.jwk);
+  const { reasons, metrics } = start(newest.jwk);
   await until('the key is named', () => reasons().signableKeys?.includes(foreign.address));
   expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
   const next = await create('Next of a lost signer', lost);
