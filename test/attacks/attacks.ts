@@ -179,6 +179,37 @@ const mintFlood: Attack = {
   },
 };
 
+/** Beginning of a reference id that takes much memory. */
+const LONG = 'x'.repeat(200);
+/** Pending and settled assets of one project take less. */
+const REDIS_MAX_MB = 96;
+
+/** One tenant orders assets that the minter fails without asking a node: an amount of 2 of an ERC-721. */
+const failedMintFlood: Attack = {
+  name: 'mint orders that fail, with long reference ids',
+  run: async ({ stack, attacker, memoryOf }) => {
+    const { chainApi, chain } = stack.file;
+    const url = `${chainApi}/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
+    const asset = { owner_address: `0x${'12'.repeat(20)}`, token_id: '1', amount: '2' };
+    const before = { redis: memoryOf('redis').nowMb, minter: memoryOf('minter').nowMb };
+    const untilMs = performance.now() + FLOOD_MAX_MS;
+    let accepted = 0;
+    let refusal = '';
+    while (performance.now() < untilMs && refusal === '') {
+      const assets = Array.from({ length: 100 }, () => ({ ...asset, reference_id: `${LONG}${randomUUID()}` }));
+      const response = await post(url, { 'x-service-api-key': attacker.secret }, { assets });
+      const body = await response.text();
+      if (response.status === 202) accepted += assets.length;
+      else if (body.includes('failed_assets')) refusal = `${response.status} failed_assets`;
+      else if (body.includes('pending_assets')) await pause(200);
+      else throw new Error(`an order was answered with ${response.status}`);
+    }
+    const grown = (service: 'redis' | 'minter') => memoryOf(service).nowMb - before[service];
+    if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
+    return `${accepted} assets accepted, then ${refusal || 'the time was over'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
+  },
+};
+
 async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
   const response = await fetch(`${world.stack.file.gateway}/v1/audience/data?${query}`, {
     method: 'DELETE',
@@ -340,6 +371,7 @@ export const ATTACKS: readonly Attack[] = [
   unreadAnswers,
   slowBodies,
   mintFlood,
+  failedMintFlood,
   linkFlood,
   hugeRange,
   endlessContracts,

@@ -29,10 +29,10 @@ export interface AcceptMintsParts {
   /** Must be longer than a producer retries. Default: `CLAIM_LAPSE_MS`. */
   readonly lapseMs?: number;
   /**
-   * True when all that the signer's log of requests may contain by now has been applied to the claims.
+   * True when all requests that the log may contain of claims older than `lapseMs` have been applied to the claims.
    * @throws when that is unknown
    */
-  readonly isLogKnown: (signer: { chain: string; signer: string }) => Promise<boolean>;
+  readonly isLogKnown: () => Promise<boolean>;
 }
 
 /**
@@ -52,13 +52,21 @@ export class QuotaSpent extends PublicError {
 
 /** When to try again, in seconds: pending assets end by blocks and by operators, not by the clock. */
 const PENDING_RETRY_S = 60;
+const MS_PER_S = 1000;
 
-/** The environment or its project would have more pending assets than `PENDING_LIMITS`. Carries the quota as it is. */
-export class TooManyPending extends QuotaSpent {
-  constructor(standing: QuotaStanding) {
-    const message =
-      'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.';
-    super({ ...standing, retryAfterS: PENDING_RETRY_S }, { message, details: { limit: 'pending_assets' } });
+const LIMIT_MESSAGES = {
+  pending_assets:
+    'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.',
+  failed_assets: 'Too many assets of the project have failed. Correct what makes them fail, and try again later.',
+};
+
+/** The assets of the project have reached one of the limits in claims.ts. Carries the quota as it is. */
+export class TooManyAssets extends QuotaSpent {
+  readonly limit: keyof typeof LIMIT_MESSAGES;
+
+  constructor(standing: QuotaStanding, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
+    super({ ...standing, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
+    this.limit = limit;
   }
 }
 
@@ -72,7 +80,7 @@ export const CLAIM_LAPSE_MS = 60_000;
  * Accepts an order in the order that gives its guarantee: conflicts, quota, claims, log, confirmation. Conflicts cost
  * nothing. A claim whose request may or may not be on the log stays, so the same order sent again takes it over and no
  * other order can.
- * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TooManyPending,
+ * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TooManyAssets,
  * QuotaSpent; another fault when a step failed or its outcome is unknown: the same order may then be sent again
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
@@ -90,13 +98,15 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     if (!standing.isAllowed) throw new QuotaSpent(standing);
     try {
       const outcome = await settle(scope, wanted, false);
-      if (outcome.kind === 'full') throw new TooManyPending(standing);
+      if (outcome.kind === 'full') throw new TooManyAssets(standing, 'pending_assets', PENDING_RETRY_S);
+      if (outcome.kind === 'failing')
+        throw new TooManyAssets(standing, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
       await send(parts, order, assertFree(outcome, twice));
       return standing;
     } catch (fault) {
       // Give the quota back, because the order is not accepted. If this fails, the bucket refills with time anyway.
       const left = await quotas.take(order.projectId, policy, -units).catch(() => standing);
-      throw fault instanceof TooManyPending ? new TooManyPending(left) : fault;
+      throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.standing.retryAfterS) : fault;
     }
   };
 
@@ -110,24 +120,30 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   }
 }
 
-/** Claims. If claims of other assets are in the way and turn out to have no request on the log, they lapse first. */
+/**
+ * Claims. Claims of other assets that are in the way lapse first if their requests turn out not to be on the log; if the
+ * limit of pending assets is reached, so do all such claims of the project.
+ */
 function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
-  const hasLapsed = async ({ chain }: MintCollection, claim: UnknownClaim): Promise<boolean> =>
-    claim.ageMs > lapseMs && (await isLogKnown({ chain, signer: claim.signer }));
+  const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogKnown());
   return async (
     scope: MintScope & { readonly environmentId: string },
     wanted: readonly WantedClaim[],
     isDry: boolean,
   ) => {
     const outcome = await claims.claim(scope, wanted, { isDry });
-    if (outcome.kind !== 'unknown') return outcome;
-    for (const claim of outcome.claims) {
-      if (!(await hasLapsed(scope, claim)))
-        throw new Error('nobody knows yet whether another asset of a reference id was accepted');
-      await claims.lapse(scope, claim);
-    }
+    if (outcome.kind === 'full' && outcome.cleanedAt !== null) {
+      const isKnown = await isLogKnown().catch(() => false);
+      await claims.clean(scope.projectId, isKnown ? outcome.cleanedAt - lapseMs : null);
+    } else if (outcome.kind === 'unknown') {
+      for (const claim of outcome.claims) {
+        if (!(await hasLapsed(claim)))
+          throw new Error('it is not known yet whether another asset of a reference id was accepted');
+        await claims.lapse(scope, claim);
+      }
+    } else return outcome;
     const again = await claims.claim(scope, wanted, { isDry });
-    if (again.kind === 'unknown') throw new Error('reference ids are claimed by others at this moment');
+    if (again.kind === 'unknown') throw new Error('other requests are claiming the same reference ids');
     return again;
   };
 }

@@ -25,7 +25,6 @@ export interface PlacedClaim {
 export interface UnknownClaim {
   readonly referenceId: string;
   readonly attemptId: string;
-  readonly signer: string;
   /** Epoch milliseconds by the clock of the store. */
   readonly claimedAt: number;
   /** Age in milliseconds by the same clock. */
@@ -38,11 +37,16 @@ export type ClaimOutcome =
   | { readonly kind: 'taken'; readonly referenceIds: readonly string[] }
   /** Nothing was claimed. */
   | { readonly kind: 'unknown'; readonly claims: readonly UnknownClaim[] }
-  /** The environment or its project would have more pending assets than `PendingLimits` allow; nothing was claimed. */
-  | { readonly kind: 'full' };
+  /**
+   * The environment or its project would have more pending assets than `PENDING_LIMITS` allow; nothing was claimed.
+   * `cleanedAt` is the time of the store, in epoch milliseconds, when `clean` is due: at most once a minute.
+   */
+  | { readonly kind: 'full'; readonly cleanedAt: number | null }
+  /** More assets of the project have failed than `FAILED_PER_HOUR_MAX` allows; nothing was claimed. */
+  | { readonly kind: 'failing'; readonly waitMs: number };
 
-/** Limits of what is pending, which bound the memory that one project takes in Redis and in a minter. */
-export interface PendingLimits {
+/** Limits of assets, which bound the memory that one project takes in Redis and in a minter. */
+export interface AssetLimits {
   readonly assets: number;
   /** Bytes in Redis, as `pendingBytesOf` counts them. */
   readonly bytes: number;
@@ -52,15 +56,21 @@ export interface PendingLimits {
  * Enough for five bursts of the quota. An environment gets half of its project's limit, so that a test environment
  * cannot use up the limit of production.
  */
-export const PENDING_LIMITS: { readonly environment: PendingLimits; readonly project: PendingLimits } = {
+export const PENDING_LIMITS: { readonly environment: AssetLimits; readonly project: AssetLimits } = {
   environment: { assets: 10_000, bytes: 16 * 1024 * 1024 },
   project: { assets: 20_000, bytes: 32 * 1024 * 1024 },
 };
 
-/** How many settled assets of a project are kept; earlier ones are read from the tables. */
-export const SETTLED_MAX = 5_000;
+/** Settled assets of a project that are kept, the latest ones; earlier ones are read from the tables. */
+export const SETTLED_LIMITS: AssetLimits = { assets: 5_000, bytes: 8 * 1024 * 1024 };
 
-/** Bytes of a pending asset in Redis. The name of its claim is stored four times; all the rest has about a kilobyte. */
+/**
+ * Assets of a project that may fail in an hour, after as many at once. A failed asset costs little quota and no gas, but
+ * its state stays on the log, which every minter reads at its start.
+ */
+export const FAILED_PER_HOUR_MAX = 20_000;
+
+/** Bytes of an asset in Redis. The name of its claim is stored four times; all the rest has about a kilobyte. */
 export const pendingBytesOf = (claimName: string): number => 4 * Buffer.byteLength(claimName) + 1_000;
 
 /** What the store has of one reference id. */
@@ -99,6 +109,11 @@ export interface MintClaims {
   confirm(scope: MintScope, states: readonly MintState[]): Promise<readonly string[]>;
   /** Ends a claim if it is unchanged and unconfirmed. Its reference id is then free, as after a failure. */
   lapse(scope: MintScope, claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>): Promise<void>;
+  /**
+   * Ends unconfirmed claims of a project that were placed up to a time of the store; null ends none. Also stops counting
+   * claims that have expired.
+   */
+  clean(projectId: string, claimedUntil: number | null): Promise<void>;
   read(scope: MintScope, referenceId: string): Promise<FoundState>;
 }
 

@@ -8,8 +8,8 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAcceptMints } from './accept.ts';
 import type { MintClaims } from './claims.ts';
-import { PENDING_LIMITS, SETTLED_MAX } from './claims.ts';
-import { openRedisMints } from './redis/index.ts';
+import { FAILED_PER_HOUR_MAX, PENDING_LIMITS, SETTLED_LIMITS } from './claims.ts';
+import { openRedisMints, type RedisMints } from './redis/index.ts';
 import type { MintState } from './states.ts';
 import { createMemoryMints } from './test/memory/index.ts';
 import type { MintView } from './view.ts';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-async function openRedisStore(url: string, namespace = ''): Promise<Store & { ready(): Promise<boolean> }> {
+async function openRedisStore(url: string, namespace = ''): Promise<RedisMints> {
   const mints = await openRedisMints({ url, namespace });
   onTestFinished(() => mints.close());
   await mints.view.complete((await mints.view.standing()).run);
@@ -86,15 +86,15 @@ describe.each([
   it('are limited by environment and by project, and an ended asset makes room for another', async () => {
     const store = await open();
     await fill(store, 'ours-a');
-    expect(await claim(store, 'ours-a', ['one'])).toEqual({ kind: 'full' });
+    expect(await claim(store, 'ours-a', ['one'])).toMatchObject({ kind: 'full' });
     // An order that was claimed already is taken over, and other projects are not affected.
     expect((await claim(store, 'ours-a', namesOf('ours-a-0'))).kind).toBe('claimed');
     expect((await claim(store, 'theirs-a', ['one'], 'theirs')).kind).toBe('claimed');
     await fill(store, 'ours-b');
-    expect(await claim(store, 'ours-c', ['one'])).toEqual({ kind: 'full' });
+    expect(await claim(store, 'ours-c', ['one'])).toMatchObject({ kind: 'full' });
     await store.view.restore(namesOf('ours-a-0').map((name) => failedOf(name, 'ours-a')));
     expect((await claim(store, 'ours-a', namesOf('again'))).kind).toBe('claimed');
-    expect(await claim(store, 'ours-a', ['one'])).toEqual({ kind: 'full' });
+    expect(await claim(store, 'ours-a', ['one'])).toMatchObject({ kind: 'full' });
   });
 
   it('are limited by bytes, so that long reference ids leave room for fewer', async () => {
@@ -108,31 +108,29 @@ describe.each([
   });
 });
 
+const POLICY = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
+
+const orderOf = (names: readonly string[]) => ({
+  collection: COLLECTION,
+  projectId: 'ours',
+  environmentId: 'ours-a',
+  traceId: '0'.repeat(32),
+  requireSigner: async () => SIGNER,
+  assets: names.map((referenceId) => ({
+    referenceId,
+    ownerAddress: SIGNER,
+    tokenId: '1',
+    amount: null,
+    metadata: null,
+  })),
+});
+
 it('an order beyond the limit of pending assets is refused with 429 and details, and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
-  const accept = createAcceptMints({
-    claims,
-    quotas,
-    policy: { kind: 'mint', perSecond: 1, burst: 1_000_000 },
-    publish: async () => {},
-    isLogKnown: async () => true,
-  });
-  const order = (names: readonly string[]) => ({
-    collection: COLLECTION,
-    projectId: 'ours',
-    environmentId: 'ours-a',
-    traceId: '0'.repeat(32),
-    requireSigner: async () => SIGNER,
-    assets: names.map((referenceId) => ({
-      referenceId,
-      ownerAddress: SIGNER,
-      tokenId: '1',
-      amount: null,
-      metadata: null,
-    })),
-  });
-  for (let at = 0; at < ORDERS; at++) await accept(order(namesOf(String(at))));
-  const refused = await accept(order(['one'])).catch((fault: unknown) => fault);
+  const isLogKnown = async () => true;
+  const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogKnown });
+  for (let at = 0; at < ORDERS; at++) await accept(orderOf(namesOf(String(at))));
+  const refused = await accept(orderOf(['one'])).catch((fault: unknown) => fault);
   expect(refused).toMatchObject({
     code: 'TOO_MANY_REQUESTS_ERROR',
     details: { limit: 'pending_assets' },
@@ -140,46 +138,112 @@ it('an order beyond the limit of pending assets is refused with 429 and details,
     retryAfterS: 60,
     standing: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - ORDERS) },
   });
-  const policy = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
-  expect((await quotas.take('ours', policy, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
+  expect((await quotas.take('ours', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
+});
+
+describe('claims of orders that brokers did not take', () => {
+  /** Orders until the limit of pending assets is reached, while no broker answers. */
+  async function openFilled(isLogKnown: () => Promise<boolean>) {
+    const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
+    const broker = { isAway: true };
+    const publish = async () => {
+      if (broker.isAway) throw new Error('no broker answers');
+    };
+    const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogKnown, lapseMs: -1 });
+    for (let at = 0; at < ORDERS; at++)
+      await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
+    broker.isAway = false;
+    return accept;
+  }
+
+  it('lapse when the limit of pending assets is reached and the log is known, so that orders are accepted again', async () => {
+    const accept = await openFilled(async () => true);
+    await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
+  });
+
+  it.each([
+    ['is not read yet', async () => false],
+    ['cannot be read', () => Promise.reject(new Error('no broker answers'))],
+  ])('stay pending while the log %s', async (_what, isLogKnown) => {
+    const accept = await openFilled(isLogKnown);
+    await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
+  });
 });
 
 describe('Redis', () => {
-  it('keeps only the latest settled assets of a project, and says of others that the tables may have them', async () => {
+  /** Restores states as the activity writer applies them. */
+  async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
+    for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
+  }
+
+  it('keeps only the latest settled assets of a project, and of earlier ones only the claims of minted assets', async () => {
     const namespace = `${randomUUID()}:`;
     const { claims, view } = await openRedisStore(redis.url, namespace);
-    const names = Array.from({ length: SETTLED_MAX + 200 }, (_, at) => `asset-${at}`);
-    for (let from = 0; from < names.length; from += 200)
-      await view.restore(
-        names.slice(from, from + 200).map((name, at) => {
-          const status = at === 0 ? 'succeeded' : 'failed';
-          return { ...failedOf(name, 'ours-a'), status } as const;
+    const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
+    const states = names.map((name, at): MintState => {
+      return { ...failedOf(name, 'ours-a'), status: at === 0 ? 'succeeded' : 'failed' };
+    });
+    await restoreAll(view, states);
+    const keys = await redis.client.keys(`${namespace}mint:*:{*`);
+    expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_LIMITS.assets);
+    const claimed = keys.filter((key) => key.includes(':claim:'));
+    expect(claimed).toHaveLength(SETTLED_LIMITS.assets + 1);
+    const scope = { ...COLLECTION, projectId: 'ours' };
+    expect(await claims.read(scope, 'asset-0')).toEqual({ state: null, isComplete: false });
+    const claimAgain = (name: string) => claims.claim({ ...scope, environmentId: 'ours-a' }, [claimOf(name)]);
+    expect(await claimAgain('asset-0')).toMatchObject({ kind: 'taken' });
+    expect(await claimAgain('asset-1')).toMatchObject({ kind: 'claimed' });
+    // The requests are read after their ends, as in a rebuild: none becomes pending again.
+    const requests = states.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
+    await restoreAll(view, requests);
+    expect(await redis.client.hget(`${namespace}mint:pending:ours`, 'assets')).toBe('1');
+  });
+
+  it('keeps fewer settled assets when their reference ids are long', async () => {
+    const namespace = `${randomUUID()}:`;
+    const { view } = await openRedisStore(redis.url, namespace);
+    const names = Array.from({ length: SETTLED_LIMITS.assets }, (_, at) => `${'😀'.repeat(240)}-${at}`);
+    await restoreAll(
+      view,
+      names.map((name) => failedOf(name, 'ours-a')),
+    );
+    expect((await redis.client.keys(`${namespace}mint:*:{*`)).length / 2).toBeLessThan(SETTLED_LIMITS.assets / 2);
+    expect(Number(await redis.client.get(`${namespace}mint:settled-bytes:ours`))).toSatisfy(
+      (bytes: number) => bytes > SETTLED_LIMITS.bytes / 2 && bytes <= SETTLED_LIMITS.bytes,
+    );
+  });
+
+  it('refuses orders of a project whose assets keep failing, until enough time has passed', async () => {
+    const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
+    const isLogKnown = async () => true;
+    const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogKnown });
+    const fail = (count: number, agoMs: number) =>
+      restoreAll(
+        mints.view,
+        Array.from({ length: count }, () => {
+          return { ...failedOf(randomUUID(), 'ours-a'), changedAt: Date.now() - agoMs };
         }),
       );
-    const keys = await redis.client.keys(`${namespace}mint:*:{*`);
-    expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_MAX);
-    // What has succeeded stays claimed for ever, and what has failed for an hour.
-    const lifetimes = await Promise.all(
-      ['asset-0', 'asset-1'].map((name) =>
-        redis.client.pttl(keys.find((key) => key.includes(':claim:') && key.endsWith(`:${name}`))!),
-      ),
-    );
-    expect(lifetimes).toEqual([-1, expect.toSatisfy((ms: number) => ms > 3_500_000 && ms <= 3_600_000)]);
-    const scope = { ...COLLECTION, projectId: 'ours' };
-    for (const name of ['asset-0', 'asset-1'])
-      expect(await claims.read(scope, name)).toEqual({ state: null, isComplete: false });
-    expect(await claims.claim({ ...scope, environmentId: 'ours-a' }, [claimOf('asset-0')])).toMatchObject({
-      kind: 'taken',
+    // What failed hours ago, and is restored only now, does not count.
+    await fail(200, 2 * 60 * 60 * 1000);
+    await fail(FAILED_PER_HOUR_MAX - ORDER, 0);
+    await accept(orderOf(['one']));
+    await fail(200, 0);
+    await expect(accept(orderOf(namesOf('more')))).rejects.toMatchObject({
+      code: 'TOO_MANY_REQUESTS_ERROR',
+      details: { limit: 'failed_assets' },
+      message: expect.stringContaining('have failed'),
+      retryAfterS: expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 60),
     });
+    expect((await claim(mints, 'theirs-a', ['one'], 'theirs')).kind).toBe('claimed');
   });
 
   it('that is rebuilt leaves no failed asset pending, however many have failed, although requests are read last', async () => {
     const namespace = `${randomUUID()}:`;
     const { view } = await openRedisStore(redis.url, namespace);
-    const failed = Array.from({ length: SETTLED_MAX + 200 }, (_, at) => failedOf(`asset-${at}`, 'ours-a'));
+    const failed = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => failedOf(`asset-${at}`, 'ours-a'));
     const requested = failed.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
-    for (const states of [failed, requested])
-      for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
+    for (const states of [failed, requested]) await restoreAll(view, states);
     expect(await redis.client.hget(`${namespace}mint:pending:ours`, 'assets')).toBe(null);
   });
 

@@ -141,13 +141,19 @@ await runService(logger, async (use) => {
       clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
     }),
   );
-  if (config.SIGNER_KEYS.length > 1)
-    await use('resealing', async () =>
-      openResealing({ openStore: createOpenStore(view, { registry, reader, producer }), reseal, logger }),
-    );
+  const resealing = await use('resealing', async () =>
+    openResealing({
+      keys,
+      openStore: createOpenStore(view, { registry, reader, producer }),
+      reseal,
+      signerKeys: config.SIGNER_KEYS.length,
+      logger,
+      metrics,
+    }),
+  );
   const ready = { ...minter.ready, keys: () => keys.ageMs < Number.POSITIVE_INFINITY };
-  const reasons = () => ({ ...faults.reasons(), ...minter.hindrances() });
+  const reasons = () => ({ ...faults.reasons(), ...minter.hindrances(), ...resealing.reasons() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  const { degraded } = minter;
+  const degraded = { ...minter.degraded, signableKeys: () => Object.keys(resealing.reasons()).length === 0 };
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
 });

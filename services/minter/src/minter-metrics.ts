@@ -58,7 +58,7 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
             if (status === 'succeeded' && activityId === null) untold.inc();
           }
         };
-        return { standing: writer.standing, append, close: () => writer.close() };
+        return { ...writer, append };
       },
     }),
     watchNode: (chain, node) => ({

@@ -20,17 +20,15 @@ export interface LaneChange {
   readonly forgotten: readonly ForgottenTransaction[];
 }
 
-/** All records of a signer, each kind in the order of the log. */
-export interface LaneRecords {
-  readonly states: readonly MintStateRecord[];
-  /** Without those deleted by tombstones. */
-  readonly transactions: readonly MintTransactionRecord[];
-}
-
 /** The single writer of a signer. */
 export interface LaneWriter {
-  /** All records that existed once earlier writers were fenced. */
-  readonly standing: LaneRecords;
+  /** Reads the transactions that existed once earlier writers were fenced, without those deleted by tombstones. */
+  readTransactions(): Promise<readonly MintTransactionRecord[]>;
+  /**
+   * Reads the states that exist at the call, in the order of the log. There may be millions, so they are never kept
+   * together. Of an attempt, earlier states than the last may be missing.
+   */
+  readStates(): AsyncIterable<MintStateRecord>;
   /**
    * Resolves when the change is known to be in the log.
    * @throws Error when it is not, or when that is unknown: the writer is then over and a new one must be opened
@@ -66,7 +64,7 @@ export interface OtherSigners {
     lane: SignerLane,
     request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
   ): boolean;
-  /** Whether this very attempt of the signer of the lane is pending or has succeeded, as of the last look. */
+  /** Whether this very attempt of the signer of the lane is pending, as of the last look. */
   has(
     lane: SignerLane,
     attempt: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId' | 'attemptId'>,

@@ -3,6 +3,7 @@ import {
   createRecordLog,
   createRecordStore,
   createSignableKey,
+  openRecordCopy,
   parseSignerPublicKey,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
@@ -10,18 +11,16 @@ import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys, resealSignableKey } from '@playline/access-keys/signer';
 import { schemaSubjectOf } from '@playline/contracts';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
-import { createLogger } from '@playline/runtime';
+import { createLogger, createMetrics } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { openRedisDatabase, testStores, until } from '@playline/testkit';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openResealing } from './reseal.ts';
 
-const prefix = `test-${randomBytes(4).toString('hex')}.`;
 const { kafka: brokers, registry: url } = testStores();
 const opened: { close(): unknown }[] = [];
 afterAll(async () => {
   for (const part of opened.reverse()) await part.close();
-  await dropTopics({ brokers, registry: url, prefix });
 });
 
 function makeSignerKey() {
@@ -34,7 +33,8 @@ const signerOf = (...jwks: string[]) => createSigner({ privateKeys: parseSignerK
 
 async function openStore() {
   const redis = await openRedisDatabase();
-  opened.push(redis);
+  const prefix = `test-${randomBytes(4).toString('hex')}.`;
+  opened.push(redis, { close: () => dropTopics({ brokers, registry: url, prefix }) });
   await applyTopics({ brokers, registry: url, prefix, partitions: 1 });
   const topic = prefix + SIGNABLE_KEYS.topic;
   const [producer, reader] = [
@@ -52,38 +52,78 @@ async function openStore() {
     read: (range) => reader.read({ topic, ...range }),
     send: (record) => producer.sendPlaced({ topic, ...record }),
   });
-  return createRecordStore({ view, log }, { changedBy: 'minter', requestId: '' });
+  return { store: createRecordStore({ view, log }, { changedBy: 'minter', requestId: '' }), view };
 }
 
-it('a minter with a new signer key reseals every signable key, says when the older one may go, and names keys it cannot open', async () => {
-  const store = await openStore();
-  const [older, newest, lost] = [makeSignerKey(), makeSignerKey(), makeSignerKey()];
-  const create = (name: string, { signerKey }: ReturnType<typeof makeSignerKey>) =>
-    createSignableKey({ store, signerKey }, { projectId: 'p', environmentId: 'p-production', name });
-  const key = await create('Minter', older);
+const paces = { retryMs: 1, checkMs: 10 };
+
+/** The signable keys of a deployment, and minters that check their seals. */
+async function openWorld() {
+  const { store, view } = await openStore();
+  const keys = openRecordCopy({ view });
+  opened.push(keys);
   const lines: string[] = [];
   const logger = createLogger({ service: 'minter', level: 'info' }, { write: (line: string) => lines.push(line) });
-  const signer = signerOf(newest.jwk, older.jwk);
-  let attempts = 0;
-  const reseal = () =>
-    openResealing({
-      openStore: async () => {
-        if (attempts++ === 0) throw new Error('the schema registry is away');
-        return store;
-      },
-      reseal: (of, record) => resealSignableKey({ store: of, signer }, record),
-      logger,
-      retryMs: 1,
-    });
+  return {
+    store,
+    lines,
+    create: (name: string, { signerKey }: ReturnType<typeof makeSignerKey>) =>
+      createSignableKey({ store, signerKey }, { projectId: 'p', environmentId: 'p-production', name }),
+    start: (...jwks: string[]) => {
+      let attempts = 0;
+      const signer = signerOf(...jwks);
+      const metrics = createMetrics('minter');
+      const resealing = openResealing({
+        keys,
+        openStore: async () => {
+          if (attempts++ === 0) throw new Error('the schema registry is away');
+          return store;
+        },
+        reseal: (of, record) => resealSignableKey({ store: of, signer }, record),
+        signerKeys: jwks.length,
+        logger,
+        metrics,
+        paces,
+      });
+      opened.push(resealing);
+      return { ...resealing, metrics };
+    },
+  };
+}
 
-  opened.push(reseal());
-  await until('the older key may go', () => lines.some((line) => line.includes('remove the older ones')));
-  const [resealed] = await store.readAll();
+let world: Awaited<ReturnType<typeof openWorld>>;
+const [older, newest, lost] = [makeSignerKey(), makeSignerKey(), makeSignerKey()];
+beforeAll(async () => {
+  world = await openWorld();
+});
+
+it('a minter with a new signer key reseals every signable key, also those that are sealed to the older one later', async () => {
+  const { store, lines, create, start } = world;
+  const key = await create('Minter', older);
+  const minter = start(newest.jwk, older.jwk);
+  const count = (text: string) => lines.filter((line) => line.includes(text)).length;
+  await until('the older key may be removed', () => count('remove the older ones') === 1);
   const alone = signerOf(newest.jwk);
+  const [resealed] = await store.readAll();
   expect(await alone.signMessage(resealed!, 'm')).toBe(await signerOf(older.jwk).signMessage(key, 'm'));
+  // A second portal was not restarted and seals to the older key.
+  const late = await create('Late', older);
+  await until('the statement is repeated', () => count('remove the older ones') === 2);
+  expect(count('keep the older keys of SIGNER_KEYS until')).toBe(1);
+  expect(lines.find((line) => line.includes('still has its SIGNER_PUBLIC_KEY'))).toContain(late.address);
+  for (const record of await store.readAll()) await alone.signMessage(record, 'm');
+  await minter.close();
+});
 
+it('a minter with one signer key names every live signable key that it cannot open, at the start and later', async () => {
+  const { store, lines, create, start } = world;
   const foreign = await create('Of a lost signer', lost);
-  opened.push(reseal());
-  await until('the older key must stay', () => lines.some((line) => line.includes('keep the older keys')));
-  expect(lines.at(-1)).toContain(foreign.address);
+  const { reasons, metrics } = start(newest.jwk);
+  await until('the key is named', () => reasons().signableKeys?.includes(foreign.address));
+  expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
+  const next = await create('Next of a lost signer', lost);
+  await until('the next key is named', () => reasons().signableKeys?.includes(next.address));
+  expect(await metrics.text()).toMatch(/^minter_unopened_keys\{.*\} 2$/m);
+  await store.change((records) => ({ ...records.find(({ address }) => address === next.address)!, state: 'disabled' }));
+  await until('a disabled key is not named', () => reasons().signableKeys?.includes(next.address) === false);
 });

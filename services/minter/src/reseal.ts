@@ -1,8 +1,10 @@
 import type { RecordStore, SignableKeyRecord } from '@playline/access-keys';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
 export interface ResealParts {
+  /** The signable keys as this process has them now. */
+  readonly keys: { readonly records: readonly SignableKeyRecord[] };
   /** @throws while the registry or a store does not answer */
   readonly openStore: () => Promise<RecordStore<SignableKeyRecord>>;
   /** Seals a key to the newest signer key and stores it. */
@@ -10,21 +12,59 @@ export interface ResealParts {
     store: RecordStore<SignableKeyRecord>,
     record: SignableKeyRecord,
   ) => Promise<{ kind: 'newest' | 'resealed' | 'changed' } | { kind: 'refused'; reason: string }>;
+  /** Number of keys in SIGNER_KEYS. */
+  readonly signerKeys: number;
   readonly logger: Logger;
-  /** Milliseconds until everything is read again after a fault of a store. */
-  readonly retryMs?: number;
+  readonly metrics: Metrics;
+  readonly paces?: {
+    /** Milliseconds until everything is read again after a fault of a store. */
+    readonly retryMs: number;
+    /** How often to compare `keys` with what was checked. */
+    readonly checkMs: number;
+  };
 }
 
-const RETRY_MS = 30_000;
+export interface Resealing extends Closable {
+  /** Why live signable keys cannot be used; empty when all can. */
+  reasons(): Readonly<Record<string, string>>;
+}
+
+/** The result of a pass over all keys. */
+interface Pass {
+  /** Sealed texts that were read, and of these the ones that no key of SIGNER_KEYS opens. */
+  readonly checked: ReadonlySet<string>;
+  readonly refused: ReadonlyMap<string, SignableKeyRecord>;
+  /** Addresses. */
+  readonly resealed: readonly string[];
+}
+
+const PACES = { retryMs: 30_000, checkMs: 5_000 };
+const NAMED_MAX = 5;
 
 /**
- * Seals every signable key to the newest of `SIGNER_KEYS`, in the background of a minter that was started with several.
- * Logs when the older ones may be removed, or which keys still need them. Closing waits for the key that is being sealed.
+ * Seals every signable key to the newest of `SIGNER_KEYS`, at the start and whenever a key is added or changed: a portal
+ * or command may still seal to an older signer key. Logs when the older ones may be removed, and which keys none opens.
+ * Closing waits for the key that is being sealed.
  */
-export function openResealing(parts: ResealParts): Closable {
+export function openResealing(parts: ResealParts): Resealing {
   const closing = new AbortController();
-  const running = resealUntilDone(parts, closing.signal);
+  let last: Pass | null = null;
+  const findUnopened = () =>
+    parts.keys.records.filter(({ state, sealed }) => state === 'live' && last?.refused.has(sealed) === true);
+  parts.metrics.collectedGauge('minter_unopened_keys', 'Live signable keys that no key of SIGNER_KEYS opens', {
+    collect: (gauge) => gauge.set(findUnopened().length),
+  });
+  const running = keepSealed(parts, closing.signal, (pass) => {
+    report(parts, last, pass);
+    last = pass;
+  });
   return {
+    reasons: (): Readonly<Record<string, string>> => {
+      const addresses = findUnopened().map(({ address }) => address);
+      if (addresses.length === 0) return {};
+      const named = addresses.slice(0, NAMED_MAX).join(', ');
+      return { signableKeys: `no key of SIGNER_KEYS opens ${addresses.length} of the live signable keys: ${named}` };
+    },
     close: async () => {
       closing.abort();
       await running;
@@ -32,43 +72,67 @@ export function openResealing(parts: ResealParts): Closable {
   };
 }
 
-async function resealUntilDone(parts: ResealParts, signal: AbortSignal): Promise<void> {
-  const { logger, retryMs = RETRY_MS } = parts;
+async function keepSealed(parts: ResealParts, signal: AbortSignal, onPass: (pass: Pass) => void): Promise<void> {
+  const { keys, logger, paces: { retryMs, checkMs } = PACES } = parts;
   while (!signal.aborted) {
+    let checked: ReadonlySet<string>;
     try {
-      return await resealAll(parts, signal);
+      const pass = await resealAll(parts, signal);
+      if (signal.aborted) return;
+      onPass(pass);
+      ({ checked } = pass);
     } catch (error) {
       logger.warn({ error, retryMs }, 'resealing signable keys failed, retrying');
       await pause(retryMs, signal);
+      continue;
     }
+    while (!signal.aborted && keys.records.every(({ sealed }) => checked.has(sealed))) await pause(checkMs, signal);
+    if (!signal.aborted && parts.signerKeys > 1)
+      logger.warn(
+        'signable keys changed: keep the older keys of SIGNER_KEYS until all signable keys are checked again',
+      );
   }
 }
 
-async function resealAll({ openStore, reseal, logger }: ResealParts, signal: AbortSignal): Promise<void> {
+async function resealAll({ openStore, reseal, logger }: ResealParts, signal: AbortSignal): Promise<Pass> {
   const store = await openStore();
-  const refused = new Set<string>();
-  let resealed = 0;
-  // A key that was changed meanwhile is sealed in the next pass.
+  const checked = new Set<string>();
+  const refused = new Map<string, SignableKeyRecord>();
+  const resealed: string[] = [];
+  // A key that was changed meanwhile is sealed in the next round.
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const record of await store.readAll()) {
-      if (signal.aborted) return;
-      const outcome = refused.has(record.address) ? null : await reseal(store, record);
-      if (outcome?.kind === 'resealed') resealed++;
-      if (outcome?.kind === 'resealed' || outcome?.kind === 'changed') isDone = false;
-      if (outcome?.kind !== 'refused') continue;
-      refused.add(record.address);
-      logger.error({ address: record.address, reason: outcome.reason }, 'signable key is not resealed');
+      if (signal.aborted) return { checked, refused, resealed };
+      const { address, sealed } = record;
+      if (checked.has(sealed)) continue;
+      const outcome = await reseal(store, record);
+      if (outcome.kind === 'resealed') resealed.push(address);
+      if (outcome.kind === 'resealed' || outcome.kind === 'changed') isDone = false;
+      if (outcome.kind === 'changed') continue;
+      checked.add(sealed);
+      if (outcome.kind !== 'refused') continue;
+      refused.set(sealed, record);
+      logger.error({ address, reason: outcome.reason }, 'signable key cannot be opened');
     }
   }
-  if (refused.size === 0)
-    logger.info(
-      { resealed },
-      'all signable keys are sealed to the newest signer key: remove the older ones from SIGNER_KEYS',
-    );
-  else
+  return { checked, refused, resealed };
+}
+
+function report({ logger, signerKeys }: ResealParts, before: Pass | null, { resealed, refused }: Pass): void {
+  if (before !== null && resealed.length > 0)
     logger.warn(
-      { resealed, refused: [...refused] },
-      'keep the older keys of SIGNER_KEYS: some signable keys need them',
+      { addresses: resealed },
+      'signable keys were sealed to an older signer key: a portal or command still has its SIGNER_PUBLIC_KEY',
+    );
+  if (refused.size > 0) {
+    const addresses = [...refused.values()].map(({ address }) => address);
+    const message =
+      'some signable keys need a signer key that is not in SIGNER_KEYS: remove none and add the missing one';
+    logger.warn({ resealed: resealed.length, refused: addresses }, message);
+  } else if (signerKeys > 1)
+    logger.info(
+      { resealed: resealed.length },
+      'all signable keys are sealed to the newest signer key: remove the older ones from SIGNER_KEYS',
     );
 }

@@ -2,17 +2,18 @@ import type { RedisAdapterOptions } from '@playline/stores/redis';
 import type { MintScope } from '../asset.ts';
 import {
   type ClaimOutcome,
+  FAILED_PER_HOUR_MAX,
   IncompleteClaimsFault,
   type MintClaims,
   PENDING_LIMITS,
-  SETTLED_MAX,
+  SETTLED_LIMITS,
   type WantedClaim,
 } from '../claims.ts';
 import { type Quotas, toQuotaStanding } from '../quota.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
 import { openScripts, type Scripts } from './connection.ts';
-import { APPLY, CLAIM, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
+import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
 
 export interface RedisMints {
   readonly claims: MintClaims;
@@ -23,7 +24,7 @@ export interface RedisMints {
   close(): Promise<void>;
 }
 
-/** How long final states and lapsed claims are kept. The tables have final states long before that. */
+/** How long final states and unconfirmed claims are kept. The tables have final states long before that. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
@@ -38,6 +39,9 @@ function createNames(namespace: string) {
     state: (scope: MintScope, referenceId: string) => of('state', scope, referenceId),
     pending: (projectId: string) => `${namespace}mint:pending:${projectId}`,
     settled: (projectId: string) => `${namespace}mint:settled:${projectId}`,
+    settledBytes: (projectId: string) => `${namespace}mint:settled-bytes:${projectId}`,
+    floor: (projectId: string) => `${namespace}mint:floor:${projectId}`,
+    failed: (projectId: string) => `${namespace}mint:failed:${projectId}`,
     cleaned: (projectId: string) => `${namespace}mint:cleaned:${projectId}`,
     quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
     complete: `${namespace}mint:complete`,
@@ -48,8 +52,9 @@ function createNames(namespace: string) {
 /**
  * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<project>:<reference id>` is the claim of a reference
  * id, `mint:state:…` its latest state, `mint:pending:<project>` and `mint:settled:<project>` which claims of a project
- * are pending and settled, `mint:places` how far the logs were applied, `mint:complete` the run of Redis in which they
- * were applied completely, `mint:quota:…` what a project has used.
+ * are pending and settled, `mint:settled-bytes:…` the bytes of the latter, `mint:floor:…` the time of the latest request
+ * whose failed claim was deleted, `mint:failed:…` how many assets failed of late, `mint:places` how far the logs were
+ * applied, `mint:complete` the run of Redis in which they were applied completely, `mint:quota:…` what a project has used.
  */
 export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
@@ -67,12 +72,13 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       const { projectId, environmentId } = scope;
-      const keys = [names.complete, names.pending(projectId), names.cleaned(projectId)];
+      const ofProject = [names.pending(projectId), names.cleaned(projectId), names.failed(projectId)];
+      const keys = [names.complete, ...ofProject];
       const claims = wanted.map(({ referenceId }) => names.claim(scope, referenceId));
       const { environment, project } = PENDING_LIMITS;
       const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
       const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
-      const given = [isDry ? '1' : '0', KEPT_MS, environmentId, ...limits, ...args];
+      const given = [isDry ? '1' : '0', KEPT_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
       return toOutcome((await run(CLAIM, [...keys, ...claims], given)) as [string, ...(string | number)[]], wanted);
     },
     confirm: async (scope, states) => {
@@ -88,8 +94,12 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
       return others.map((at) => states[at]!.referenceId);
     },
     lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
-      const keys = [names.claim(scope, referenceId), names.pending(scope.projectId)];
+      const { projectId } = scope;
+      const keys = [names.claim(scope, referenceId), names.pending(projectId), names.floor(projectId)];
       await run(LAPSE, keys, [attemptId, claimedAt, KEPT_MS]);
+    },
+    clean: async (projectId, claimedUntil) => {
+      await run(CLEAN, [names.pending(projectId), names.floor(projectId)], [claimedUntil ?? 0, KEPT_MS]);
     },
     read: async (scope, referenceId) => {
       const keys = [names.complete, names.state(scope, referenceId), names.claim(scope, referenceId)];
@@ -103,7 +113,8 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
 function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: readonly WantedClaim[]): ClaimOutcome {
   const referenceIdOf = (at: unknown) => wanted[Number(at)]!.referenceId;
   if (kind === 'incomplete') throw new IncompleteClaimsFault();
-  if (kind === 'full') return { kind };
+  if (kind === 'full') return { kind, cleanedAt: rest[0] === '' ? null : Number(rest[0]) };
+  if (kind === 'failing') return { kind, waitMs: Number(rest[0]) };
   if (kind === 'taken') return { kind, referenceIds: rest.map(referenceIdOf) };
   if (kind === 'claimed') {
     const claims = inGroups(rest, 3).map(([attemptId, signer, requestedAt], at) => ({
@@ -114,10 +125,9 @@ function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: re
     }));
     return { kind, claims };
   }
-  const claims = inGroups(rest, 5).map(([at, attemptId, signer, claimedAt, ageMs]) => ({
+  const claims = inGroups(rest, 4).map(([at, attemptId, claimedAt, ageMs]) => ({
     referenceId: referenceIdOf(at),
     attemptId: String(attemptId),
-    signer: String(signer),
     claimedAt: Number(claimedAt),
     ageMs: Number(ageMs),
   }));
@@ -135,12 +145,17 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       names.state(state, state.referenceId),
       names.pending(state.projectId),
       names.settled(state.projectId),
+      names.settledBytes(state.projectId),
+      names.floor(state.projectId),
+      names.failed(state.projectId),
     ]);
     const args = states.flatMap((state) => [
       ...[state.attemptId, state.signer, state.status, state.revision, state.requestedAt, state.environmentId],
+      state.changedAt,
       JSON.stringify(state),
     ]);
-    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, SETTLED_MAX, ...args])) === 1;
+    const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
+    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
     standing: async () => {

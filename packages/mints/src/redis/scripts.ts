@@ -61,33 +61,61 @@ end
 `;
 
 /**
- * KEYS: mark of completeness, pending assets of the project, mark of the last cleaning, then one claim each. ARGV: '1' to
- * only check, expiry of an unconfirmed claim in milliseconds, environment, most assets and bytes of an environment, most
- * of a project, then attempt, signer and digest of each. Claims that have expired still count as pending; they are
- * removed when a limit is reached, at most once a minute.
+ * Deletes a claim that has failed, so that failed orders take no memory. The project keeps the time of the latest such
+ * request: a request without a claim that is not later may be one of them and must not become pending again.
  */
-export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}
+const FORGET = `
+local function forget(floor, claim, requested, kept)
+  redis.call('DEL', claim)
+  if requested > tonumber(redis.call('GET', floor) or '0') then redis.call('SET', floor, whole(requested)) end
+  redis.call('PEXPIRE', floor, kept)
+end
+`;
+
+/**
+ * Failed assets of a project, kept as the millisecond at which none counts any more. Each counts for an equal part of an
+ * hour, so that after a burst the same number may fail each hour.
+ */
+const FAILED = `
+local hour = 3600000
+local function count_failed(key, changed, most)
+  if changed < now - hour then return end
+  local over = math.max(tonumber(redis.call('GET', key) or '0'), changed) + hour / most
+  redis.call('SET', key, whole(math.min(over, now + hour)), 'PX', 2 * hour)
+end
+local function failed_wait(key, assets, most)
+  return tonumber(redis.call('GET', key) or '0') - now + assets * hour / most - hour
+end
+`;
+
+/**
+ * KEYS: mark of completeness, pending assets of the project, mark of the last cleaning, failed assets of the project,
+ * then one claim each. ARGV: '1' to only check, expiry of an unconfirmed claim in milliseconds, environment, most assets
+ * and bytes of an environment, most of a project, most failed assets in an hour, then attempt, signer and digest of
+ * each. A refusal because of pending assets has the present time when a cleaning is due, at most once a minute.
+ */
+export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
 local pending, environment = KEYS[2], ARGV[3]
 local taken, unknown, claimed = {'taken'}, {'unknown'}, {'claimed'}
 local lines = {}
 local assets, bytes = 0, 0
-for i = 4, #KEYS do
+for i = 5, #KEYS do
   local standing = parse(redis.call('GET', KEYS[i]))
-  local at = 3 * (i - 4) + 8
+  local at = 3 * (i - 5) + 9
   local attempt, signer, digest = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local requested = now
   if standing and standing.claimed ~= '-' then
     if standing.digest == digest then
       attempt, signer, requested = standing.attempt, standing.signer, standing.requested
     else
-      for _, part in ipairs({i - 4, standing.attempt, standing.signer, standing.claimed, now - tonumber(standing.claimed)}) do
+      for _, part in ipairs({i - 5, standing.attempt, standing.claimed, now - tonumber(standing.claimed)}) do
         unknown[#unknown + 1] = part
       end
     end
   elseif standing then
     if standing.status == 'failed' then requested = math.max(now, standing.requested + 1)
-    else taken[#taken + 1] = i - 4 end
+    else taken[#taken + 1] = i - 5 end
   end
   if redis.call('HEXISTS', pending, KEYS[i]) == 0 then assets, bytes = assets + 1, bytes + bytes_of(KEYS[i]) end
   for _, part in ipairs({attempt, signer, whole(requested)}) do claimed[#claimed + 1] = part end
@@ -104,15 +132,13 @@ local function is_full()
   end
   return false
 end
-if assets > 0 and is_full() then
-  if not redis.call('SET', KEYS[3], '1', 'NX', 'PX', 60000) then return {'full'} end
-  for _, claim in ipairs(redis.call('HKEYS', pending)) do
-    if string.find(claim, '{', 1, true) and redis.call('EXISTS', claim) == 0 then release(pending, claim) end
-  end
-  if is_full() then return {'full'} end
+if assets > 0 then
+  local wait = failed_wait(KEYS[4], assets, tonumber(ARGV[8]))
+  if wait > 0 then return {'failing', whole(wait)} end
+  if is_full() then return {'full', redis.call('SET', KEYS[3], '1', 'NX', 'PX', 60000) and whole(now) or ''} end
 end
 local added_assets, added_bytes = 0, 0
-for i = 4, #KEYS do
+for i = 5, #KEYS do
   redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2])
   if redis.call('HSETNX', pending, KEYS[i], environment) == 1 then
     added_assets, added_bytes = added_assets + 1, added_bytes + bytes_of(KEYS[i])
@@ -141,14 +167,29 @@ end
 return others`;
 
 /**
- * KEYS: a claim, pending assets of the project. ARGV: attempt and time of the claim, as they were found, and for how
- * many milliseconds its failure is kept: the next attempt needs a later time.
+ * KEYS: a claim, pending assets of the project, floor of the project. ARGV: attempt and time of the claim, as they were
+ * found, and for how many milliseconds the floor is kept.
  */
-export const LAPSE = `${WHEN_FULL}${LINE}${PENDING}
+export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 local standing = parse(redis.call('GET', KEYS[1]))
 if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
-  redis.call('SET', KEYS[1], ARGV[1] .. ' failed 0 ' .. string.format('%.0f', standing.requested) .. ' ' .. standing.signer .. ' - -', 'PX', ARGV[3])
+  forget(KEYS[3], KEYS[1], standing.requested, ARGV[3])
   release(KEYS[2], KEYS[1])
+end
+return 1`;
+
+/**
+ * KEYS: pending assets of a project, its floor. ARGV: time up to which unconfirmed claims lapse, and for how many
+ * milliseconds the floor is kept. Also releases claims that have expired.
+ */
+export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
+for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if string.find(claim, '{', 1, true) then
+    local standing = parse(redis.call('GET', claim))
+    local is_over = standing and standing.claimed ~= '-' and tonumber(standing.claimed) <= tonumber(ARGV[1])
+    if is_over then forget(KEYS[2], claim, standing.requested, ARGV[2]) end
+    if is_over or not standing then release(KEYS[1], claim) end
+  end
 end
 return 1`;
 
@@ -167,18 +208,20 @@ export const STANDING = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: places, then of each: claim, state, and of its project the pending assets and the settled ones. ARGV: field of
- * the place or '', its expected value, its new value, milliseconds for which final states are kept, most settled assets
- * of a project; then attempt, signer, status, revision, time of the request, environment and state of each. Replies 0,
- * and does nothing, when the place has another value.
+ * KEYS: places, then of each: claim, state, and of its project the pending assets, the settled ones, the bytes of these,
+ * the floor and the failed ones. ARGV: field of the place or '', its expected value, its new value, milliseconds for
+ * which final states are kept, most settled assets of a project, most bytes of these, most failed assets in an hour;
+ * then attempt, signer, status, revision, time of the request, environment, time of the change and state of each.
+ * Replies 0, and does nothing, when the place has another value.
  */
-export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}
+export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
   if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 end
-local function is_truer(said, standing)
-  if not standing then return true end
+local kept, most_settled, most_bytes, most_failed = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local function is_truer(said, standing, floor)
+  if not standing then return said.revision > 0 or said.requested > tonumber(redis.call('GET', floor) or '0') end
   local is_confirmed = standing.claimed == '-'
   if said.attempt == standing.attempt then return not is_confirmed or said.revision > standing.revision end
   if standing.status == 'succeeded' then return false end
@@ -187,40 +230,50 @@ local function is_truer(said, standing)
   if standing.revision == 0 then return is_later or said.status ~= 'failed' end
   return is_later or said.signer == standing.signer
 end
--- The earliest settled assets leave; their state is in the tables by now. The claim of a failed one stays for an hour: a
--- request that is read after its end, as in a rebuild, would make the asset pending again for ever.
-local function settle(settled, claim)
-  redis.call('ZADD', settled, now, claim)
-  redis.call('PEXPIRE', settled, ARGV[4])
-  while redis.call('ZCARD', settled) > tonumber(ARGV[5]) do
+-- The earliest settled assets leave; their states are in the tables by now.
+local function settle(settled, settled_bytes, floor, claim)
+  if redis.call('ZADD', settled, now, claim) == 1 then
+    if redis.call('ZCARD', settled) == 1 then redis.call('SET', settled_bytes, bytes_of(claim))
+    else redis.call('INCRBY', settled_bytes, bytes_of(claim)) end
+  end
+  while redis.call('ZCARD', settled) > most_settled
+    or (redis.call('ZCARD', settled) > 1 and tonumber(redis.call('GET', settled_bytes) or '0') > most_bytes) do
     local left = redis.call('ZPOPMIN', settled)[1]
+    redis.call('DECRBY', settled_bytes, bytes_of(left))
     local standing = parse(redis.call('GET', left))
     -- A later attempt may be pending.
     if not standing or standing.status ~= 'pending' then
       redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
     end
-    if standing and standing.status == 'failed' then redis.call('PEXPIRE', left, 3600000, 'LT') end
+    if standing and standing.status == 'failed' then forget(floor, left, standing.requested, kept) end
   end
+  redis.call('PEXPIRE', settled, kept)
+  redis.call('PEXPIRE', settled_bytes, kept)
 end
-for i = 1, (#KEYS - 1) / 4 do
-  local at = 7 * i - 1
-  local claim, state, pending, settled = KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], KEYS[4 * i + 1]
+local function unsettle(settled, settled_bytes, claim)
+  if redis.call('ZREM', settled, claim) == 1 then redis.call('DECRBY', settled_bytes, bytes_of(claim)) end
+end
+for i = 1, (#KEYS - 1) / 7 do
+  local at, key = 8 * i, 7 * i - 5
+  local claim, state, pending, settled, settled_bytes = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
   local said = {
     attempt = ARGV[at], signer = ARGV[at + 1], status = ARGV[at + 2], revision = tonumber(ARGV[at + 3]),
     requested = tonumber(ARGV[at + 4])
   }
-  if is_truer(said, parse(redis.call('GET', claim))) then
+  local standing = parse(redis.call('GET', claim))
+  if is_truer(said, standing, KEYS[key + 5]) then
     local line = table.concat({said.attempt, said.status, ARGV[at + 3], ARGV[at + 4], said.signer, '-', '-'}, ' ')
-    if said.status == 'failed' then redis.call('SET', claim, line, 'PX', ARGV[4])
+    if said.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
     else redis.call('SET', claim, line) end
     if said.status == 'pending' then
-      redis.call('SET', state, ARGV[at + 6])
-      redis.call('ZREM', settled, claim)
+      redis.call('SET', state, ARGV[at + 7])
+      unsettle(settled, settled_bytes, claim)
       hold(pending, claim, ARGV[at + 5])
     else
-      redis.call('SET', state, ARGV[at + 6], 'PX', ARGV[4])
+      redis.call('SET', state, ARGV[at + 7], 'PX', kept)
       release(pending, claim)
-      settle(settled, claim)
+      if said.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
+      settle(settled, settled_bytes, KEYS[key + 5], claim)
     end
   end
 end

@@ -127,11 +127,10 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   const store = (records: readonly MintRequestRecord[]) => {
     for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
   };
-  const isLogKnown = async ({ signer }: { signer: string }) => {
-    const partition = SIGNERS.indexOf(signer);
-    const place = (await view.standing()).places.get(`requests/${partition}`);
+  const isLogKnown = async () => {
+    const { places } = await view.standing();
     // Nothing may be in flight: a claim lapses long after every producer has given up.
-    return flying.length === 0 && place === requests[partition]!.length;
+    return flying.length === 0 && requests.every((list, at) => places.get(`requests/${at}`) === list.length);
   };
   const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
     if (fate === 'late') flying.push(records);

@@ -181,7 +181,7 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
     ...conflicts,
     createAnswer(
       429,
-      'More calls than the limit, more than the quota of the project, which the headers of the operation then tell, or, for mints, too many pending assets: `details` is then `{"limit":"pending_assets"}`.',
+      'More calls than the limit, more than the quota of the project, which the headers of the operation then tell, or, for mints, too many pending assets, or too many that have failed: `details` is then `{"limit":"pending_assets"}` or `{"limit":"failed_assets"}`.',
       { codes: ['TOO_MANY_REQUESTS_ERROR'], headers: [RETRY_AFTER] },
     ),
     createAnswer(500, 'The service failed, or does not know yet; send the same request again.', {

@@ -7,7 +7,6 @@ import { LaneOver } from './lane-over.ts';
 import { MintLedger } from './mint-ledger.ts';
 import { toFirstState } from './next-state.ts';
 
-const NOTHING: LaneChange = { states: [], transactions: [], forgotten: [] };
 const statesOf = (count: number): MintStateRecord[] =>
   Array.from({ length: count }, (_, offset) =>
     toFirstState({ request: toRequest(`a${offset}`), partition: 0, offset }, 1),
@@ -16,12 +15,12 @@ const statesOf = (count: number): MintStateRecord[] =>
 /** A journal whose log fails at the given write, counted from 0. */
 function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   const written: LaneChange[] = [];
-  const ledger = new MintLedger(NOTHING);
+  const ledger = new MintLedger();
   const append = async (change: LaneChange) => {
     if (written.length === failsAt) throw new Error('the broker is away');
     written.push(change);
   };
-  const journal = new LaneJournal({ standing: NOTHING, append, close: async () => {} }, ledger);
+  const journal = new LaneJournal({ append, close: async () => {} }, ledger);
   return { journal, ledger, written };
 }
 

@@ -7,11 +7,11 @@ const PIECE = 500;
 
 /** Writes what a lane decides, one change after the other, and lets its ledger follow. */
 export class LaneJournal {
-  readonly #writer: LaneWriter;
+  readonly #writer: Pick<LaneWriter, 'append' | 'close'>;
   readonly #ledger: MintLedger;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(writer: LaneWriter, ledger: MintLedger) {
+  constructor(writer: Pick<LaneWriter, 'append' | 'close'>, ledger: MintLedger) {
     this.#writer = writer;
     this.#ledger = ledger;
   }

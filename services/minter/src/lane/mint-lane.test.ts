@@ -209,7 +209,7 @@ describe('a lane', () => {
     mine(DEPTH + 1);
     await lane.turn();
     const writer = await log.openWriter({ chain: CHAIN, signer: SIGNER });
-    expect(writer.standing.transactions.map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
+    expect((await writer.readTransactions()).map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
     const next = await takeOver();
     await next.take([request('b', { tokenId: '8' })]);
     await next.turn();

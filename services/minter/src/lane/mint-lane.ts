@@ -44,6 +44,7 @@ class ChainMistake extends Error {
  */
 export class MintLane {
   readonly #parts: MintLaneParts;
+  readonly #writer: LaneWriter;
   readonly #journal: LaneJournal;
   readonly #context: LaneContext;
   readonly #care: NonceCare;
@@ -55,9 +56,10 @@ export class MintLane {
   #pendingSinceMs: number | null = null;
   #taking: Promise<unknown> = Promise.resolve();
 
-  private constructor(parts: MintLaneParts, writer: LaneWriter) {
+  private constructor(parts: MintLaneParts, writer: LaneWriter, ledger: MintLedger) {
     this.#parts = parts;
-    this.#context = { ...parts, ledger: new MintLedger(writer.standing) };
+    this.#writer = writer;
+    this.#context = { ...parts, ledger };
     this.#journal = new LaneJournal(writer, this.ledger);
     const append = (change: Partial<LaneChange>) => this.#journal.append(change);
     this.#care = new NonceCare({ append, activityIdOf: parts.activityIdOf });
@@ -65,7 +67,16 @@ export class MintLane {
 
   /** Fences any other writer of the signer and reads the log. @throws Error when the log does not answer */
   static async takeOver(parts: MintLaneParts): Promise<MintLane> {
-    return new MintLane(parts, await parts.log.openWriter(parts.lane));
+    const writer = await parts.log.openWriter(parts.lane);
+    const ledger = new MintLedger();
+    try {
+      for await (const state of writer.readStates()) ledger.apply({ states: [state], transactions: [], forgotten: [] });
+      ledger.apply({ states: [], transactions: await writer.readTransactions(), forgotten: [] });
+    } catch (fault) {
+      await writer.close();
+      throw fault;
+    }
+    return new MintLane(parts, writer, ledger);
   }
 
   get ledger(): MintLedger {
@@ -108,8 +119,10 @@ export class MintLane {
     const { lane, clock, log } = this.#parts;
     await log.others.look({ isWhole: false });
     await this.#checkHoldings(requests);
+    const free = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
+      forgotten: await this.ledger.failed.forgottenAmong(free, () => this.#writer.readStates()),
       isHeldElsewhere: (request) => log.others.hold(lane, request),
     });
     await this.#journal.append({ states: accepted.states });

@@ -1,5 +1,7 @@
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
-import type { LaneChange, LaneRecords } from '../ports.ts';
+import type { LaneChange } from '../ports.ts';
+import { DigestTable } from './digest-table.ts';
+import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
 
 /** The members that name a reference id: it belongs to a project and a collection. */
 export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
@@ -8,7 +10,8 @@ export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'project
 export const toReferenceKey = ({ contractAddress, projectId, referenceId }: ReferenceName): string =>
   `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;
 
-export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
+/** Tells attempts of one reference id apart; never 0. */
+const toMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
 
 const comparePlaces = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
@@ -19,7 +22,8 @@ export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
 
 /**
  * What the log says of one signer, in memory. It depends on the records alone, so two processes that have read the same
- * log decide the same.
+ * log decide the same. Has all of pending assets, a digest of the reference id of each minted one, and the latest failed
+ * attempts.
  */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
@@ -30,19 +34,16 @@ export class MintLedger {
   #last: MintStateRecord | null = null;
   /** Pending assets that have a nonce, by nonce and attempt. */
   readonly #carried = new Map<number, Map<string, MintStateRecord>>();
-  /** The attempt that uses a reference id: pending or succeeded. */
+  /** The pending attempt of a reference id. */
   readonly #holders = new Map<string, string>();
+  /** By the reference id of a minted asset: the beginning of its attempt. */
+  readonly #minted = new DigestTable();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
   /** All nonces that an attempt ever had. */
   readonly #carriers = new Map<string, Set<number>>();
-  /** Failed attempts. They stay failed when they are read again, however much later. Some 100 bytes each. */
-  readonly #failed = new Set<string>();
+  readonly failed = new FailedAttempts();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
-
-  constructor({ states, transactions }: LaneRecords) {
-    this.apply({ states, transactions, forgotten: [] });
-  }
 
   /** Applies a change that is in the log. */
   apply({ states, transactions, forgotten }: LaneChange): void {
@@ -54,9 +55,10 @@ export class MintLedger {
   #applyState(state: MintStateRecord): void {
     const [attempt, reference] = [toAttemptKey(state), toReferenceKey(state)];
     this.#follow(attempt, state);
-    if (state.status === 'failed') this.#failed.add(attempt);
-    if (state.status !== 'failed') this.#holders.set(reference, attempt);
+    if (state.status === 'pending') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
+    if (state.status === 'failed') this.failed.add(state);
+    if (state.status === 'succeeded') this.#minted.set(reference, toMark(state));
   }
 
   #follow(attempt: string, state: MintStateRecord): void {
@@ -133,13 +135,16 @@ export class MintLedger {
 
   /** Whether an attempt of the reference id is pending or has succeeded. */
   isHeld(request: ReferenceName): boolean {
-    return this.#holders.has(toReferenceKey(request));
+    const reference = toReferenceKey(request);
+    return this.#holders.has(reference) || this.#minted.get(reference) !== 0;
   }
 
-  /** Whether this very request was decided before. */
+  /** Whether this very request was decided before. Of failed ones only the latest are known. */
   isKnown(request: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean {
-    const attempt = toAttemptKey(request);
-    return this.#failed.has(attempt) || this.#holders.get(toReferenceKey(request)) === attempt;
+    if (this.failed.has(request)) return true;
+    const reference = toReferenceKey(request);
+    const holder = this.#holders.get(reference);
+    return holder === undefined ? this.#minted.get(reference) === toMark(request) : holder === toAttemptKey(request);
   }
 
   /** Nonces with pending assets, in order. Its assets are free only once a final transaction has spent the nonce. */

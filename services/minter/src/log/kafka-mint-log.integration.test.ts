@@ -1,5 +1,8 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import {
   frameRecord,
+  type MintStateRecord,
   type MintTransactionRecord,
   mintStateCodec,
   TOPICS,
@@ -10,8 +13,10 @@ import { type AtomicPublisher, type LogReader, toPartition } from '@playline/str
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createNodeChoice } from '../chain/node-choice.ts';
+import { MintLane } from '../lane/mint-lane.ts';
 import { toFirstState } from '../lane/next-state.ts';
-import type { LaneWriter, MintLog, SignerLane } from '../ports.ts';
+import type { ChainRules, LaneSigner, LaneWriter, MintLog, SignerLane } from '../ports.ts';
 import { CHAIN, SIGNERS, toRequest } from '../test/mint-requests.ts';
 import { createMintLog } from './kafka-mint-log.ts';
 
@@ -67,7 +72,16 @@ function createLog(beforeCommit?: () => Promise<void>): MintLog {
 
 const stateOf = (lane: SignerLane, referenceId: string) =>
   toFirstState({ request: toRequest(referenceId, { signer: lane.signer }), partition: 0, offset: 0 }, 1);
-const namesOf = ({ standing }: LaneWriter) => standing.states.map(({ referenceId }) => referenceId);
+async function statesOf(writer: LaneWriter): Promise<MintStateRecord[]> {
+  const states: MintStateRecord[] = [];
+  for await (const state of writer.readStates()) states.push(state);
+  return states;
+}
+
+/** The reference ids of a writer's signer, each once. */
+const namesOf = async (writer: LaneWriter) => [
+  ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
+];
 
 describe('the log of a lane', () => {
   it('fences any other writer of the signer, and gives the next one all records of its own signer alone', async () => {
@@ -76,10 +90,10 @@ describe('the log of a lane', () => {
     await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
     await (await log.openWriter(OTHER)).append({ ...NOTHING, states: [stateOf(OTHER, 'theirs')] });
     const next = await log.openWriter(ONE);
-    expect(namesOf(next)).toEqual(['a', 'b']);
-    expect(next.standing.states[0]).toEqual(stateOf(ONE, 'a'));
+    expect(await namesOf(next)).toEqual(['a', 'b']);
+    expect((await statesOf(next))[0]).toEqual(stateOf(ONE, 'a'));
     await expect(before.append({ ...NOTHING, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
-    expect(namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
+    expect(await namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
     expect(await log.lanesOf({ partition: 0, partitions: 1 })).toEqual([ONE, OTHER]);
     await log.others.look({ isWhole: true });
     expect(log.others.hold(ONE, stateOf(OTHER, 'theirs'))).toBe(true);
@@ -103,7 +117,7 @@ describe('the log of a lane', () => {
     await until('it waits for the open one', () => asked > 4);
     decided.resolve();
     await appending;
-    expect(namesOf(await taken)).toContain('behind');
+    expect(await namesOf(await taken)).toContain('behind');
   });
 
   it('keeps its partition when an operator adds partitions, so that nothing is lost or duplicated', async () => {
@@ -115,11 +129,11 @@ describe('the log of a lane', () => {
     await before.openWriter(OTHER);
     await early.append({ ...NOTHING, states: [stateOf(ONE, 'standing')] });
     const next = await createLog().openWriter(ONE);
-    expect(namesOf(next)).toEqual(expect.arrayContaining(['early', 'standing']));
-    expect(next.standing.transactions).toContainEqual(highWaterOf(ONE, 7));
+    expect(await namesOf(next)).toEqual(expect.arrayContaining(['early', 'standing']));
+    expect(await next.readTransactions()).toContainEqual(highWaterOf(ONE, 7));
     await next.append({ ...NOTHING, states: [stateOf(ONE, 'next')] });
     const last = await createLog().openWriter(ONE);
-    expect(namesOf(last)).toEqual(expect.arrayContaining(['early', 'standing', 'next']));
+    expect(await namesOf(last)).toEqual(expect.arrayContaining(['early', 'standing', 'next']));
     expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
   });
 
@@ -144,6 +158,44 @@ describe('the log of a lane', () => {
     await until('the signer is refused', isRefused);
     await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
   });
+});
+
+/** Bytes that this process uses after everything unreachable is freed. */
+function usedBytes(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+it('a lane with many settled assets keeps little of each in memory', { timeout: 60_000 }, async () => {
+  const lane = { chain: CHAIN, signer: Buffer.alloc(20, 0x77) };
+  const [count, piece] = [20_000, 2_000];
+  const writer = await createLog().openWriter(lane);
+  for (let from = 0; from < count; from += piece) {
+    const states = Array.from({ length: piece }, (_, at) => {
+      const status = at % 2 === 0 ? 'succeeded' : 'failed';
+      const settled = { status, stage: 'settled', revision: 2 } as const;
+      return { ...stateOf(lane, `${'long '.repeat(20)}${from + at}`), ...settled };
+    });
+    await writer.append({ ...NOTHING, states });
+  }
+  const log = createLog();
+  const before = usedBytes();
+  const opened = await MintLane.takeOver({
+    lane,
+    log,
+    rules: {} as ChainRules,
+    signer: {} as LaneSigner,
+    nodes: createNodeChoice([]),
+    activityIdOf: () => Buffer.alloc(16),
+    isUnlinked: () => false,
+    clock: { wallClockMs: () => 0, monotonicMs: () => 0 },
+  });
+  expect((usedBytes() - before) / count).toBeLessThan(400);
+  expect(opened.ledger.isHeld(stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
+  expect(log.others.hold(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
+  await opened.close();
 });
 
 const partitionOf = (lane: SignerLane, count: number) => toPartition(Buffer.from(toSignerKey(lane)), count);

@@ -10,7 +10,7 @@ import {
 } from '@playline/contracts';
 import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
 import { SignerHoldings } from '../lane/signer-holdings.ts';
-import type { LaneChange, LaneRecords, LaneWriter, MintLog, SignerLane } from '../ports.ts';
+import type { LaneChange, LaneWriter, MintLog, SignerLane } from '../ports.ts';
 import { PendingSigners } from './pending-signers.ts';
 import { createTopicLog, type Kept, type MintTopic, type TopicLog } from './topic-log.ts';
 
@@ -49,7 +49,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
       // Guarantee: an earlier publisher of this id can write nothing after the ends that are read from here on.
       const publisher = await parts.openPublisher(`minter.${lane.chain}.0x${lane.signer.toString('hex')}`);
       try {
-        return toWriter(publisher, await readLane({ states, transactions }, lane));
+        return await toWriter(publisher, { states, transactions }, lane);
       } catch (fault) {
         await publisher.close();
         throw fault;
@@ -70,27 +70,23 @@ export function createMintLog(parts: MintLogParts): MintLog {
   };
 }
 
-interface StandingLane {
-  readonly standing: LaneRecords;
-  readonly toRecords: (change: LaneChange) => Promise<PlacedRecord[]>;
-}
-
-/** All records of a signer, from the partition that they are in. New records go to the same partition. */
-async function readLane({ states, transactions }: TopicLogs, lane: SignerLane): Promise<StandingLane> {
+/** Reads all records of a signer from the partition that they are in. New records go to the same partition. */
+async function toWriter(
+  publisher: AtomicPublisher,
+  { states, transactions }: TopicLogs,
+  lane: SignerLane,
+): Promise<LaneWriter> {
   const ofStates = states.homeOf(lane, await states.follow({ isWhole: true }));
   const ofTransactions = transactions.homeOf(lane, await transactions.follow({ isWhole: true }));
-  const standing: LaneRecords = {
-    states: await readLast(states.read(lane, ofStates)),
-    transactions: await readLast(transactions.read(lane, ofTransactions)),
-  };
   const homes: Homes = { states: ofStates.partition, transactions: ofTransactions.partition };
-  return { standing, toRecords: (change) => toRecords({ states, transactions }, homes, change) };
-}
-
-function toWriter(publisher: AtomicPublisher, { standing, toRecords }: StandingLane): LaneWriter {
   return {
-    standing,
-    append: async (change) => publisher.publish(await toRecords(change)),
+    readTransactions: () => readLast(transactions.read(lane, ofTransactions)),
+    readStates: async function* () {
+      const home = (await states.follow({ isWhole: true })).find(({ partition }) => partition === homes.states);
+      if (home === undefined) throw new Error(`${states.name} has no partition ${homes.states} any more`);
+      for await (const { record } of states.read(lane, home)) if (record !== null) yield record;
+    },
+    append: async (change) => publisher.publish(await toRecords({ states, transactions }, homes, change)),
     close: () => publisher.close(),
   };
 }

@@ -1,20 +1,27 @@
+import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
+import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { MintLedger } from '../lane/mint-ledger.ts';
 import { toFirstState } from '../lane/next-state.ts';
 import { toRequest } from '../test/mint-requests.ts';
 import { acceptRequests } from './accept-requests.ts';
 
 const nothing = { states: [], transactions: [], forgotten: [] };
+const openLedger = (...states: MintStateRecord[]) => {
+  const ledger = new MintLedger();
+  ledger.apply({ ...nothing, states });
+  return ledger;
+};
 const place = (offset: number, ...given: Parameters<typeof toRequest>) => ({
   request: toRequest(...given),
   partition: 0,
   offset,
 });
-const options = { changedAt: 5, isHeldElsewhere: () => false };
+const options = { changedAt: 5, forgotten: new Set<string>(), isHeldElsewhere: () => false };
 
 describe('requests of one reference id', () => {
   it('count once while the first is pending, also within one batch', () => {
-    const ledger = new MintLedger(nothing);
+    const ledger = openLedger();
     const first = acceptRequests(ledger, [place(0, 'a'), place(1, 'a', { attempt: 1 }), place(2, 'b')], options);
     expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
     ledger.apply({ ...nothing, states: first.states });
@@ -22,7 +29,7 @@ describe('requests of one reference id', () => {
   });
 
   it('are recognised by their attempts when read again, and a failed one is not accepted a second time', () => {
-    const ledger = new MintLedger(nothing);
+    const ledger = openLedger();
     const [state] = acceptRequests(ledger, [place(0, 'a')], options).states;
     ledger.apply({ ...nothing, states: [state!] });
     expect(acceptRequests(ledger, [place(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
@@ -31,21 +38,23 @@ describe('requests of one reference id', () => {
     expect(acceptRequests(ledger, [place(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
   });
 
-  it('that failed are remembered for ever: a group may read from the beginning again', () => {
-    const ledger = new MintLedger(nothing);
-    const [first] = acceptRequests(ledger, [place(0, 'a0')], options).states;
-    const failed = { ...first!, status: 'failed', stage: 'settled', revision: 2 } as const;
-    ledger.apply({ ...nothing, states: [failed] });
-    for (let at = 1; at <= 250_000; at++) {
-      const attemptId = Buffer.alloc(16);
-      attemptId.writeUInt32BE(at);
-      ledger.apply({ ...nothing, states: [{ ...failed, referenceId: `a${at}`, attemptId }] });
-    }
-    expect(acceptRequests(ledger, [place(0, 'a0')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+  it('are recognised by their attempts when they have failed too long ago for memory', () => {
+    const first = place(0, 'a');
+    const forgotten = new Set([toAttemptKey(first.request)]);
+    const next = place(1, 'a', { attempt: 1 });
+    const accepted = acceptRequests(openLedger(), [first, next], { ...options, forgotten });
+    expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
+  });
+
+  it('are dropped once one is minted, and that one is recognised when it is read again', () => {
+    const minted = { ...toFirstState(place(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
+    const ledger = openLedger(minted);
+    const accepted = acceptRequests(ledger, [place(0, 'a'), place(1, 'a', { attempt: 1 })], options);
+    expect(accepted).toEqual({ states: [], dropped: 1, known: 1 });
   });
 
   it('are separate for each collection, and dropped where another signer uses them', () => {
-    const ledger = new MintLedger({ ...nothing, states: [toFirstState(place(0, 'a'), 1)] });
+    const ledger = openLedger(toFirstState(place(0, 'a'), 1));
     const other = place(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
     expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);
     expect(acceptRequests(ledger, [other], { ...options, isHeldElsewhere: () => true })).toMatchObject({ dropped: 1 });

@@ -1,4 +1,5 @@
 import type { MintStateRecord } from '@playline/contracts';
+import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
 import { toFirstState } from '../lane/next-state.ts';
 import type { PlacedRequest } from '../ports.ts';
@@ -13,18 +14,23 @@ export interface AcceptedRequests {
   readonly known: number;
 }
 
+/** What else than the pending and minted assets of the signer decides about requests. */
+export interface AcceptRules {
+  readonly changedAt: number;
+  /** Keys of attempts that have failed, so long ago that the ledger does not have them. */
+  readonly forgotten: ReadonlySet<string>;
+  /** Whether another signer of the collection uses the reference id. */
+  readonly isHeldElsewhere: (request: PlacedRequest['request']) => boolean;
+}
+
 /**
  * Decides requests in the order of their log: the first request of a reference id counts, as long as it is pending or
  * has succeeded. The claims in front of the log can be lost; this decision cannot.
- * @param isHeldElsewhere whether another signer of the collection uses the reference id
  */
 export function acceptRequests(
   ledger: MintLedger,
   requests: readonly PlacedRequest[],
-  {
-    changedAt,
-    isHeldElsewhere,
-  }: { changedAt: number; isHeldElsewhere: (request: PlacedRequest['request']) => boolean },
+  { changedAt, forgotten, isHeldElsewhere }: AcceptRules,
 ): AcceptedRequests {
   const states: MintStateRecord[] = [];
   const taken = new Set<string>();
@@ -32,7 +38,7 @@ export function acceptRequests(
   for (const placed of requests) {
     const { request } = placed;
     const reference = toReferenceKey(request);
-    if (ledger.isKnown(request)) known++;
+    if (ledger.isKnown(request) || forgotten.has(toAttemptKey(request))) known++;
     else if (taken.has(reference) || ledger.isHeld(request) || isHeldElsewhere(request)) dropped++;
     else {
       taken.add(reference);

@@ -1,8 +1,9 @@
 import { type ActivityPlace, type BlockName, NodeFault } from '@playline/chain';
 import { type MintStateRecord, type MintTransactionRecord, toHexText } from '@playline/contracts';
 import { type MintedToken, matchTokens, mintedTokensOf } from '../chain/minted-tokens.ts';
+import { toAttemptKey } from '../lane/failed-attempts.ts';
 import type { LaneTurn } from '../lane/lane-context.ts';
-import { type MintLedger, toAttemptKey } from '../lane/mint-ledger.ts';
+import type { MintLedger } from '../lane/mint-ledger.ts';
 import { type StateChange, toNextState } from '../lane/next-state.ts';
 import type { ChainHead, ChainNode, MintReceipt } from '../ports.ts';
 

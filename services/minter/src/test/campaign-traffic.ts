@@ -1,5 +1,6 @@
 import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
-import { toAttemptKey, toReferenceKey } from '../lane/mint-ledger.ts';
+import { toAttemptKey } from '../lane/failed-attempts.ts';
+import { toReferenceKey } from '../lane/mint-ledger.ts';
 import type { PlacedRequest } from '../ports.ts';
 import { BAD_OWNER } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';

@@ -5,6 +5,10 @@ import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '
 
 const laneKeyOf = ({ chain, signer }: SignerLane) => `${chain}:${signer.toString('hex')}`;
 
+async function* stream<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items;
+}
+
 /** The logs of states and transactions in memory, with one writer for each signer at a time. */
 export class MemoryMintLog implements Omit<MintLog, 'others'> {
   readonly states: MintStateRecord[] = [];
@@ -18,10 +22,9 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     this.#epochs.set(key, epoch);
     const isOurs = (record: SignerLane) => laneKeyOf(record) === key;
     return {
-      standing: {
-        states: this.states.filter(isOurs),
-        transactions: this.transactions.filter((record, at) => isOurs(record) && !this.#isForgotten(record, at)),
-      },
+      readTransactions: async () =>
+        this.transactions.filter((record, at) => isOurs(record) && !this.#isForgotten(record, at)),
+      readStates: () => stream(this.states.filter(isOurs)),
       append: async (change) => {
         if (this.#epochs.get(key) !== epoch) throw new Error('another writer has taken the signer over');
         this.#write(change);

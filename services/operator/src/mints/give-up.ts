@@ -114,7 +114,7 @@ interface SignerName {
 
 /** A change of a signer's states. */
 interface SignerChange {
-  /** Decides by the last state of each attempt. Called again after a minter has taken over. */
+  /** Decides by the states of all pending assets. Called again after a minter has taken over. */
   readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
   /** Called with what was decided before it is written, with each state once. */
   readonly before: (states: readonly MintStateRecord[]) => Promise<void>;
@@ -123,7 +123,7 @@ interface SignerChange {
 /** The result of a change. */
 interface ChangedStates {
   readonly written: readonly MintStateRecord[];
-  /** The last state of each attempt when the last change was decided. */
+  /** The pending assets when the last change was decided. */
   readonly states: readonly MintStateRecord[];
 }
 
@@ -208,7 +208,7 @@ interface StateReadingParts {
   readonly name: SignerName;
 }
 
-/** States of one signer, read on as the topic grows. */
+/** States of the pending assets of one signer, read on as the topic grows. Millions of others may have been settled. */
 class StateReading {
   readonly #parts: StateReadingParts;
   readonly #decode;
@@ -245,7 +245,9 @@ class StateReading {
         if (found.kind !== 'record') throw new Error(`a record of ${topic} cannot be read: ${found.reason}`);
         if (toSignerKey(found.record) !== signer) continue;
         this.#partitions.add(partition);
-        this.#states.set(toMintStateKey(found.record), { ...found.record });
+        const key = toMintStateKey(found.record);
+        if (found.record.status === 'pending') this.#states.set(key, { ...found.record });
+        else this.#states.delete(key);
       }
       this.#places.set(partition, Math.max(from, end));
     }

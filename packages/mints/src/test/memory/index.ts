@@ -39,7 +39,7 @@ interface Held {
 const keyOf = ({ chain, contractAddress, projectId }: MintScope, referenceId: string) =>
   `mint:claim:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
 
-/** Claims and view in memory, for tests. Complete from the beginning. */
+/** Claims and view in memory, for tests. Complete from the beginning. Failed assets are kept and not limited. */
 export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
   const held: Held = {
     run: 1,
@@ -85,7 +85,7 @@ function createClaims(held: Held, now: WallClock): MintClaims {
           wanted.map(({ referenceId }) => keyOf(scope, referenceId)),
         )
       )
-        return { kind: 'full' };
+        return { kind: 'full', cleanedAt: now() };
       for (const [at, { referenceId, ...claim }] of claims.entries()) {
         const standing = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
         held.claims.set(keyOf(scope, referenceId), { ...claim, ...standing });
@@ -104,9 +104,14 @@ function createClaims(held: Held, now: WallClock): MintClaims {
     lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
       const key = keyOf(scope, referenceId);
       const standing = held.claims.get(key);
-      if (standing?.attemptId !== attemptId || standing.claimedAt !== claimedAt) return;
-      held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
-      held.pending.delete(key);
+      if (standing?.attemptId === attemptId && standing.claimedAt === claimedAt) end(held, key, standing);
+    },
+    clean: async (projectId, claimedUntil) => {
+      for (const [key, owner] of [...held.pending]) {
+        const standing = held.claims.get(key);
+        const claimedAt = standing?.claimedAt ?? Number.POSITIVE_INFINITY;
+        if (owner.projectId === projectId && claimedAt <= (claimedUntil ?? 0)) end(held, key, standing!);
+      }
     },
     read: async (scope, referenceId) => {
       const key = keyOf(scope, referenceId);
@@ -115,6 +120,12 @@ function createClaims(held: Held, now: WallClock): MintClaims {
       return { isComplete: held.completeIn === String(held.run) && !isKnown, state };
     },
   };
+}
+
+/** Ends an unconfirmed claim. */
+function end(held: Held, key: string, standing: StandingClaim): void {
+  held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
+  held.pending.delete(key);
 }
 
 function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolean {
