@@ -112,12 +112,15 @@ describe('many unknown addresses', () => {
     expect((await get(addressOf(1_099), 200)).status).toBe(404);
   });
 
-  it('of one caller are five at once and one every five seconds, and the answer says when', async () => {
+  it('of one caller are ten in two seconds and one every five seconds, and the answer says when', async () => {
     const { get, clock } = await openLookup();
     let next = 1_000;
     const request = () => get(addressOf(next++));
-    for (let at = 0; at < 5; at++) expect((await request()).status).toBe(404);
-    clock.nowMs += 2_000;
+    for (let at = 0; at < 7; at++) expect((await request()).status).toBe(404);
+    expect((await request()).headers.get('retry-after')).toBe('1');
+    clock.nowMs += 1_000;
+    for (let at = 0; at < 3; at++) expect((await request()).status).toBe(404);
+    clock.nowMs += 1_000;
     const refused = await request();
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3']);
     clock.nowMs += 3_000;

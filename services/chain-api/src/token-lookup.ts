@@ -51,12 +51,12 @@ const LINKED_MAX = 4;
 /** Look-ups of contracts that no project has linked, of a chain in one process: each is six calls of a node. */
 const UNKNOWN_PER_SECOND = 10;
 /** One caller's share: so many at once, then one after each of these times, and so many running. */
-const CALLER_LOOKUPS = 5;
+const CALLER_LOOKUPS = 10;
 const CALLER_REGAINS_MS = 5_000;
 const CALLER_RUNNING_MAX = 2;
 /** For callers that have tried nothing for a while. Otherwise a few dozen callers together could use up everything. */
 const RESERVED_PER_SECOND = 3;
-const NEW_AFTER_MS = CALLER_LOOKUPS * CALLER_REGAINS_MS;
+const NEW_AFTER_MS = 30_000;
 /** Some 2 MB. */
 const CALLERS_MAX = 10_000;
 
